@@ -1,0 +1,126 @@
+// Worker threads that take chunks of a job. A job has phases; a phase starts when the one before
+// it is finished by everybody. Host only.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/fn.hpp"
+
+namespace sparring {
+
+class Job {
+ public:
+  virtual ~Job() = default;
+  // Prepares a phase and returns its number of chunks; -1 when there are no more phases.
+  virtual int open(int phase) = 0;
+  virtual void run(int phase, int chunk) = 0;
+
+ private:
+  friend class Crew;
+  int phase_ = 0;
+  int chunks_ = 0;
+  int taken_ = 0;
+  int finished_ = 0;
+  bool active_ = false;
+};
+
+class Crew {
+ public:
+  explicit Crew(int workers) {
+    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  ~Crew() {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    news_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  int workers() const { return static_cast<int>(threads_.size()); }
+
+  // Hands the job to the workers and returns. The job must live until `wait` has returned.
+  void submit(Job& job) {
+    {
+      std::lock_guard lock(mutex_);
+      job.active_ = true;
+      job.phase_ = -1;
+      next_phase(job);
+      if (job.active_) jobs_.push_back(&job);
+    }
+    news_.notify_all();
+  }
+
+  // Returns when the job is done; with `help` the calling thread takes chunks too.
+  void wait(Job& job, bool help) {
+    std::unique_lock lock(mutex_);
+    while (job.active_) {
+      if (help && job.taken_ < job.chunks_)
+        take(job, lock);
+      else
+        news_.wait(lock);
+    }
+  }
+
+  // Runs the whole job on the calling thread.
+  static void run_alone(Job& job) {
+    for (int phase = 0;; ++phase) {
+      const int chunks = job.open(phase);
+      if (chunks < 0) return;
+      for (int chunk = 0; chunk < chunks; ++chunk) job.run(phase, chunk);
+    }
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!closing_) {
+      Job* ready = nullptr;
+      for (Job* job : jobs_)
+        if (job->taken_ < job->chunks_) {
+          ready = job;
+          break;
+        }
+      if (ready)
+        take(*ready, lock);
+      else
+        news_.wait(lock);
+    }
+  }
+
+  void take(Job& job, std::unique_lock<std::mutex>& lock) {
+    const int phase = job.phase_;
+    const int chunk = job.taken_++;
+    lock.unlock();
+    job.run(phase, chunk);
+    lock.lock();
+    if (++job.finished_ < job.chunks_) return;
+    next_phase(job);
+    if (!job.active_) std::erase(jobs_, &job);
+    news_.notify_all();
+  }
+
+  static void next_phase(Job& job) {
+    do {
+      job.taken_ = job.finished_ = 0;
+      job.chunks_ = job.open(++job.phase_);
+    } while (job.chunks_ == 0);
+    if (job.chunks_ < 0) job.active_ = false;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::vector<Job*> jobs_;
+  std::vector<std::thread> threads_;
+  bool closing_ = false;
+};
+
+}  // namespace sparring

@@ -1,0 +1,34 @@
+// A 64-bit fingerprint of bytes: tells whether two workloads came out the same.
+#pragma once
+
+#include "core/fn.hpp"
+
+namespace sparring {
+
+class Digest {
+ public:
+  explicit Digest(u64 start) : value_(start * 0x9E3779B97F4A7C15ull + 0x243F6A8885A308D3ull) {}
+
+  void bytes(const void* data, i64 count) {
+    const u8* at = static_cast<const u8*>(data);
+    for (; count >= 8; count -= 8, at += 8) {
+      u64 word;
+      std::memcpy(&word, at, 8);
+      mix(word);
+    }
+    u64 rest = static_cast<u64>(count) << 56;
+    for (int i = 0; i < count; ++i) rest |= u64{at[i]} << (8 * i);
+    mix(rest);
+  }
+
+  u64 value() const { return value_ ^ (value_ >> 29); }
+
+ private:
+  void mix(u64 word) {
+    value_ = (value_ ^ word) * 0xBF58476D1CE4E5B9ull;
+    value_ ^= value_ >> 32;
+  }
+  u64 value_;
+};
+
+}  // namespace sparring

@@ -1,0 +1,130 @@
+// What a game tells people about itself: names, configuration fields, observation blocks.
+// Host only; the rules never depend on it.
+#pragma once
+
+#include "core/game.hpp"
+
+#if SPARRING_HOST
+#include <string>
+#include <vector>
+
+namespace sparring {
+
+enum class Type : u8 { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kF32 };
+
+inline int size_of(Type type) {
+  switch (type) {
+    case Type::kU8:
+    case Type::kI8:
+      return 1;
+    case Type::kU16:
+    case Type::kI16:
+      return 2;
+    case Type::kU64:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+// One feature of an observation block: its value is raw / divisor.
+struct Column {
+  std::string name;
+  Type type = Type::kU8;
+  f32 divisor = 1;
+};
+
+// A named part of the observation, `rows` times the same columns. In the byte row all u8
+// features come first, then i8, i16 and f32, each type in the order of the blocks; the public
+// feature order is that of the blocks, row by row.
+struct Block {
+  std::string name;
+  int rows;
+  std::vector<Column> columns;
+};
+
+// A member of a Config or of a game's state, read and written from Python by name.
+struct Field {
+  const char* name;
+  Type type;
+  int offset;
+  int count;          // 1 for a scalar
+  f64 low, high;      // allowed range (configuration only)
+  const char* words;  // "A|B|C": the values have names; "" otherwise
+  const char* help;
+  bool live;  // may be changed while games run; takes effect at each game's next reset
+};
+
+template <class T>
+struct Element {
+  using Of = T;
+};
+template <class T, size_t N>
+struct Element<T[N]> : Element<T> {};
+template <int N>
+struct Element<Bits<N>> {
+  using Of = u64;
+};
+
+template <class T>
+constexpr Type type_of() {
+  static_assert(sizeof(T) <= 8);
+  if constexpr (kSame<T, f32>) return Type::kF32;
+  if constexpr (sizeof(T) == 8) return Type::kU64;
+  if constexpr (sizeof(T) == 4) return T(-1) < T(0) ? Type::kI32 : Type::kU32;
+  if constexpr (sizeof(T) == 2) return T(-1) < T(0) ? Type::kI16 : Type::kU16;
+  return T(-1) < T(0) ? Type::kI8 : Type::kU8;
+}
+
+template <class Member>
+Field field(const char* name, size_t offset, f64 low = 0, f64 high = 0, const char* words = "",
+            const char* help = "", bool live = false) {
+  using Of = typename Element<Member>::Of;
+  constexpr size_t bytes = sizeof(Member), each = sizeof(Of);
+  return {name,
+          type_of<Of>(),
+          static_cast<int>(offset),
+          static_cast<int>(bytes / each),
+          low,
+          high,
+          words,
+          help,
+          live};
+}
+
+// A member of the Config or Game in scope, by its own name.
+#define SPARRING_CONFIG(member, ...) \
+  ::sparring::field<decltype(Config::member)>(#member, offsetof(Config, member), __VA_ARGS__)
+#define SPARRING_STATE(member) \
+  ::sparring::field<decltype(Game::member)>(#member, offsetof(Game, member))
+
+struct Spec {
+  std::string name;
+  std::string title;
+  int rules_version;
+  std::vector<Block> blocks;
+  std::vector<std::string> role_names;
+};
+
+// Bytes of a row with these blocks, before padding.
+inline int bytes_of(const std::vector<Block>& blocks) {
+  int total = 0;
+  for (Type type : {Type::kU8, Type::kI8, Type::kI16, Type::kF32}) {
+    const int size = size_of(type);
+    total = (total + size - 1) / size * size;
+    for (const Block& block : blocks)
+      for (const Column& column : block.columns)
+        if (column.type == type) total += size * block.rows;
+  }
+  return total;
+}
+
+inline int padded(int bytes) { return (bytes + 15) / 16 * 16; }
+
+template <class Array>
+std::vector<std::string> names_of(const Array& array) {
+  return {std::begin(array), std::end(array)};
+}
+
+}  // namespace sparring
+#endif  // SPARRING_HOST

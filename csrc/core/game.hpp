@@ -1,0 +1,133 @@
+// The contract between a game and everything that plays it. docs/add-a-game.md walks through it.
+#pragma once
+
+#include "core/bits.hpp"
+#include "core/fn.hpp"
+#include "core/rng.hpp"
+
+namespace sparring {
+
+// A continuous action: every component lies in [-1, 1], the game gives it its unit.
+template <int D>
+struct Box {
+  f32 value[D];
+};
+
+// The sizes that depend on the configuration.
+struct Shape {
+  int seats;      // places that decide and are paid
+  int actions;    // discrete actions in use (0 for box games)
+  int obs_bytes;  // length of one observation row, a multiple of 16
+};
+
+// What a step writes: rewards by named part, and the end. Parts are weighted on the spot, so
+// that a part nobody asked for costs one test.
+struct Result {
+  f32* reward;        // [seats][roles], added to
+  const f32* weight;  // [parts][roles]
+  int roles;
+  u32 wanted;  // bit p: part p has a weight other than 0
+  bool terminated = false;
+  bool truncated = false;
+  u8 reason = 0;  // index into the game's kEnds
+
+  SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
+  SPARRING_FN bool over() const { return terminated || truncated; }
+
+  SPARRING_FN void pay(int part, int seat, f32 amount) {
+    if (!wants(part)) return;
+    for (int role = 0; role < roles; ++role)
+      reward[seat * roles + role] += weight[part * roles + role] * amount;
+  }
+  // The rules ended the game.
+  SPARRING_FN void terminate(int why = 0) {
+    terminated = true;
+    reason = static_cast<u8>(why);
+  }
+  // The game was cut; a learner estimates what was still to come.
+  SPARRING_FN void truncate(int why = 0) {
+    truncated = true;
+    reason = static_cast<u8>(why);
+  }
+};
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+template <class A, class B>
+concept Same = kSame<A, B>;
+
+template <class G>
+inline constexpr bool kDiscrete = kSame<typename G::Action, i32>;
+
+// Legal actions of one row. Box games have none to list.
+template <class G>
+using Legal = Bits<(G::kActions > 0 ? G::kActions : 1)>;
+
+// A game that keeps bytes outside its struct says how many; its functions then take them last.
+template <class G>
+concept HasSide = requires(const typename G::Config& config) {
+  { G::side_bytes(config) } -> Same<int>;
+};
+
+template <class G>
+concept HasLegal = kDiscrete<G>;
+
+// The constants and functions every game has. Games are values: copying the bytes clones them.
+template <class G>
+concept Game =
+    __is_trivially_copyable(G) && requires(G game, const G seen, const typename G::Config& config) {
+      typename G::Action;
+      { G::shape(config) } -> Same<Shape>;
+      requires G::kMaxSeats >= 1 && G::kRows >= 1 && G::kRoles >= 1 && G::kActions >= 0;
+      requires sizeof(G::kParts) / sizeof(G::kParts[0]) <= 32;
+      { seen.seat(0) } -> Same<int>;
+      { seen.role(0) } -> Same<int>;
+      { seen.score(config, 0) } -> Same<f32>;
+    };
+
+template <class G>
+inline constexpr int kPartCount = static_cast<int>(sizeof(G::kParts) / sizeof(G::kParts[0]));
+
+// One call for games with and without side storage.
+template <class G>
+SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rng& chance,
+                                   u8* side) {
+  if constexpr (HasSide<G>)
+    game.reset(config, chance, side);
+  else
+    game.reset(config, chance);
+}
+
+template <class G>
+SPARRING_FN inline void call_step(G& game, const typename G::Config& config,
+                                  const typename G::Action* actions, Rng& chance, Result& result,
+                                  u8* side) {
+  if constexpr (HasSide<G>)
+    game.step(config, actions, chance, result, side);
+  else
+    game.step(config, actions, chance, result);
+}
+
+template <class G>
+SPARRING_FN inline void call_observe(const G& game, const typename G::Config& config, int seat,
+                                     u8* out, const u8* side) {
+  if constexpr (HasSide<G>)
+    game.observe(config, seat, out, side);
+  else
+    game.observe(config, seat, out);
+}
+
+template <class G>
+SPARRING_FN inline void call_legal(const G& game, const typename G::Config& config, int row,
+                                   Legal<G>& out, const u8* side) {
+  if constexpr (!kDiscrete<G>)
+    out = Legal<G>::none();
+  else if constexpr (HasSide<G>)
+    game.legal(config, row, out, side);
+  else
+    game.legal(config, row, out);
+}
+
+}  // namespace sparring

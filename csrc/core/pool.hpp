@@ -1,0 +1,482 @@
+// N games stepped together on CPU threads, writing into arrays that never move. Host only.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/crew.hpp"
+#include "core/digest.hpp"
+#include "core/face.hpp"
+#include "core/table.hpp"
+
+namespace sparring {
+
+// Zeroed memory whose untouched pages cost nothing.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  explicit Array(i64 count)
+      : data_(static_cast<T*>(std::calloc(static_cast<size_t>(most<i64>(count, 1)), sizeof(T)))),
+        count_(count) {
+    if (!data_) throw std::bad_alloc();
+  }
+  T* data() const { return data_.get(); }
+  i64 size() const { return count_; }
+  T& operator[](i64 i) const { return data_.get()[i]; }
+
+ private:
+  struct Free {
+    void operator()(T* data) const { std::free(data); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  i64 count_ = 0;
+};
+
+struct PoolOptions {
+  i64 games = 1;
+  u64 seed = 0;
+  u32 first_game = 0;
+  int threads = 1;
+  int slots = 1;
+  bool skip_forced = false;
+  bool observe = true;  // write observations and byte masks
+};
+
+// The first action that cannot be played, in game order.
+struct Refusal {
+  i64 game = -1;
+  i64 row = -1;
+  int seat = -1;
+  i64 action = -1;     // discrete
+  int component = -1;  // box
+  f32 value = 0;
+  std::vector<int> legal;
+};
+
+template <class G>
+bool is_playable(const Legal<G>& legal, const typename G::Action& action, int actions) {
+  if constexpr (kDiscrete<G>) {
+    return action >= 0 && action < actions && legal.test(action);
+  } else {
+    for (f32 value : action.value)
+      if (!std::isfinite(value)) return false;
+    return true;
+  }
+}
+
+template <class G>
+Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
+                   const typename G::Action& action) {
+  Refusal refused;
+  refused.game = game;
+  refused.row = row;
+  refused.seat = seat;
+  if constexpr (kDiscrete<G>) {
+    refused.action = action;
+    legal.each([&](int a) { refused.legal.push_back(a); });
+  } else {
+    int i = 0;
+    while (std::isfinite(action.value[i])) ++i;
+    refused.component = i;
+    refused.value = action.value[i];
+  }
+  return refused;
+}
+
+// What the pool looks like from outside, whatever the game. R = games * rows per game.
+class AnyPool {
+ public:
+  AnyPool(const PoolOptions& options, Shape shape, int rows, int roles, int box, int side_bytes)
+      : options_(options),
+        shape_(shape),
+        rows_(rows),
+        roles_(roles),
+        box_(box),
+        side_bytes_(side_bytes) {
+    const i64 n = options.games, r = n * rows;
+    const i64 seats = shape.seats;
+    seat = Array<i8>(r);
+    role = Array<i8>(r);
+    policy = Array<i16>(r);
+    if (options.observe) {
+      obs = Array<u8>(r * shape.obs_bytes);
+      mask = Array<u8>(r * shape.actions);
+      final_obs = Array<u8>(n * seats * shape.obs_bytes);
+      final_mask = Array<u8>(n * seats * shape.actions);
+    }
+    reward = Array<f32>(n * seats * roles);
+    skipped = Array<u16>(n * seats);
+    terminated = Array<u8>(n);
+    truncated = Array<u8>(n);
+    final_game = Array<i32>(n);
+    final_score = Array<f32>(n * seats);
+    final_policy = Array<i16>(n * seats);
+    final_length = Array<i32>(n);
+    final_reason = Array<u8>(n);
+    side = Array<u8>(n * side_bytes);
+    final_count.assign(static_cast<size_t>(options.slots), 0);
+  }
+  virtual ~AnyPool() = default;
+
+  virtual void reset() = 0;
+  // Checks the actions of one slot and keeps a copy; a refusal leaves everything as it was.
+  virtual Refusal accept(int slot, const void* actions) = 0;
+  virtual void send(int slot) = 0;
+  virtual void recv(int slot) = 0;
+  virtual void step_all() = 0;
+  virtual void sample(int slot, void* actions) = 0;
+  virtual u64 digest() const = 0;
+  virtual std::string audit() const = 0;
+  virtual i64 table_bytes() const = 0;
+  virtual u8* tables() = 0;
+  virtual void refresh() = 0;
+  virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& members,
+                          const std::vector<u8>& shuffle) = 0;
+  virtual void set_weights(const std::vector<f32>& weights) = 0;
+  virtual std::vector<f32> weights() const = 0;
+  virtual void* config_bytes() = 0;
+  virtual u64 seed() const = 0;
+
+  const PoolOptions& options() const { return options_; }
+  const Shape& shape() const { return shape_; }
+  int rows() const { return rows_; }
+  int roles() const { return roles_; }
+  int box() const { return box_; }
+  int side_bytes() const { return side_bytes_; }
+  i64 games() const { return options_.games; }
+  void reseed(u64 seed) { reseed_to(seed); }
+
+  i64 slot_begin(int slot) const { return options_.games * slot / options_.slots; }
+  i64 slot_end(int slot) const { return options_.games * (slot + 1) / options_.slots; }
+
+  // Decisions per row.
+  Array<u8> obs, mask;
+  Array<i8> seat, role;
+  Array<i16> policy;
+  // Per game.
+  Array<f32> reward;
+  Array<u16> skipped;
+  Array<u8> terminated, truncated;
+  // Games that just ended, compacted to the front of their slot in game order.
+  Array<u8> final_obs, final_mask;
+  Array<i32> final_game, final_length;
+  Array<f32> final_score;
+  Array<i16> final_policy;
+  Array<u8> final_reason;
+  std::vector<i64> final_count;
+  Array<u8> side;
+
+ protected:
+  virtual void reseed_to(u64 seed) = 0;
+
+ private:
+  PoolOptions options_;
+  Shape shape_;
+  int rows_, roles_, box_, side_bytes_;
+};
+
+template <Game G>
+class Pool final : public AnyPool {
+ public:
+  using Config = typename G::Config;
+  using Action = typename G::Action;
+
+  Pool(const Config& config, const PoolOptions& options)
+      : AnyPool(options, G::shape(config), G::kRows, G::kRoles, box_size(), side_size(config)),
+        tables_(options.games),
+        legal_(options.games * G::kRows),
+        actions_(options.games * G::kRows),
+        reasons_(options.games),
+        crew_(options.slots > 1 ? options.threads : options.threads - 1) {
+    setting_ = std::make_unique<Setting<G>>();
+    setting_->config = config;
+    setting_->shape = shape();
+    setting_->seed = options.seed;
+    setting_->first_game = options.first_game;
+    setting_->skip_forced = options.skip_forced;
+    for (int slot = 0; slot < options.slots; ++slot)
+      jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
+    set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(shape().seats), 0), {0});
+  }
+
+  ~Pool() override {
+    for (int slot = 0; slot < options().slots; ++slot) crew_.wait(*jobs_[size_t(slot)], false);
+  }
+
+  void reset() override {
+    for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kRestart);
+  }
+
+  Refusal accept(int slot, const void* actions) override {
+    const i64 from = slot_begin(slot) * G::kRows, to = slot_end(slot) * G::kRows;
+    const Action* given = static_cast<const Action*>(actions);
+    for (i64 row = from; row < to; ++row) {
+      if (policy[row] < 0) continue;
+      const Action& action = given[row - from];
+      if (!is_playable<G>(legal_[row], action, shape().actions))
+        return refusal_of<G>(global(row / G::kRows), row, seat[row], legal_[row], action);
+    }
+    std::memcpy(&actions_[from], given, static_cast<size_t>(to - from) * sizeof(Action));
+    return {};
+  }
+
+  void send(int slot) override {
+    jobs_[size_t(slot)]->task = SlotJob::kStep;
+    crew_.submit(*jobs_[size_t(slot)]);
+  }
+  void recv(int slot) override { crew_.wait(*jobs_[size_t(slot)], false); }
+
+  void step_all() override {
+    for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kStep);
+  }
+
+  void sample(int slot, void* actions) override {
+    jobs_[size_t(slot)]->sample_into = static_cast<Action*>(actions);
+    run_now(slot, SlotJob::kSample);
+  }
+
+  u64 digest() const override {
+    u64 sum = 0;
+    for (i64 game = 0; game < games(); ++game) {
+      Digest digest(global(game));
+      const i64 row = game * G::kRows;
+      digest.bytes(&seat[row], G::kRows);
+      digest.bytes(&role[row], G::kRows);
+      digest.bytes(&legal_[row], i64{sizeof(Legal<G>)} * G::kRows);
+      if (obs.size()) digest.bytes(&obs[row * shape().obs_bytes], shape().obs_bytes * G::kRows);
+      const i64 paid = i64{shape().seats} * G::kRoles;
+      digest.bytes(&reward[game * paid], paid * i64{sizeof(f32)});
+      digest.bytes(&terminated[game], 1);
+      digest.bytes(&truncated[game], 1);
+      sum += digest.value();  // a sum, so that any split of the games gives the same
+    }
+    return sum;
+  }
+
+  std::string audit() const override {
+    if constexpr (requires(const G& game) { game.audit(setting_->config); }) {
+      for (i64 game = 0; game < games(); ++game)
+        if (const char* broken = tables_[game].game.audit(setting_->config))
+          return "game " + std::to_string(global(game)) + ": " + broken;
+    }
+    return {};
+  }
+
+  i64 table_bytes() const override { return sizeof(Table<G>); }
+  u8* tables() override { return reinterpret_cast<u8*>(tables_.data()); }
+
+  // Rewrites the rows from the tables, after their bytes were replaced.
+  void refresh() override {
+    for (i64 game = 0; game < games(); ++game) {
+      for (int row = 0; row < G::kRows; ++row) {
+        Legal<G>& legal = legal_[game * G::kRows + row];
+        legal = Legal<G>::none();
+        if (tables_[game].game.seat(row) >= 0)
+          call_legal(tables_[game].game, setting_->config, row, legal, side_of(game));
+      }
+      write_rows(game);
+      terminated[game] = truncated[game] = 0;
+    }
+    std::fill(final_count.begin(), final_count.end(), 0);
+  }
+
+  int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& members,
+                  const std::vector<u8>& shuffle) override {
+    const size_t seats = static_cast<size_t>(shape().seats);
+    f64 total = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      Lineup<G>& lineup = setting_->lineup[i];
+      lineup.up_to = total += weights[i];
+      lineup.shuffle = shuffle[i] != 0;
+      for (size_t s = 0; s < seats; ++s) lineup.member[s] = members[i * seats + s];
+    }
+    return setting_->lineups = static_cast<int>(weights.size());
+  }
+
+  void set_weights(const std::vector<f32>& weights) override {
+    setting_->wanted = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      setting_->weight[i] = weights[i];
+      if (weights[i] != 0) setting_->wanted |= 1u << (i / G::kRoles);
+    }
+  }
+
+  std::vector<f32> weights() const override {
+    return {std::begin(setting_->weight), std::end(setting_->weight)};
+  }
+
+  void* config_bytes() override { return &setting_->config; }
+  u64 seed() const override { return setting_->seed; }
+
+ protected:
+  void reseed_to(u64 seed) override {
+    setting_->seed = seed;
+    for (i64 game = 0; game < games(); ++game) tables_[game].episode = 0;
+  }
+
+ private:
+  // What a slot can be asked to do. A step: first every game answers its rows, then the games
+  // that ended start anew.
+  struct SlotJob final : Job {
+    enum Task { kStep, kRestart, kSample };
+
+    SlotJob(Pool& owner, int index)
+        : pool(owner), from(owner.slot_begin(index)), to(owner.slot_end(index)), slot(index) {
+      const i64 share = (to - from) / (most(pool.options().threads, 1) * 4);
+      chunk_games = most<i64>(least<i64>(share, 512), 16);
+    }
+
+    int open(int phase) override {
+      if (phase == 0) return task == kRestart ? 0 : chunks(to - from);
+      if (phase == 2 || task == kSample) return -1;
+      ended.clear();
+      for (i64 game = from; game < to; ++game) {
+        if (task == kRestart) pool.terminated[game] = pool.truncated[game] = 0;
+        if (task == kRestart || pool.terminated[game] || pool.truncated[game])
+          ended.push_back(game);
+      }
+      const i64 count = static_cast<i64>(ended.size());
+      pool.final_count[size_t(slot)] = task == kRestart ? 0 : count;
+      return chunks(count);
+    }
+
+    void run(int phase, int chunk) override {
+      const i64 first = chunk * chunk_games;
+      if (phase == 0) {
+        const i64 end = least(from + first + chunk_games, to);
+        for (i64 game = from + first; game < end; ++game) {
+          if (task == kSample)
+            pool.sample_game(game, sample_into + (game - from) * G::kRows);
+          else
+            pool.answer_game(game);
+        }
+        return;
+      }
+      const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
+      for (i64 i = first; i < end; ++i) {
+        if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
+        pool.begin_game(ended[size_t(i)]);
+      }
+    }
+
+    int chunks(i64 count) const {
+      return static_cast<int>((count + chunk_games - 1) / chunk_games);
+    }
+
+    Pool& pool;
+    i64 from, to, chunk_games;
+    int slot;
+    Task task = kStep;
+    Action* sample_into = nullptr;
+    std::vector<i64> ended;
+  };
+
+  static constexpr int box_size() {
+    if constexpr (kDiscrete<G>)
+      return 0;
+    else
+      return static_cast<int>(sizeof(Action) / sizeof(f32));
+  }
+
+  static int side_size(const Config& config) {
+    if constexpr (HasSide<G>)
+      return G::side_bytes(config);
+    else
+      return 0;
+  }
+
+  u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
+  u8* side_of(i64 game) const { return side.data() + game * side_bytes(); }
+
+  void run_now(int slot, typename SlotJob::Task task) {
+    SlotJob& job = *jobs_[size_t(slot)];
+    job.task = task;
+    if (crew_.workers() == 0) {
+      Crew::run_alone(job);
+    } else {
+      crew_.submit(job);
+      crew_.wait(job, options().slots == 1);
+    }
+  }
+
+  void answer_game(i64 game) {
+    const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
+    const Result result =
+        answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
+               &reward[game * paid], &skipped[game * shape().seats]);
+    terminated[game] = result.terminated;
+    truncated[game] = result.truncated;
+    reasons_[game] = result.reason;
+    if (!result.over()) write_rows(game);
+  }
+
+  void sample_game(i64 game, Action* out) {
+    Table<G>& table = tables_[game];
+    Rng rng(setting_->seed, global(game), table.episode, Stream::kSampling, table.sampled);
+    for (i64 row = game * G::kRows; row < (game + 1) * G::kRows; ++row, ++out)
+      *out = policy[row] >= 0 ? sample_action<G>(legal_[row], rng) : Action{};
+    table.sampled = rng.drawn();
+  }
+
+  void begin_game(i64 game) {
+    begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows]);
+    write_rows(game);
+  }
+
+  void keep_final(i64 game, i64 at) {
+    const Table<G>& table = tables_[game];
+    const int seats = shape().seats, actions = shape().actions;
+    final_game[at] = static_cast<i32>(game);
+    final_length[at] = static_cast<i32>(table.length);
+    final_reason[at] = reasons_[game];
+    for (int s = 0; s < seats; ++s) {
+      final_score[at * seats + s] = table.game.score(setting_->config, s);
+      final_policy[at * seats + s] = table.member[s];
+      if (!options().observe) continue;
+      const i64 line = at * seats + s;
+      call_observe(table.game, setting_->config, s, &final_obs[line * shape().obs_bytes],
+                   side_of(game));
+      if (actions) std::memset(&final_mask[line * actions], 0, static_cast<size_t>(actions));
+    }
+    if (!options().observe || !truncated[game] || !actions) return;
+    for (int row = 0; row < G::kRows; ++row) {
+      const int s = table.game.seat(row);
+      if (s < 0) continue;
+      Legal<G> legal = Legal<G>::none();
+      call_legal(table.game, setting_->config, row, legal, side_of(game));
+      expand_bits(legal, actions, &final_mask[(at * seats + s) * actions]);
+    }
+  }
+
+  void write_rows(i64 game) {
+    const Table<G>& table = tables_[game];
+    for (int r = 0; r < G::kRows; ++r) {
+      const i64 row = game * G::kRows + r;
+      const int s = table.game.seat(r);
+      seat[row] = static_cast<i8>(s);
+      role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
+      policy[row] = s < 0 || table.member[s] < 0 ? static_cast<i16>(kNobody) : table.member[s];
+      if (!options().observe) continue;
+      u8* out = &obs[row * shape().obs_bytes];
+      if (s < 0)
+        std::memset(out, 0, static_cast<size_t>(shape().obs_bytes));
+      else
+        call_observe(table.game, setting_->config, s, out, side_of(game));
+      if (shape().actions) expand_bits(legal_[row], shape().actions, &mask[row * shape().actions]);
+    }
+  }
+
+  std::unique_ptr<Setting<G>> setting_;
+  Array<Table<G>> tables_;
+  Array<Legal<G>> legal_;
+  Array<Action> actions_;
+  Array<u8> reasons_;
+  std::vector<std::unique_ptr<SlotJob>> jobs_;
+  Crew crew_;
+};
+
+}  // namespace sparring

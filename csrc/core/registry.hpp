@@ -1,0 +1,139 @@
+// Every game behind one interface, so that the bindings need to be written once. Host only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/pool.hpp"
+#include "core/state.hpp"
+
+namespace sparring {
+
+class AnyGame {
+ public:
+  virtual ~AnyGame() = default;
+  virtual std::vector<u8> default_config() const = 0;
+  virtual std::vector<Field> config_fields() const = 0;
+  virtual std::vector<Field> state_fields() const = 0;
+  virtual std::string invalid(const u8* config) const = 0;
+  virtual Spec spec(const u8* config) const = 0;
+  virtual Shape shape(const u8* config) const = 0;
+  virtual std::string action_name(const u8* config, int action) const = 0;
+  virtual std::vector<f32> default_weights(const u8* config) const = 0;
+  virtual std::vector<std::string> parts() const = 0;
+  virtual std::vector<std::string> bots() const = 0;
+  virtual std::vector<std::string> ends() const = 0;
+  virtual int rows() const = 0;
+  virtual int roles() const = 0;
+  virtual int box() const = 0;
+  virtual bool hides() const = 0;
+  virtual std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions&) const = 0;
+  virtual std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game,
+                                               bool skip_forced,
+                                               const std::vector<f32>& weights) const = 0;
+};
+
+inline std::vector<std::unique_ptr<AnyGame>>& registered_games() {
+  static std::vector<std::unique_ptr<AnyGame>> games;
+  return games;
+}
+
+template <Game G>
+class Registered final : public AnyGame {
+ public:
+  using Config = typename G::Config;
+
+  std::vector<u8> default_config() const override {
+    const Config config{};
+    const u8* raw = reinterpret_cast<const u8*>(&config);
+    return {raw, raw + sizeof config};
+  }
+  std::vector<Field> config_fields() const override {
+    if constexpr (requires { G::config_fields(); })
+      return G::config_fields();
+    else
+      return {};
+  }
+  std::vector<Field> state_fields() const override {
+    if constexpr (requires { G::state_fields(); })
+      return G::state_fields();
+    else
+      return {};
+  }
+  std::string invalid(const u8* config) const override {
+    if constexpr (requires { G::invalid(read(config)); }) {
+      if (std::string wrong = G::invalid(read(config)); !wrong.empty()) return wrong;
+    }
+    const int bytes = padded(bytes_of(G::spec(read(config)).blocks));
+    if (bytes != G::shape(read(config)).obs_bytes)
+      return "the blocks fill " + std::to_string(bytes) + " bytes, shape() says " +
+             std::to_string(G::shape(read(config)).obs_bytes);
+    return {};
+  }
+  Spec spec(const u8* config) const override { return G::spec(read(config)); }
+  Shape shape(const u8* config) const override { return G::shape(read(config)); }
+  std::string action_name(const u8* config, int action) const override {
+    if constexpr (requires { G::action_name(read(config), action); })
+      return G::action_name(read(config), action);
+    else
+      return std::to_string(action);
+  }
+  // The first part pays unless the game chooses by configuration.
+  std::vector<f32> default_weights(const u8* config) const override {
+    std::vector<f32> weights;
+    for (int part = 0; part < kPartCount<G>; ++part) {
+      f32 weight = part == 0;
+      if constexpr (requires { G::default_weight(read(config), part); })
+        weight = G::default_weight(read(config), part);
+      weights.insert(weights.end(), G::kRoles, weight);
+    }
+    return weights;
+  }
+  std::vector<std::string> parts() const override { return names_of(G::kParts); }
+  std::vector<std::string> bots() const override {
+    std::vector<std::string> names = {"random"};
+    if constexpr (requires { G::kBots; })
+      for (const char* name : G::kBots) names.push_back(name);
+    return names;
+  }
+  std::vector<std::string> ends() const override {
+    if constexpr (requires { G::kEnds; })
+      return names_of(G::kEnds);
+    else
+      return {"played out"};
+  }
+  int rows() const override { return G::kRows; }
+  int roles() const override { return G::kRoles; }
+  int box() const override {
+    if constexpr (kDiscrete<G>)
+      return 0;
+    else
+      return static_cast<int>(sizeof(typename G::Action) / sizeof(f32));
+  }
+  bool hides() const override {
+    return requires(G& game, const Config& config, Rng& rng) {
+      game.resample_hidden(config, 0, rng);
+    };
+  }
+  std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions& options) const override {
+    auto pool = std::make_unique<Pool<G>>(read(config), options);
+    pool->set_weights(default_weights(config));
+    return pool;
+  }
+  std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game, bool skip_forced,
+                                       const std::vector<f32>& weights) const override {
+    return std::make_unique<State<G>>(read(config), seed, game, skip_forced, weights);
+  }
+
+ private:
+  static const Config& read(const u8* config) { return *reinterpret_cast<const Config*>(config); }
+};
+
+template <Game G>
+bool register_game() {
+  registered_games().push_back(std::make_unique<Registered<G>>());
+  return true;
+}
+
+}  // namespace sparring

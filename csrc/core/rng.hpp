@@ -1,0 +1,76 @@
+// Philox4x32-10: randomness as a pure function of (seed, game, episode, stream, draw number).
+#pragma once
+
+#include "core/fn.hpp"
+
+namespace sparring {
+
+// Separate streams, so that a bot that thinks longer never changes the cards that are dealt.
+enum class Stream : u32 { kChance = 0, kBots = 1, kLineups = 2, kSampling = 3 };
+
+struct PhiloxBlock {
+  u32 word[4];
+};
+
+SPARRING_FN inline PhiloxBlock philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
+  for (int round = 0; round < 10; ++round) {
+    const u64 p0 = u64{0xD2511F53} * c0;
+    const u64 p1 = u64{0xCD9E8D57} * c2;
+    const u32 n0 = static_cast<u32>(p1 >> 32) ^ c1 ^ k0;
+    const u32 n2 = static_cast<u32>(p0 >> 32) ^ c3 ^ k1;
+    c1 = static_cast<u32>(p1);
+    c3 = static_cast<u32>(p0);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// One stream of one episode of one game. Only `drawn` has to be kept to continue it later.
+class Rng {
+ public:
+  SPARRING_FN Rng(u64 seed, u32 game, u32 episode, Stream stream, u32 drawn = 0)
+      : seed_(seed),
+        game_(game),
+        episode_(episode),
+        stream_(static_cast<u32>(stream)),
+        drawn_(drawn),
+        at_(~u32{0}),
+        block_{} {}
+
+  SPARRING_FN u32 next() {
+    const u32 wanted = drawn_ >> 2;
+    if (wanted != at_) {
+      block_ = philox(wanted, stream_, episode_, game_, static_cast<u32>(seed_),
+                      static_cast<u32>(seed_ >> 32));
+      at_ = wanted;
+    }
+    return block_.word[drawn_++ & 3];
+  }
+
+  // Uniform in 0..m-1 without bias (Lemire: multiply, reject the short remainder).
+  SPARRING_FN int below(int m) {
+    const u32 bound = static_cast<u32>(m);
+    u64 product = u64{next()} * bound;
+    if (static_cast<u32>(product) < bound) {
+      const u32 threshold = (0u - bound) % bound;
+      while (static_cast<u32>(product) < threshold) product = u64{next()} * bound;
+    }
+    return static_cast<int>(product >> 32);
+  }
+
+  // Uniform in [0, 1) in steps of 2^-24, exact in f32.
+  SPARRING_FN f32 uniform() { return static_cast<f32>(next() >> 8) * (1.0f / 16777216.0f); }
+
+  SPARRING_FN u32 drawn() const { return drawn_; }
+
+ private:
+  u64 seed_;
+  u32 game_, episode_, stream_, drawn_;
+  u32 at_;
+  PhiloxBlock block_;
+};
+
+}  // namespace sparring

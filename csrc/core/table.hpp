@@ -1,0 +1,205 @@
+// A game at its table: who sits where, whose turn it is, bots and forced moves played in between.
+// The pool, the single state and the GPU kernels all play through these functions.
+#pragma once
+
+#include "core/game.hpp"
+
+namespace sparring {
+
+// Line-up members: 0 and above are policies that the caller evaluates; below are ours.
+inline constexpr int kNobody = -1;
+inline constexpr int kRandomBot = -2;  // uniform over the legal actions; every game has it
+SPARRING_FN constexpr int bot_member(int bot) { return kRandomBot - 1 - bot; }
+SPARRING_FN constexpr int bot_of(int member) { return kRandomBot - 1 - member; }
+
+inline constexpr int kMaxLineups = 256;
+
+template <class G>
+struct Lineup {
+  f64 up_to;  // cumulative weight
+  i16 member[G::kMaxSeats];
+  bool shuffle;
+};
+
+// Everything that all games of a pool share.
+template <class G>
+struct Setting {
+  typename G::Config config;
+  Shape shape;
+  u64 seed;
+  u32 first_game;
+  bool skip_forced;
+  u32 wanted;
+  f32 weight[kPartCount<G> * G::kRoles];
+  int lineups;
+  Lineup<G> lineup[kMaxLineups];
+};
+
+// One game with all that is needed to continue it. Copying the bytes clones it.
+template <class G>
+struct Table {
+  G game;
+  u32 episode;
+  u32 chance_drawn;
+  u32 bots_drawn;
+  u32 sampled;
+  u32 length;                             // decisions of this episode, forced ones included
+  u32 policies;                           // seats held by policies
+  f32 pending[G::kMaxSeats * G::kRoles];  // earned before the episode's first row came out
+  u16 skipped[G::kMaxSeats];              // forced decisions since the last row came out
+  i16 member[G::kMaxSeats];
+};
+
+template <class G>
+SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
+  return {.reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
+}
+
+// Draws the line-up of a new episode and shuffles the seats.
+template <class G>
+SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u32 game) {
+  Rng rng(setting.seed, game, table.episode, Stream::kLineups);
+  int chosen = 0;
+  if (setting.lineups > 1) {
+    const f64 total = setting.lineup[setting.lineups - 1].up_to;
+    const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * total;
+    while (chosen + 1 < setting.lineups && setting.lineup[chosen].up_to <= at) ++chosen;
+  }
+  const Lineup<G>& lineup = setting.lineup[chosen];
+  const int seats = setting.shape.seats;
+  for (int seat = 0; seat < G::kMaxSeats; ++seat)
+    table.member[seat] = seat < seats ? lineup.member[seat] : static_cast<i16>(kNobody);
+  if (lineup.shuffle) {
+    for (int seat = seats - 1; seat > 0; --seat) {
+      const int other = rng.below(seat + 1);
+      const i16 kept = table.member[seat];
+      table.member[seat] = table.member[other];
+      table.member[other] = kept;
+    }
+  }
+  table.policies = 0;
+  for (int seat = 0; seat < seats; ++seat) table.policies += table.member[seat] >= 0;
+}
+
+template <class G>
+SPARRING_FN inline typename G::Action sample_action(const Legal<G>& legal, Rng& rng) {
+  if constexpr (kDiscrete<G>) {
+    return legal.select(rng.below(legal.count()));
+  } else {
+    typename G::Action action;
+    for (f32& value : action.value) value = rng.uniform() * 2.0f - 1.0f;
+    return action;
+  }
+}
+
+template <class G>
+SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
+  if constexpr (!kDiscrete<G>)
+    for (f32& value : action.value) value = least(most(value, -1.0f), 1.0f);
+  return action;
+}
+
+template <class G>
+SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Setting<G>& setting,
+                                                 int row, int member, const Legal<G>& legal,
+                                                 Rng& rng, const u8* side) {
+  if constexpr (requires { G::kBots; }) {
+    if (member < kRandomBot) {
+      if constexpr (HasSide<G>)
+        return table.game.act(bot_of(member), setting.config, row, legal, rng, side);
+      else
+        return table.game.act(bot_of(member), setting.config, row, legal, rng);
+    }
+  }
+  return sample_action<G>(legal, rng);
+}
+
+// One step of the rules. `given` has the policies' actions; bots and forced moves fill the rest.
+template <class G>
+SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                             const Legal<G>* legal, const typename G::Action* given, bool forced,
+                             Result& result) {
+  typename G::Action actions[G::kRows]{};
+  Rng bots(setting.seed, game, table.episode, Stream::kBots, table.bots_drawn);
+  for (int row = 0; row < G::kRows; ++row) {
+    const int seat = table.game.seat(row);
+    if (seat < 0) continue;
+    const int member = table.member[seat];
+    if (forced) {
+      if constexpr (kDiscrete<G>) actions[row] = legal[row].lowest();
+      ++table.skipped[seat];
+    } else if (member >= 0) {
+      actions[row] = clipped<G>(given[row]);
+    } else {
+      actions[row] = clipped<G>(bot_action(table, setting, row, member, legal[row], bots, side));
+    }
+  }
+  table.bots_drawn = bots.drawn();
+  Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
+  call_step(table.game, setting.config, actions, chance, result, side);
+  table.chance_drawn = chance.drawn();
+  ++table.length;
+}
+
+// Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
+// rows in `legal`. A table of bots alone makes one decision per call of `play`.
+template <class G>
+SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                               Legal<G>* legal, Result& result) {
+  while (!result.over()) {
+    bool awaited = table.policies == 0;
+    bool forced = setting.skip_forced && kDiscrete<G>;
+    for (int row = 0; row < G::kRows; ++row) {
+      legal[row] = Legal<G>::none();
+      const int seat = table.game.seat(row);
+      if (seat < 0) continue;
+      awaited |= table.member[seat] >= 0;
+      call_legal(table.game, setting.config, row, legal[row], side);
+      if (forced) forced = legal[row].count() == 1;
+    }
+    if (awaited && !forced) return;
+    play(table, setting, game, side, legal, static_cast<const typename G::Action*>(nullptr), forced,
+         result);
+  }
+}
+
+// Starts the next episode. Games that end before any policy had a say are played out and
+// followed by another; nothing that happened in them belongs to anybody's decision.
+template <class G>
+SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                              Legal<G>* legal) {
+  for (;;) {
+    ++table.episode;
+    table.chance_drawn = table.bots_drawn = table.sampled = table.length = 0;
+    for (f32& value : table.pending) value = 0;
+    for (u16& value : table.skipped) value = 0;
+    take_seats(table, setting, game);
+    Rng chance(setting.seed, game, table.episode, Stream::kChance);
+    call_reset(table.game, setting.config, chance, side);
+    table.chance_drawn = chance.drawn();
+    Result result = result_into(table.pending, setting);
+    settle(table, setting, game, side, legal, result);
+    if (!result.over()) return;
+  }
+}
+
+// The decisions that came out last are answered: step, then play on.
+// `reward` is [seats][roles] of this game and is overwritten; so is `skipped` [seats].
+template <class G>
+SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                                 Legal<G>* legal, const typename G::Action* given, f32* reward,
+                                 u16* skipped) {
+  const int seats = setting.shape.seats;
+  for (int i = 0; i < seats * G::kRoles; ++i) {
+    reward[i] = table.pending[i];
+    table.pending[i] = 0;
+  }
+  for (int seat = 0; seat < seats; ++seat) table.skipped[seat] = 0;
+  Result result = result_into(reward, setting);
+  play(table, setting, game, side, legal, given, false, result);
+  settle(table, setting, game, side, legal, result);
+  for (int seat = 0; seat < seats; ++seat) skipped[seat] = table.skipped[seat];
+  return result;
+}
+
+}  // namespace sparring
