@@ -1,0 +1,677 @@
+// Skull King: the table, the flow of a round, rewards and observation. Section numbers are those
+// of the specification; docs/games/skull_king.md lists the flags.
+#pragma once
+
+#include "core/face.hpp"
+#include "core/game.hpp"
+#include "games/skull_king/cards.hpp"
+
+namespace sparring::skull_king {
+
+enum Phase : u8 { kBid, kCannon, kPlay, kRosiePick, kDiscard, kWager, kHarryBid, kOver };
+
+// Actions (section 15).
+inline constexpr int kPlayFirst = 11, kPlayTigressEscape = 85, kRosieFirst = 86, kWagerFirst = 94,
+                     kHarryFirst = 97, kGrapeshot = 100;
+
+// Reward parts (section 18).
+enum Part {
+  kScoreDelta,
+  kScoreDeltaZs,
+  kRank,
+  kWin,
+  kScoreFinal,
+  kManager,
+  kWorker,
+  kFlatShaped,
+  kAbilityNudge
+};
+
+struct Game {
+  using Config = skull_king::Config;
+  using Action = i32;
+  static constexpr int kMaxSeats = 8, kRows = 1, kRoles = 2, kActions = 102;
+  static constexpr const char* kParts[] = {"score_delta", "score_delta_zs", "rank",
+                                           "win",         "score_final",    "manager",
+                                           "worker",      "flat_shaped",    "ability_nudge"};
+  static constexpr const char* kBots[] = {"rule_easy", "rule_medium", "rule_hard", "captain"};
+
+  Cards hand[8], played[8];  // played: this round, current trick included
+  Cards stock, gone;         // undealt; discarded through Bendt
+  Cards priv[8];             // cards a seat privately knows to be out of play
+  i16 bonus[8], total[8];    // capture bonus of this round; points of the game
+  u8 trick_token[8], trick_seat[8];
+  i8 bid[8];  // -1 until placed
+  u8 won[8], sum_bid[8], sum_err[8], void_suits[8], wager[8], cannon[8];
+  i8 loot_by[2], loot_with[2];  // alliances, -1 if none
+  u8 ghost_order[10];           // ids; the next one is at tricks_done
+  u8 phase, actor, leader, first, round, cards, tricks_done, trick_size, follow;
+  i8 harry;           // seat that may change its bid, -1 if none
+  u8 pending;         // discards still to make
+  u8 ghost_next;      // the player who follows the ghost when it leads
+  u8 placed;          // bids or loads in
+  u8 history[10][8];  // token by trick and seat
+  i8 history_leader[10];
+  // The last finished round, for learners that relabel it (section 19).
+  u8 last_cards;
+  i8 last_bid[8];
+  u8 last_won[8], last_loot[8], last_loot_exact[8];
+  u8 spare[6];
+  i16 last_bonus[8], last_points[8];
+
+  SPARRING_FN static Shape shape(const Config& config) {
+    const int bytes = (small_bytes(config) + 1) / 2 * 2 + 2 * config.seats();
+    return {.seats = config.num_players,
+            .actions = config.extended() ? 102 : 86,
+            .obs_bytes = (bytes + 15) / 16 * 16};
+  }
+
+  // Length of the one-byte features; the scores follow at the next even offset.
+  SPARRING_FN static int small_bytes(const Config& config) {
+    const int s = config.seats();
+    return 74 + (config.obs == kCompactObs ? 74 : 74 * s) + 31 * s + 33 +
+           (config.extended() ? 80 + 3 * s : 0) + (config.phase_embed ? 3 : 0) +
+           (config.history ? 10 * s + 10 : 0);
+  }
+
+  // The reward option of section 18; the nudges go with the shaped reward.
+  SPARRING_FN static f32 default_weight(const Config& config, int part) {
+    return part == config.reward || (part == kAbilityNudge && config.reward == kFlatShaped);
+  }
+
+  SPARRING_FN int seat(int) const { return actor; }
+  // Bids are the manager's, everything else the worker's (section 19).
+  SPARRING_FN int role(int) const { return phase <= kCannon ? 0 : 1; }
+  SPARRING_FN f32 score(const Config&, int at) const { return total[at]; }
+
+  SPARRING_FN void reset(const Config& config, Rng& rng) {
+    *this = Game{};
+    int start = 1;
+    if (config.episode == kOneRound)
+      start = config.start_round ? config.start_round : draw_round(config, rng);
+    const int leads = rng.below(config.num_players);
+    first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
+    deal(config, start, rng);
+  }
+
+  SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
+    out = Legal<Game>::none();
+    switch (phase) {
+      case kBid:
+        out.word[0] = (u64{2} << cards) - 1;
+        break;
+      case kPlay:
+        set_cards(legal_cards(config), out);
+        if (out.test(kPlayFirst + kTigressId)) out.set(kPlayTigressEscape);
+        break;
+      case kDiscard:
+        set_cards(deduped(hand[actor], config), out);
+        break;
+      case kRosiePick:
+        for (int i = 0; i < config.num_players; ++i) out.set(kRosieFirst + i);
+        break;
+      case kWager:
+        for (int i = 0; i < 3; ++i) out.set(kWagerFirst + i);
+        break;
+      case kHarryBid:
+        for (int change = -1; change <= 1; ++change)
+          if (bid[actor] + change >= 0 && bid[actor] + change <= cards)
+            out.set(kHarryFirst + 1 + change);
+        break;
+      case kCannon:
+        out.set(kGrapeshot);
+        out.set(kGrapeshot + 1);
+        break;
+      default:
+        break;
+    }
+  }
+
+  SPARRING_FN void step(const Config& config, const Action* actions, Rng& rng, Result& result) {
+    const int action = actions[0];
+    const int by = actor;
+    result.pay(kFlatShaped, by, 0.1f);
+    switch (phase) {
+      case kBid:
+        place_bid(config, action, result);
+        break;
+      case kCannon:
+        cannon[by] = static_cast<u8>(action - kGrapeshot);
+        next_to_commit(config, kPlay);
+        break;
+      case kPlay:
+        if (result.wants(kFlatShaped)) pay_card(action, result);
+        lay(config, action == kPlayTigressEscape ? kTigressEscape : action - kPlayFirst + 1);
+        if (trick_size == config.seats()) finish_trick(config, rng, result);
+        break;
+      case kRosiePick:
+        leader = static_cast<u8>((by + action - kRosieFirst) % config.num_players);
+        result.pay(kAbilityNudge, by, leader == by ? 0.1f : -0.05f);
+        next_trick(config, rng, result);
+        break;
+      case kDiscard:
+        discard(action - kPlayFirst, result);
+        if (pending == 0) next_trick(config, rng, result);
+        break;
+      case kWager:
+        set_wager(10 * (action - kWagerFirst), result);
+        next_trick(config, rng, result);
+        break;
+      case kHarryBid:
+        change_bid(action - kHarryFirst - 1, result);
+        finish_round(config, rng, result);
+        break;
+      default:
+        break;
+    }
+    while (phase == kPlay && actor >= config.num_players) {
+      const int id = ghost_order[tricks_done];
+      lay(config, id == kTigressId ? kTigressEscape : id + 1);
+      if (trick_size == config.seats()) finish_trick(config, rng, result);
+    }
+  }
+
+  SPARRING_FN Cards deduped(Cards set, const Config& config) const {
+    if (!config.dedupe) return set;
+    keep_lowest(set.word[0], kMermaids.word[0]);
+    if (!config.abilities) keep_lowest(set.word[0], kPirates.word[0]);
+    keep_lowest(set.word[1], kEscapes.word[1]);
+    keep_lowest(set.word[1], kLoots.word[1]);
+    return set;
+  }
+
+  SPARRING_FN Cards legal_cards(const Config& config) const {
+    const Cards held = hand[actor];
+    if (follow >= kUndecided) return deduped(held, config);
+    const Cards following = held & kSuits[follow];
+    if (!following.any()) return deduped(held, config);
+    Cards allowed = (held - kNumbered) | following;
+    if (config.follow_rule == kSeed) allowed = allowed | (held & kSuits[0]);
+    return deduped(allowed, config);
+  }
+
+  // The seat at a position of the current trick (section 10 for the ghost's table).
+  SPARRING_FN int seat_at(const Config& config, int position) const {
+    if (!config.has_ghost()) return wrap(leader + position, config.num_players);
+    if (leader == 2) return position == 0 ? 2 : position == 1 ? ghost_next : 1 - ghost_next;
+    return position == 0 ? leader : position == 1 ? 2 : 1 - leader;
+  }
+
+  SPARRING_FN int relative(const Config& config, int seat, int observer) const {
+    return seat >= config.num_players ? seat : wrap(seat - observer, config.num_players);
+  }
+
+  SPARRING_FN int need(int seat) const { return bid[seat] - won[seat]; }
+
+  SPARRING_FN bool bids_open() const { return phase != kBid; }
+
+  SPARRING_FN int draw_round(const Config& config, Rng& rng) {
+    const int count = config.round_count();
+    f64 sum = 0;
+    for (int r = 0; r < count; ++r) sum += static_cast<f64>(config.round_weights[r]);
+    const f64 at = static_cast<f64>(rng.next()) / 4294967296.0 * sum;
+    f64 up_to = 0;
+    for (int r = 0; r < count; ++r) {
+      up_to += static_cast<f64>(config.round_weights[r]);
+      if (up_to > at) return r + 1;
+    }
+    return count;
+  }
+
+  // Section 14.4, in this order so that every implementation deals the same cards.
+  SPARRING_FN void deal(const Config& config, int number, Rng& rng) {
+    u8 deck[kCards];
+    int size = 0;
+    if (config.deck == kFull74)
+      for (; size < kCards; ++size) deck[size] = static_cast<u8>(size);
+    else
+      config.deck_cards().each([&](int id) { deck[size++] = static_cast<u8>(id); });
+    open_round(config, number);
+    const int seats = config.seats();
+    int at = 0;
+    for (int s = 0; s < seats; ++s) {
+      Cards held = Cards::none();
+      for (int i = 0; i < cards; ++i, ++at) {
+        const int j = at + rng.below(size - at);
+        const u8 id = deck[j];
+        deck[j] = deck[at];
+        held.set(id);
+        if (s >= config.num_players) ghost_order[i] = id;
+      }
+      hand[s] = held;
+      stock = stock - held;
+    }
+  }
+
+  // Clears the table for a round; hands are still to be dealt out of the stock.
+  SPARRING_FN void open_round(const Config& config, int number) {
+    round = static_cast<u8>(number);
+    cards = static_cast<u8>(config.hand_size(number));
+    for (int s = 0; s < 8; ++s) {
+      played[s] = Cards::none();
+      priv[s] = Cards::none();
+      bonus[s] = 0;
+      bid[s] = -1;
+      won[s] = void_suits[s] = wager[s] = cannon[s] = 0;
+    }
+    stock = config.deck_cards();
+    gone = Cards::none();
+    for (int i = 0; i < 2; ++i) loot_by[i] = loot_with[i] = -1;
+    if (config.history) {
+      zero_bytes(history, sizeof history);
+      for (i8& led : history_leader) led = -1;
+    }
+    tricks_done = trick_size = pending = placed = 0;
+    harry = -1;
+    follow = kUndecided;
+    phase = kBid;
+    leader = static_cast<u8>((first + number - 1) % config.num_players);
+    actor = leader;
+  }
+
+  SPARRING_FN void place_bid(const Config& config, int amount, Result& result) {
+    bid[actor] = static_cast<i8>(amount);
+    if (result.wants(kFlatShaped)) {
+      const int off = absolute(amount - shaped_estimate(hand[actor], cards));
+      result.pay(kFlatShaped, actor,
+                 2.0f * (1.0f - static_cast<f32>(off) / static_cast<f32>(cards)));
+    }
+    next_to_commit(config, config.cannonball ? kCannon : kPlay);
+  }
+
+  // Bids and loads go round once, then `then` begins.
+  SPARRING_FN void next_to_commit(const Config& config, Phase then) {
+    actor = static_cast<u8>(wrap(actor + 1, config.num_players));
+    if (++placed < config.num_players) return;
+    placed = 0;
+    phase = then;
+    actor = leader;
+  }
+
+  SPARRING_FN void lay(const Config& config, int token) {
+    const int by = actor;
+    const int id = token == kTigressEscape ? kTigressId : token - 1;
+    const int kind = kToken.kind[token];
+    hand[by].clear(id);
+    played[by].set(id);
+    if (config.abilities)
+      for (int s = 0; s < config.num_players; ++s) priv[s].clear(id);
+    trick_token[trick_size] = static_cast<u8>(token);
+    trick_seat[trick_size] = static_cast<u8>(by);
+    if (config.history) {
+      if (trick_size == 0) history_leader[tricks_done] = static_cast<i8>(by);
+      history[tricks_done][by] = static_cast<u8>(token);
+    }
+    ++trick_size;
+    if (kind == kSuit) {
+      const int suit = kToken.suit[token];
+      const bool proves = by < config.num_players && follow < kUndecided && suit != follow &&
+                          !(config.follow_rule == kSeed && suit == 0);
+      if (proves) void_suits[by] |= static_cast<u8>(1 << follow);
+      if (follow == kUndecided) follow = static_cast<u8>(suit);
+    } else if (kind > kSuit && follow == kUndecided && config.follow_rule == kOfficial) {
+      follow = kNoSuit;
+    }
+    if (trick_size < config.seats()) actor = static_cast<u8>(seat_at(config, trick_size));
+  }
+
+  SPARRING_FN void finish_trick(const Config& config, Rng& rng, Result& result) {
+    const TrickResult trick = resolve(trick_token, trick_size, config);
+    const int winner = trick.winner < 0 ? -1 : trick_seat[trick.winner];
+    if (result.wants(kFlatShaped) || result.wants(kWorker)) pay_trick(config, winner, result);
+    if (winner >= 0) {
+      const Captures taken = captures_of(trick_token, trick_size, trick, config);
+      bonus[winner] = static_cast<i16>(bonus[winner] + bonus_points(taken, config));
+      ++won[winner];
+      if (winner < config.num_players) {
+        if (result.wants(kFlatShaped)) pay_captures(taken, winner, result);
+        if (!trick.by_whale || config.whale_loot) form_alliances(config, winner);
+      }
+    }
+    if (leader != 2 && config.has_ghost()) ghost_next = static_cast<u8>(1 - leader);
+    leader = trick_seat[trick.next_leader];
+    const int card = winner < 0 ? 0 : trick_token[trick.winner] - 1;
+    ++tricks_done;
+    trick_size = 0;
+    follow = kUndecided;
+    actor = leader;
+    if (config.abilities && winner >= 0 && winner < config.num_players &&
+        use_ability(config, winner, card, rng))
+      return;
+    next_trick(config, rng, result);
+  }
+
+  // A Loot allies its player with the trick's winner, card by card (section 8).
+  SPARRING_FN void form_alliances(const Config& config, int winner) {
+    for (int i = 0; i < trick_size; ++i) {
+      const int which = trick_token[i] - 1 - 72;
+      if (which != 0 && which != 1) continue;
+      if (trick_seat[i] == winner || trick_seat[i] >= config.num_players) continue;
+      loot_by[which] = static_cast<i8>(trick_seat[i]);
+      loot_with[which] = static_cast<i8>(winner);
+    }
+  }
+
+  // True if the winner has something to decide before the next trick (section 9).
+  SPARRING_FN bool use_ability(const Config& config, int winner, int card, Rng& rng) {
+    if (card == kHarry) harry = static_cast<i8>(winner);
+    const bool last = tricks_done == cards;
+    if (last && !(card == kRascal && config.rascal_last)) return false;
+    if (card < kRosie || card > kJade) return false;
+    actor = static_cast<u8>(winner);
+    if (card == kRosie) {
+      phase = kRosiePick;
+    } else if (card == kRascal) {
+      phase = kWager;
+    } else if (card == kJade) {
+      priv[winner] = priv[winner] | stock;
+      return false;
+    } else {
+      pending = static_cast<u8>(least(2, stock.count()));
+      for (int i = 0; i < pending; ++i) {
+        const int id = stock.select(rng.below(stock.count()));
+        stock.clear(id);
+        hand[winner].set(id);
+        priv[winner].clear(id);
+      }
+      if (pending == 0) return false;
+      phase = kDiscard;
+    }
+    return true;
+  }
+
+  SPARRING_FN void next_trick(const Config& config, Rng& rng, Result& result) {
+    phase = kPlay;
+    actor = leader;
+    if (tricks_done < cards) return;
+    if (harry >= 0) {
+      phase = kHarryBid;
+      actor = static_cast<u8>(harry);
+      return;
+    }
+    finish_round(config, rng, result);
+  }
+
+  SPARRING_FN void discard(int id, Result& result) {
+    const int strength = shaped_strength(id);
+    f32 nudge = 0;
+    if (need(actor) > 0)
+      nudge = strength < 300 ? 0.15f : strength > 600 ? -0.15f : 0.0f;
+    else
+      nudge = strength > 700 ? 0.1f : strength < 400 ? -0.05f : 0.0f;
+    result.pay(kAbilityNudge, actor, nudge);
+    hand[actor].clear(id);
+    gone.set(id);
+    priv[actor].set(id);
+    --pending;
+  }
+
+  SPARRING_FN void set_wager(int amount, Result& result) {
+    wager[actor] = static_cast<u8>(amount);
+    const int left = cards - tricks_done;
+    const f32 nudge = 0.005f * static_cast<f32>(amount);
+    if (need(actor) <= 0) result.pay(kAbilityNudge, actor, nudge);
+    if (need(actor) > left) result.pay(kAbilityNudge, actor, -nudge);
+  }
+
+  SPARRING_FN void change_bid(int change, Result& result) {
+    const int before = absolute(need(actor));
+    bid[actor] = static_cast<i8>(bid[actor] + change);
+    const int after = absolute(need(actor));
+    f32 nudge = 0;
+    if (before == 0 && after == 0) nudge = 0.1f;
+    if (after == 0 && before > 0) nudge = 0.3f;
+    if (after > before) nudge = -0.2f;
+    result.pay(kAbilityNudge, actor, nudge);
+  }
+
+  SPARRING_FN void finish_round(const Config& config, Rng& rng, Result& result) {
+    const int players = config.num_players;
+    int points[8], sum = 0;
+    for (int s = 0; s < players; ++s) {
+      int loot = 0, loot_exact = 0;
+      for (int i = 0; i < 2; ++i) {
+        if (loot_by[i] != s && loot_with[i] != s) continue;
+        ++loot;
+        loot_exact += need(loot_by[i] == s ? loot_with[i] : loot_by[i]) == 0;
+      }
+      points[s] = round_points(config, bid[s], won[s], cards, bonus[s], 20 * loot_exact, wager[s],
+                               cannon[s] != 0);
+      sum += points[s];
+      total[s] = static_cast<i16>(total[s] + points[s]);
+      sum_bid[s] = static_cast<u8>(sum_bid[s] + bid[s]);
+      const int error = absolute(need(s));
+      sum_err[s] = static_cast<u8>(sum_err[s] + error);
+      last_bid[s] = bid[s];
+      last_won[s] = won[s];
+      last_bonus[s] = bonus[s];
+      last_points[s] = static_cast<i16>(points[s]);
+      last_loot[s] = static_cast<u8>(loot);
+      last_loot_exact[s] = static_cast<u8>(loot_exact);
+      pay_round(s, error, loot_exact, result);
+    }
+    last_cards = cards;
+    for (int s = 0; s < players; ++s) {
+      result.pay(kScoreDelta, s, static_cast<f32>(points[s]) / 100.0f);
+      const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
+      result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
+    }
+    if (config.episode == kOneRound || round == config.round_count()) {
+      pay_end(config, result);
+      phase = kOver;
+      result.terminate();
+      return;
+    }
+    deal(config, round + 1, rng);
+  }
+
+  SPARRING_FN void pay_card(int action, Result& result) const {
+    const int id = action == kPlayTigressEscape ? kTigressId : action - kPlayFirst;
+    const int strength = shaped_strength(id);
+    if (need(actor) > 0)
+      result.pay(kFlatShaped, actor, strength > 600 ? 1.0f : strength < 300 ? -0.5f : 0.0f);
+    else if (need(actor) == 0)
+      result.pay(kFlatShaped, actor, strength < 400 ? 0.5f : strength > 700 ? -0.3f : 0.0f);
+  }
+
+  // Needs are those before the trick is counted; a destroyed trick is lost by everybody.
+  SPARRING_FN void pay_trick(const Config& config, int winner, Result& result) const {
+    const int left = cards - tricks_done - 1;
+    for (int s = 0; s < config.num_players; ++s) {
+      const int want = need(s);
+      f32 worker, flat = 0;
+      if (s == winner) {
+        worker = want > 0 ? 3.0f : want == 0 ? -1.5f : -2.0f;
+        flat = want > 0 ? 3.0f : want == 0 ? -2.0f : 0.0f;
+      } else {
+        worker = want <= left ? 0.5f : want > left + 1 ? -1.0f : 0.0f;
+        if (want == 0) flat = 1.5f;
+        if (want > 0) flat = want > left ? 0.0f : -1.0f;
+      }
+      result.pay(kWorker, s, worker);
+      result.pay(kFlatShaped, s, flat);
+    }
+  }
+
+  SPARRING_FN void pay_captures(const Captures& taken, int winner, Result& result) const {
+    result.pay(kFlatShaped, winner,
+               0.3f * static_cast<f32>(taken.fourteens) +
+                   0.5f * static_cast<f32>(taken.black_fourteens) +
+                   0.5f * static_cast<f32>(taken.mermaids) +
+                   0.7f * static_cast<f32>(taken.pirates) + 1.0f * static_cast<f32>(taken.kings));
+  }
+
+  SPARRING_FN void pay_round(int s, int error, int loot_exact, Result& result) const {
+    result.pay(kWorker, s, error == 0 ? 5.0f : -2.0f);
+    f32 manager = -2.0f - 0.5f * static_cast<f32>(error);
+    if (error == 0) manager = 5.0f + (bid[s] == 0 ? 0.5f * static_cast<f32>(cards) : 0.0f);
+    if (error == 1) manager = 1.0f;
+    if (error == 2) manager = -1.0f;
+    result.pay(kManager, s, manager);
+    f32 flat = error == 0 ? 5.0f : error == 1 ? 2.0f : error == 2 ? -1.0f : -5.0f;
+    if (error == 0) flat += 2.0f * static_cast<f32>(loot_exact);
+    result.pay(kFlatShaped, s, flat);
+  }
+
+  // Tied seats share: the average rank, the win, the mean of the shaped places (section 11).
+  SPARRING_FN void pay_end(const Config& config, Result& result) const {
+    const int players = config.num_players;
+    for (int s = 0; s < players; ++s) {
+      int better = 0, equal = 0;
+      for (int other = 0; other < players; ++other) {
+        better += total[other] > total[s];
+        equal += total[other] == total[s];
+      }
+      const f32 rank = static_cast<f32>(better) + 0.5f * static_cast<f32>(equal - 1);
+      result.pay(kRank, s, 1.0f - 2.0f * rank / static_cast<f32>(players - 1));
+      result.pay(
+          kWin, s,
+          (better == 0 ? 1.0f / static_cast<f32>(equal) : 0.0f) - 1.0f / static_cast<f32>(players));
+      result.pay(kScoreFinal, s, static_cast<f32>(total[s]) / 300.0f);
+      f32 places = 0;
+      for (int place = better; place < better + equal; ++place)
+        places += place == 0 ? 10.0f : place == 1 ? 3.0f : place == 2 ? -2.0f : -5.0f;
+      result.pay(kFlatShaped, s, places / static_cast<f32>(equal));
+    }
+  }
+
+  SPARRING_FN void observe(const Config& config, int me, u8* SPARRING_RESTRICT out) const {
+    const int seats = config.seats(), players = config.num_players;
+    expand_bits_over(hand[me], out);
+    out += kCards;
+    if (config.obs == kCompactObs) {
+      Cards all = played[0];
+      for (int s = 1; s < seats; ++s) all = all | played[s];
+      expand_bits_over(all, out);
+      out += kCards;
+    } else {
+      for (int r = 0; r < seats; ++r, out += kCards)
+        expand_bits_over(played[absolute_seat(config, r, me)], out);
+    }
+    zero_bytes(out, 14 * seats + 32);
+    for (int i = 0; i < trick_size; ++i)
+      copy_bytes(out + 14 * relative(config, trick_seat[i], me), kToken.feature[trick_token[i]],
+                 14);
+    out += 14 * seats;
+    out[follow] = 1;
+    if (phase == kBid) out[6] = 1;
+    if (phase == kPlay) out[7] = 1;
+    if (round) out[8 + round - 1] = 1;
+    out[18] = cards;
+    out[19] = tricks_done;
+    out[20] = static_cast<u8>(cards - tricks_done);
+    if (bid[me] >= 0) out[21 + bid[me]] = 1;
+    out += 32;
+    const bool open = bids_open();
+    const int winning = trick_size ? resolve(trick_token, trick_size, config).winner : -1;
+    const int winner = winning < 0 ? -1 : trick_seat[winning];
+    const int leads = leader, acts = phase == kOver ? -1 : actor;
+    const bool looted = loot_by[0] >= 0 || loot_by[1] >= 0;
+    i8 needs[8]{};
+    int over = 0;
+    for (int r = 0; r < seats; ++r, out += 16) {
+      const int s = absolute_seat(config, r, me);
+      const bool player = s < players;
+      const bool known = player && bid[s] >= 0 && (open || r == 0 || config.open_bids);
+      const u32 shown = known ? static_cast<u32>(bid[s]) : 0, took = won[s];
+      const u64 low = u64{known} | u64{shown} << 8 | u64{took} << 16 |
+                      u64{known && took == shown} << 24 | u64{known && took > shown} << 32 |
+                      u64{static_cast<u32>(bonus[s]) / 10} << 40 | u64{void_suits[s] & 1u} << 48 |
+                      u64{void_suits[s] >> 1 & 1u} << 56;
+      const u64 high = u64{void_suits[s] >> 2 & 1u} | u64{void_suits[s] >> 3 & 1u} << 8 |
+                       u64{s == leads} << 16 | u64{s == winner} << 24 |
+                       static_cast<u64>(looted ? allied(s, me) : 0) << 32 | u64{s == acts} << 40 |
+                       u64{sum_bid[s]} << 48 | u64{sum_err[s]} << 56;
+      copy_bytes(out, &low, 8);
+      copy_bytes(out + 8, &high, 8);
+      if (known) needs[r] = static_cast<i8>(need(s));
+      if (player) over += bid[s];
+    }
+    if (config.extended()) out = observe_extension(config, me, out);
+    if (config.phase_embed) {
+      out[0] = round <= 3;
+      out[1] = round >= 4 && round <= 6;
+      out[2] = round >= 7;
+      out += 3;
+    }
+    if (config.history) {
+      for (int t = 0; t < 10; ++t)
+        for (int r = 0; r < seats; ++r) *out++ = history[t][absolute_seat(config, r, me)];
+    }
+    // Signed bytes, then the scores as 16 bits at the next even offset.
+    *out++ = static_cast<u8>(open ? over - cards : 0);
+    copy_bytes(out, needs, seats);
+    out += seats;
+    if (config.history) {
+      for (int t = 0; t < 10; ++t) {
+        const int led = history_leader[t];
+        *out++ = static_cast<u8>(led < 0 ? -1 : relative(config, led, me));
+      }
+    }
+    if (small_bytes(config) & 1) *out++ = 0;
+    for (int r = 0; r < seats; ++r, out += 2) {
+      const int s = absolute_seat(config, r, me);
+      const i16 points = s < players ? total[s] : i16{0};
+      copy_bytes(out, &points, 2);
+    }
+  }
+
+  SPARRING_FN u8* observe_extension(const Config& config, int me, u8* out) const {
+    zero_bytes(out, 5);
+    constexpr int kSlot[] = {-1, 0, -1, 1, 2, 3, 4, -1};
+    if (kSlot[phase] >= 0) out[kSlot[phase]] = 1;
+    expand_bits(priv[me], kCards, out + 5);
+    out[79] = pending;
+    out += 80;
+    for (int r = 0; r < config.seats(); ++r) {
+      const int s = absolute_seat(config, r, me);
+      const bool loaded = s == me || phase > kCannon;
+      *out++ = wager[s];
+      *out++ = s == harry;
+      *out++ = static_cast<u8>(loaded ? cannon[s] : 0);
+    }
+    return out;
+  }
+
+  SPARRING_FN int absolute_seat(const Config& config, int relative_seat, int me) const {
+    return relative_seat >= config.num_players ? relative_seat
+                                               : wrap(relative_seat + me, config.num_players);
+  }
+
+  SPARRING_FN int allied(int seat, int me) const {
+    int count = 0;
+    for (int i = 0; i < 2; ++i)
+      count += seat != me && ((loot_by[i] == seat && loot_with[i] == me) ||
+                              (loot_by[i] == me && loot_with[i] == seat));
+    return count;
+  }
+
+  SPARRING_FN static void keep_lowest(u64& word, u64 group) {
+    const u64 held = word & group;
+    word ^= held & (held - 1);
+  }
+
+  SPARRING_FN static void set_cards(const Cards& set, Legal<Game>& out) {
+    out.word[0] = set.word[0] << kPlayFirst;
+    out.word[1] = set.word[1] << kPlayFirst | set.word[0] >> (64 - kPlayFirst);
+  }
+
+  SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal,
+                         Rng& rng) const;
+
+#if SPARRING_HOST
+  static Spec spec(const Config& config);
+  static std::vector<Field> config_fields();
+  static std::vector<Field> state_fields();
+  static std::string action_name(const Config& config, int action);
+  static std::string invalid(const Config& config);
+  std::string setup(const Config& config, const std::vector<i64>& data);
+  const char* audit(const Config& config) const;
+  void resample_hidden(const Config& config, int me, Rng& rng);
+#endif
+};
+
+}  // namespace sparring::skull_king
+
+#include "games/skull_king/bots.hpp"
+#include "games/skull_king/face.hpp"
