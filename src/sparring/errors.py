@@ -1,0 +1,35 @@
+"""What can go wrong, each with a message that says what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SparringError(Exception):
+    """The base of every error this package raises on purpose."""
+
+
+class ConfigError(SparringError, ValueError):
+    """A configuration key or value that does not exist or does not fit."""
+
+
+class IllegalActionError(SparringError, ValueError):
+    """An action that the rules do not allow. Nothing was changed."""
+
+
+class StateError(SparringError, ValueError):
+    """Saved bytes that do not belong to this game, configuration or rules version."""
+
+
+class SparringWarning(UserWarning):
+    """Something works, but not as well as it could."""
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """Return "; did you mean X?" for the closest choice, or the list of all of them."""
+    known = list(choices)
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are: {', '.join(known)}" if known else "; there are none"

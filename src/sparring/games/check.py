@@ -1,0 +1,321 @@
+"""The conformance test every game has to pass, ours or yours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparring.errors import IllegalActionError
+from sparring.games.rules import Rules
+from sparring.games.state import State, load_state, new_state
+
+if TYPE_CHECKING:
+    from sparring.pools.native import Pool
+
+LARGEST_FEATURE = 100.0
+"""Observation values past this are a missing divisor."""
+
+
+@dataclass
+class Finding:
+    """One property: did it hold, and if not, where."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass
+class Report:
+    """What `check` found."""
+
+    game: str
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every property held."""
+        return all(finding.passed for finding in self.findings)
+
+    def __str__(self) -> str:
+        lines = [f"{'ok  ' if f.passed else 'FAIL'} {f.name}: {f.detail}" for f in self.findings]
+        return "\n".join([f"{self.game}: {'passed' if self.passed else 'FAILED'}", *lines])
+
+
+class Broken(Exception):  # noqa: N818
+    """A property did not hold."""
+
+
+def check(
+    game: str | Rules,
+    *,
+    config: Mapping[str, Any] | None = None,
+    games: int = 20,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> Report:
+    """Play a game every way there is and hold the ways against each other."""
+    rules = game if isinstance(game, Rules) else Rules(game, config)
+    report = Report(rules.name)
+    properties: list[tuple[str, Callable[[Rules, int, int], str]]] = [
+        ("legal actions", check_legal_actions),
+        ("observations", check_observations),
+        ("hidden information", check_hidden_information),
+        ("clone and replay", check_clone_and_replay),
+        ("refused actions", check_refusals),
+        ("pool equals single states", check_pool_against_states),
+        ("threads and splits", check_threads),
+        ("saved pools", check_saved_pool),
+        ("bots", check_bots),
+    ]
+    for name, run in properties:
+        if progress:
+            progress(name)
+        try:
+            report.findings.append(Finding(name, True, run(rules, games, seed)))
+        except Broken as broken:
+            report.findings.append(Finding(name, False, str(broken)))
+    return report
+
+
+def demand(holds: bool, detail: str) -> None:
+    """Raise Broken with the detail unless the property holds."""
+    if not holds:
+        raise Broken(detail)
+
+
+def random_action(state: State, rng: np.random.Generator) -> Any:
+    """Draw a legal action for every row."""
+    rows = range(state.rules.rows)
+    if state.rules.box:
+        return rng.uniform(-1, 1, (state.rules.rows, state.rules.box)).astype(np.float32)
+    chosen = [int(rng.choice(state.legal(row))) if state.legal(row) else 0 for row in rows]
+    return chosen if state.rules.rows > 1 else chosen[0]
+
+
+def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
+    """Play a game at random; return every position before its action, the last with None."""
+    rng = np.random.default_rng(seed)
+    state = new_state(rules, seed=seed)
+    steps: list[tuple[State, Any]] = []
+    while not state.over:
+        action = random_action(state, rng)
+        steps.append((state.clone(), action))
+        state.apply(action)
+        demand(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
+    return [*steps, (state, None)]
+
+
+def check_legal_actions(rules: Rules, games: int, seed: int) -> str:
+    """Somebody can always act, every action offered is accepted, and the position stays sane."""
+    longest = 0
+    for number in range(games):
+        steps = random_game(rules, seed + number)
+        longest = max(longest, len(steps) - 1)
+        for at, (state, _) in enumerate(steps):
+            where = f"seed {seed + number}, decision {at}"
+            demand(state.audit() == "", f"{where}: {state.audit()}")
+            if state.over:
+                continue
+            demand(bool(state.seats_to_act), f"{where}: the game runs but nobody is to act")
+            if rules.box:
+                continue
+            for row in range(rules.rows):
+                if state.native.seat(row) < 0:
+                    continue
+                legal = state.legal(row)
+                demand(bool(legal), f"{where}: the mask is empty")
+                demand(legal[-1] < rules.actions, f"{where}: legal action past the action count")
+        if rules.rows == 1 and not rules.box:
+            for state, action in steps[:-1:7]:
+                for other in state.legal():
+                    state.clone().apply(other)
+                state.action_name(action)
+    return f"{games} games, longest {longest} decisions"
+
+
+def check_observations(rules: Rules, games: int, seed: int) -> str:
+    """All bytes are written, numbers are finite and small, names are there and distinct."""
+    names = [feature.name for feature in rules.features]
+    demand(len(set(names)) == len(names), "two features have the same name")
+    used = np.zeros(rules.obs_bytes, bool)
+    for feature in rules.features:
+        used[feature.offset : feature.offset + np.dtype(feature.dtype).itemsize] = True
+    largest = 0.0
+    for number in range(games):
+        for state, _ in random_game(rules, seed + number)[::3]:
+            for seat in range(rules.seats):
+                dirty = np.full(rules.obs_bytes, 0xA5, np.uint8)
+                state.native.observe(seat, dirty)
+                clean = state.observe_bytes(seat)
+                demand(bool((dirty == clean)[used].all()), "observe leaves bytes unwritten")
+                wide = rules.widen(clean)
+                demand(bool(np.isfinite(wide).all()), "an observation is not finite")
+                largest = max(largest, float(np.abs(wide).max()))
+    demand(largest <= LARGEST_FEATURE, f"a feature reaches {largest:g}; give it a divisor")
+    return f"{len(names)} features in {rules.obs_bytes} bytes, largest value {largest:g}"
+
+
+def check_hidden_information(rules: Rules, games: int, seed: int) -> str:
+    """Two positions that differ only in what a seat cannot know look the same to it."""
+    if not rules.hides:
+        return "nothing is hidden"
+    pairs = changed = 0
+    for number in range(games):
+        for at, (state, _) in enumerate(random_game(rules, seed + number)[::5]):
+            for seat in range(rules.seats):
+                other = state.clone()
+                other.resample_hidden(seat, seed=at)
+                pairs += 1
+                changed += other.native.serialize() != state.native.serialize()
+                same = (other.observe_bytes(seat) == state.observe_bytes(seat)).all()
+                demand(bool(same), f"seed {seed + number}: seat {seat} sees what is hidden")
+                if state.seat == seat:
+                    demand(other.legal() == state.legal(), "legal actions depend on hidden parts")
+    demand(changed > 0, "resampling never changed anything")
+    return f"{pairs} pairs, {changed} of them really different"
+
+
+def check_clone_and_replay(rules: Rules, games: int, seed: int) -> str:
+    """A clone goes on like the original; replayed actions and loaded bytes give the same."""
+    for number in range(games):
+        steps = random_game(rules, seed + number)
+        last = steps[-1][0].native.serialize()
+        again = new_state(rules, seed=seed + number)
+        for _, action in steps[:-1]:
+            again.apply(action)
+        demand(again.native.serialize() == last, f"seed {seed + number}: the replay differs")
+        middle = len(steps) // 2
+        for copy in (steps[middle][0].clone(), load_state(steps[middle][0].serialize())):
+            for _, action in steps[middle:-1]:
+                copy.apply(action)
+            if rules.skip_forced == copy.rules.skip_forced:
+                demand(
+                    bool((copy.observe_bytes(0) == steps[-1][0].observe_bytes(0)).all()),
+                    f"seed {seed + number}: a copy went another way",
+                )
+    return f"{games} games"
+
+
+def check_refusals(rules: Rules, games: int, seed: int) -> str:
+    """An action that is not legal is refused, and nothing changes."""
+    refused = 0
+    for number in range(games):
+        for state, _ in random_game(rules, seed + number)[::11]:
+            before = state.native.serialize()
+            legal = set(state.legal())
+            wrong: list[Any] = [
+                a for a in (-1, 0, rules.actions - 1, rules.actions) if a not in legal
+            ]
+            if rules.box:
+                wrong = [np.full((rules.rows, rules.box), np.nan, np.float32)]
+            elif rules.rows > 1:
+                wrong = [[a] * rules.rows for a in (-1, rules.actions)]
+            for action in wrong:
+                try:
+                    state.apply(action)
+                except IllegalActionError:
+                    refused += 1
+                else:
+                    raise Broken(f"action {action} was accepted")
+                demand(state.native.serialize() == before, "a refused action changed the game")
+    return f"{refused} refused"
+
+
+def make_pool(rules: Rules, games: int, **options: Any) -> Pool:
+    """Make a native pool; imported late because pools stand above games."""
+    from sparring.pools.native import Pool
+
+    return Pool(rules, games, **options)
+
+
+def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
+    """A pool's rows, masks, rewards, ends and last observations are those of single games."""
+    pool = make_pool(rules, 1, seed=seed, threads=1)
+    batch = pool.reset()
+    state = new_state(rules, seed=seed)
+    decisions = 0
+    while not state.over:
+        for row in range(rules.rows):
+            seat = state.native.seat(row)
+            demand(int(batch.seat[row]) == seat, f"decision {decisions}: another seat is to act")
+            demand(
+                bool((batch.obs[row] == state.observe_bytes(seat)).all()),
+                f"decision {decisions}: observations differ",
+            )
+            if not rules.box:
+                mask = [int(a) for a in np.flatnonzero(batch.mask[row])]
+                demand(mask == state.legal(row), f"decision {decisions}: masks differ")
+        action = np.array(pool.sample_actions())
+        batch = pool.step(action)
+        state.apply(action if rules.box or rules.rows > 1 else int(action[0]))
+        same = np.array_equal(batch.reward[0], state.rewards_by_role)
+        demand(same, f"decision {decisions}: rewards differ")
+        decisions += 1
+    demand(bool(batch.terminated[0]) == state.terminated, "terminated differs")
+    demand(bool(batch.truncated[0]) == state.truncated, "truncated differs")
+    demand(not (state.terminated and state.truncated), "a game both terminated and was truncated")
+    for seat in range(rules.seats):
+        same = (batch.final_obs[0, seat] == state.observe_bytes(seat)).all()
+        demand(bool(same), f"seat {seat}: final_obs is not the last observation")
+        demand(float(batch.final_score[0, seat]) == state.scores[seat], "final scores differ")
+    return f"{decisions} decisions"
+
+
+def check_threads(rules: Rules, games: int, seed: int) -> str:
+    """The same games come out for any number of threads and any split."""
+    total, steps = 96, 300
+
+    def run(threads: int, parts: int, slots: int) -> list[int]:
+        size = total // parts
+        pools = [
+            make_pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=i * size)
+            for i in range(parts)
+        ]
+        sums = []
+        for pool in pools:
+            pool.reset()
+        for _ in range(steps):
+            for pool in pools:
+                pool.step(pool.sample_actions())
+            sums.append(sum(pool.digest() for pool in pools) % 2**64)
+        return sums
+
+    expected = run(1, 1, 1)
+    for threads, parts, slots in ((2, 1, 1), (4, 1, 1), (1, 3, 1), (2, 2, 2)):
+        where = f"{threads} threads, {parts} parts, {slots} slots"
+        demand(run(threads, parts, slots) == expected, f"{where}: other games came out")
+    return f"{total} games, {steps} steps, signature {expected[-1]:016x}"
+
+
+def check_saved_pool(rules: Rules, games: int, seed: int) -> str:
+    """A pool that was saved and loaded goes on exactly as if nothing had happened."""
+    pool = make_pool(rules, 32, seed=seed, threads=1)
+    pool.reset()
+    for _ in range(57):
+        pool.step(pool.sample_actions())
+    saved = pool.state()
+    other = make_pool(rules, 32, seed=seed + 1, threads=2)
+    other.load_state(saved)
+    for step in range(200):
+        pool.step(pool.sample_actions())
+        other.step(other.sample_actions())
+        demand(pool.digest() == other.digest(), f"{step + 1} steps after loading they differ")
+    return f"{len(saved):,} bytes for 32 games"
+
+
+def check_bots(rules: Rules, games: int, seed: int) -> str:
+    """Every bot plays whole games by the rules."""
+    for bot in rules.bots:
+        for number in range(max(1, games // 4)):
+            state = new_state(rules, seed=seed + number)
+            while not state.over:
+                rows = [state.ask(bot, row) for row in range(rules.rows)]
+                try:
+                    state.apply(np.array(rows) if rules.box or rules.rows > 1 else rows[0])
+                except IllegalActionError as wrong:
+                    raise Broken(f"bot {bot}: {wrong}") from None
+    return ", ".join(rules.bots)

@@ -1,0 +1,255 @@
+"""A game with a configuration: sizes, names, and how observation bytes become numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.errors import ConfigError, nearest
+
+UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
+"""Configuration keys that every game understands."""
+
+Rewards = Mapping[str, float | Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One configuration key of a game."""
+
+    name: str
+    dtype: str
+    count: int
+    low: float
+    high: float
+    words: tuple[str, ...]
+    help: str
+    live: bool
+    value: tuple[float, ...]
+
+    def show(self) -> Any:
+        """Return the value as a user would write it."""
+        plain = [v if self.dtype == "float32" else int(v) for v in self.value]
+        named = [self.words[int(v)] if self.words else v for v in plain]
+        return named[0] if self.count == 1 else named
+
+    def parse(self, given: Any) -> list[float]:
+        """Check a user's value and return it as the native core wants it."""
+        if self.count == 1:
+            return [self._parse_one(given)]
+        if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
+            raise ConfigError(f"{self.name} needs a list of up to {self.count} values")
+        if len(given) > self.count:
+            raise ConfigError(f"{self.name} takes at most {self.count} values, got {len(given)}")
+        values = [self._parse_one(v) for v in given]
+        return values + [0.0] * (self.count - len(values))
+
+    def _parse_one(self, given: Any) -> float:
+        if isinstance(given, str):
+            if self.words and given.upper() in self.words:
+                return float(self.words.index(given.upper()))
+            if self.words:
+                raise ConfigError(f"{self.name}={given!r} is unknown{nearest(given, self.words)}")
+            try:
+                given = float(given)
+            except ValueError:
+                raise ConfigError(f"{self.name}={given!r} is not a number") from None
+        value = float(given)
+        if not self.low <= value <= self.high:
+            raise ConfigError(f"{self.name}={given} is outside {self.low:g}..{self.high:g}")
+        if self.dtype != "float32" and value != int(value):
+            raise ConfigError(f"{self.name}={given} must be a whole number")
+        return value
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number of an observation: where its bytes lie and what divides them."""
+
+    name: str
+    dtype: str
+    offset: int
+    divisor: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named part of the observation: features first..first + rows * columns - 1."""
+
+    name: str
+    first: int
+    rows: int
+    columns: tuple[str, ...]
+
+
+class Rules:
+    """Everything about a game that does not change while it is played."""
+
+    def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
+        if name not in _native.game_names():
+            public = [n for n in _native.game_names() if n != "duel"]
+            raise ConfigError(f"no game called {name!r}{nearest(name, public)}")
+        given = dict(config or {})
+        self.skip_forced = bool(given.pop("skip_forced", False))
+        fields = {row[0]: row for row in _native.default_fields(name)}
+        for key in given:
+            if key not in fields:
+                known = [*fields, *UNIVERSAL_FLAGS]
+                raise ConfigError(f"{name} has no flag {key!r}{nearest(key, known)}")
+        values = [
+            make_field(row).parse(given[key]) if key in given else list(row[8])
+            for key, row in fields.items()
+        ]
+        try:
+            self.native = _native.make_rules(name, values)
+        except ValueError as wrong:
+            raise ConfigError(f"{name}: {wrong}") from None
+        self.name = name
+        self.title = self.native.title
+        self.rules_version = self.native.rules_version
+        self.seats = self.native.seats
+        self.rows = self.native.rows
+        self.roles = tuple(self.native.roles)
+        self.actions = self.native.actions
+        self.box = self.native.box
+        self.obs_bytes = self.native.obs_bytes
+        self.parts = tuple(self.native.parts)
+        self.bots = tuple(self.native.bots)
+        self.ends = tuple(self.native.ends)
+        self.hides = self.native.hides
+
+    def __repr__(self) -> str:
+        return f"Rules({self.name!r}, seats={self.seats})"
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """The configuration, by key."""
+        return {row[0]: make_field(row) for row in self.native.config_fields}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The complete configuration, as it can be given again."""
+        flags = {name: field.show() for name, field in self.fields.items()}
+        return {**flags, "skip_forced": int(self.skip_forced)}
+
+    def changed(self, changes: Mapping[str, Any]) -> Rules:
+        """Return the same game with some flags changed."""
+        return Rules(self.name, {**self.config, **changes})
+
+    def action_name(self, action: int) -> str:
+        """Return what an action means."""
+        if not 0 <= action < self.actions:
+            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
+        return self.native.action_name(action)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The named parts of the observation, in order."""
+        blocks = []
+        first = 0
+        for name, rows, columns in self.native.blocks:
+            blocks.append(Block(name, first, rows, tuple(c[0] for c in columns)))
+            first += rows * len(columns)
+        return tuple(blocks)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """Every number of the observation, in the order of `widen`."""
+        offsets: dict[tuple[int, int, int], int] = {}
+        at = 0
+        for dtype in ("uint8", "int8", "int16", "float32"):
+            size = np.dtype(dtype).itemsize
+            at = -(-at // size) * size
+            for b, (_, rows, columns) in enumerate(self.native.blocks):
+                for row in range(rows):
+                    for c, column in enumerate(columns):
+                        if column[1] == dtype:
+                            offsets[b, row, c] = at
+                            at += size
+        return tuple(
+            Feature(
+                f"{name}[{row}].{column}" if rows > 1 else f"{name}.{column}",
+                dtype,
+                offsets[b, row, c],
+                divisor,
+            )
+            for b, (name, rows, columns) in enumerate(self.native.blocks)
+            for row in range(rows)
+            for c, (column, dtype, divisor) in enumerate(columns)
+        )
+
+    def widen(self, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Turn observation bytes [..., obs_bytes] into numbers [..., len(features)]."""
+        rows = np.ascontiguousarray(obs).reshape(-1, self.obs_bytes)
+        wide = np.empty((len(rows), len(self.features)), np.float32)
+        for dtype, (to, source) in self._sources.items():
+            wide[:, to] = rows.view(dtype)[:, source]
+        wide /= self._divisors
+        return wide.reshape(*obs.shape[:-1], len(self.features))
+
+    @cached_property
+    def _sources(self) -> dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+        sources = {}
+        for dtype in ("uint8", "int8", "int16", "float32"):
+            chosen = [i for i, f in enumerate(self.features) if f.dtype == dtype]
+            size = np.dtype(dtype).itemsize
+            at = [self.features[i].offset // size for i in chosen]
+            if chosen:
+                sources[dtype] = (np.array(chosen, np.intp), np.array(at, np.intp))
+        return sources
+
+    @cached_property
+    def _divisors(self) -> npt.NDArray[np.float32]:
+        return np.array([f.divisor for f in self.features], np.float32)
+
+    def weights(self, rewards: Rewards | None) -> list[float]:
+        """Return the weight of every part and role, flat, from {part: weight or one per role}."""
+        if rewards is None:
+            return list(self.native.default_weights)
+        flat = np.zeros((len(self.parts), len(self.roles)), np.float32)
+        for part, weight in rewards.items():
+            if part not in self.parts:
+                raise ConfigError(f"no reward part {part!r}{nearest(part, self.parts)}")
+            row = np.asarray(weight, np.float32)
+            if row.shape not in ((), (len(self.roles),)):
+                raise ConfigError(f"reward {part!r} needs one weight or {len(self.roles)}")
+            if not np.isfinite(row).all():
+                raise ConfigError(f"reward {part!r} has a weight that is not finite")
+            flat[self.parts.index(part)] = row
+        return [float(w) for w in flat.ravel()]
+
+    def bot(self, name: str) -> int:
+        """Return the index of a bot by name."""
+        if name not in self.bots:
+            raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
+        return self.bots.index(name)
+
+
+def make_field(row: Any) -> Field:
+    """Turn the native core's tuple into a Field."""
+    name, dtype, count, low, high, words, text, live, value = row
+    named = tuple(words.split("|")) if words else ()
+    return Field(name, dtype, count, low, high, named, text, live, tuple(value))
+
+
+def game_names() -> list[str]:
+    """Return the games that are there to play."""
+    return [name for name in _native.game_names() if name != "duel"]
+
+
+def describe_refusal(rules: Rules, refused: tuple[Any, ...]) -> str:
+    """Say which action was refused, and what would have been legal."""
+    game, row, seat, action, component, value, legal = refused
+    where = f"{rules.name} game {game}, seat {seat} (row {row})"
+    if component >= 0:
+        return f"{where}: action component {component} is {value}; give finite numbers"
+    known = 0 <= action < rules.actions
+    called = f" ({rules.action_name(action)})" if known else ""
+    options = ", ".join(f"{a} ({rules.action_name(a)})" for a in legal)
+    return f"{where}: action {action}{called} is not legal; legal: {options}"

@@ -1,0 +1,232 @@
+"""One game on its own: for exploring, for searching, and for people."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.errors import IllegalActionError, SparringError, StateError
+from sparring.games.rules import Rewards, Rules, describe_refusal
+
+Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
+
+
+class State:
+    """A position of a game. Make one with `sparring.new_state`."""
+
+    def __init__(self, rules: Rules, seed: int, weights: Sequence[float]) -> None:
+        self.rules = rules
+        self.seed = seed
+        self.weights = list(weights)
+        self.native = _native.make_state(
+            rules.native, seed % 2**64, 0, rules.skip_forced, self.weights
+        )
+
+    @property
+    def seat(self) -> int:
+        """Who decides; -1 when the game is over."""
+        return self.native.seat()
+
+    @property
+    def role(self) -> int:
+        """In what capacity the seat decides, an index into `rules.roles`."""
+        return self.native.role()
+
+    @property
+    def seats_to_act(self) -> list[int]:
+        """Everyone who decides now; more than one where seats move at once."""
+        seats = [self.native.seat(row) for row in range(self.rules.rows)]
+        return [seat for seat in seats if seat >= 0]
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the rules ended the game."""
+        return self.native.terminated
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the game was cut."""
+        return self.native.truncated
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody can decide any more."""
+        return self.terminated or self.truncated
+
+    @property
+    def end(self) -> str | None:
+        """Why the game is over."""
+        return self.rules.ends[self.native.reason] if self.over else None
+
+    @property
+    def rewards(self) -> npt.NDArray[np.float32]:
+        """What the last `apply` paid to every seat (in its first role)."""
+        return self.rewards_by_role[:, 0]
+
+    @property
+    def rewards_by_role(self) -> npt.NDArray[np.float32]:
+        """What the last `apply` paid, [seats, roles]."""
+        return np.array(self.native.rewards(), np.float32).reshape(self.rules.seats, -1)
+
+    @property
+    def scores(self) -> list[float]:
+        """The game's own points by seat."""
+        return [self.native.score(seat) for seat in range(self.rules.seats)]
+
+    def legal(self, row: int = 0) -> list[int]:
+        """Return the legal actions, ascending; empty when the game is over."""
+        return self.native.legal(row)
+
+    def action_name(self, action: int) -> str:
+        """Return what an action means."""
+        return self.rules.action_name(action)
+
+    def apply(self, action: Action) -> None:
+        """Play an action (one per row where seats move at once). A bad one changes nothing."""
+        if self.over:
+            raise IllegalActionError(f"{self.rules.name}: the game is over; make a new state")
+        if self.rules.box:
+            given = np.asarray(action, np.float32)
+            if given.size != self.rules.rows * self.rules.box:
+                shape = (self.rules.rows, self.rules.box)
+                raise IllegalActionError(f"{self.rules.name} needs actions of shape {shape}")
+            refused = self.native.apply_box([float(v) for v in given.ravel()])
+        else:
+            given = np.atleast_1d(np.asarray(action))
+            if given.dtype.kind not in "iu" or given.shape != (self.rules.rows,):
+                wanted = "an int" if self.rules.rows == 1 else f"{self.rules.rows} ints"
+                raise IllegalActionError(f"{self.rules.name} needs {wanted}, got {action!r}")
+            limit = np.iinfo(np.int32).max
+            refused = self.native.apply_discrete([max(-1, min(int(a), limit)) for a in given])
+        if refused is not None:
+            raise IllegalActionError(describe_refusal(self.rules, refused))
+
+    def observe_bytes(self, seat: int) -> npt.NDArray[np.uint8]:
+        """Return what a seat may know, as the pool writes it."""
+        self._check_seat(seat)
+        out = np.zeros(self.rules.obs_bytes, np.uint8)
+        self.native.observe(seat, out)
+        return out
+
+    def observe(self, seat: int) -> npt.NDArray[np.float32]:
+        """Return what a seat may know, one number per feature of `rules.features`."""
+        return self.rules.widen(self.observe_bytes(seat))
+
+    def ask(self, bot: str, row: int = 0) -> Any:
+        """Return the action that a bot would choose for the seat to act."""
+        index = self.rules.bot(bot)
+        if self.native.seat(row) < 0:
+            raise SparringError("nobody is to act")
+        answer = self.native.ask(index, row)
+        return np.array(answer, np.float32) if self.rules.box else int(answer[0])
+
+    def clone(self) -> State:
+        """Return an independent copy."""
+        copy = object.__new__(State)
+        copy.__dict__.update(self.__dict__, native=self.native.clone())
+        return copy
+
+    def resample_hidden(self, seat: int, seed: int) -> bool:
+        """Draw anew what a seat cannot know. False if the game hides nothing."""
+        self._check_seat(seat)
+        return self.native.resample_hidden(seat, seed)
+
+    def fields(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the true state by name, hidden parts included."""
+        shown = {}
+        for name in _native.state_field_names(self.rules.native):
+            dtype, raw = self.native.field(self.rules.native, name)
+            shown[name] = np.frombuffer(raw, dtype).copy()
+        return shown
+
+    def audit(self) -> str:
+        """Return what is wrong with the position, "" if nothing."""
+        return self.native.audit()
+
+    def serialize(self) -> bytes:
+        """Return the position as bytes; `sparring.load_state` reads them."""
+        more = {"seed": self.seed, "weights": self.weights}
+        return seal(self.rules, more, self.native.serialize())
+
+    def text(self, viewer: int | None = None) -> str:
+        """Return the position as one seat sees it, or everything with viewer=None."""
+        from sparring.games.views import text_view
+
+        return text_view(self, viewer)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        status = "over" if self.over else f"seat {self.seat} to act"
+        return f"State({self.rules.name!r}, {status})"
+
+    def _check_seat(self, seat: int) -> None:
+        if not 0 <= seat < self.rules.seats:
+            raise SparringError(
+                f"{self.rules.name} has seats 0..{self.rules.seats - 1}, not {seat}"
+            )
+
+
+def new_state(
+    game: str | Rules,
+    *,
+    seed: int = 0,
+    config: Mapping[str, Any] | None = None,
+    rewards: Rewards | None = None,
+) -> State:
+    """Start one game. The same seed gives the same game."""
+    rules = game if isinstance(game, Rules) else Rules(game, config)
+    return State(rules, seed, rules.weights(rewards))
+
+
+def load_state(raw: bytes) -> State:
+    """Read what `State.serialize` wrote."""
+    header, body = unseal(raw)
+    rules = Rules(header["game"], header["config"])
+    check_version(rules, header)
+    state = State(rules, header["seed"], header["weights"])
+    if not state.native.load(body):
+        raise StateError(f"the {state.rules.name} state is from another build; replay its actions")
+    return state
+
+
+def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
+    """Put a readable header in front of state bytes: what they are, and their hash."""
+    header = {
+        "game": rules.name,
+        "rules_version": rules.rules_version,
+        "config": rules.config,
+        **more,
+        "sha256": hashlib.sha256(body).hexdigest(),
+    }
+    return json.dumps(header).encode() + b"\n" + body
+
+
+def unseal(raw: bytes) -> tuple[dict[str, Any], bytes]:
+    """Split what `seal` wrote and check that nothing was lost on the way."""
+    head, _, body = raw.partition(b"\n")
+    try:
+        header = json.loads(head)
+        whole = header["sha256"] == hashlib.sha256(body).hexdigest()
+    except (ValueError, KeyError, TypeError):
+        raise StateError("these bytes are not a saved state") from None
+    if not whole:
+        raise StateError("the saved state is damaged: its hash does not match; take another copy")
+    return header, body
+
+
+def check_version(rules: Rules, header: Mapping[str, Any]) -> None:
+    """Refuse a state that was saved under other rules."""
+    saved = header["rules_version"]
+    if saved != rules.rules_version:
+        raise StateError(
+            f"{rules.name} was saved under rules version {saved}, this is version "
+            f"{rules.rules_version}; replay the actions from a new start"
+        )

@@ -1,0 +1,362 @@
+"""Games stepped together on CPU threads by the native core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.rules import Rewards, Rules, describe_refusal
+from sparring.games.state import check_version, seal, unseal
+
+LEARNER = 0
+"""The policy id of the learner in a line-up."""
+
+NOBODY = -1
+"""The `policy` of a row whose action is ignored."""
+
+Member = int | str
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who sits at a table: policy ids (0 is the learner) or bot names, one per seat."""
+
+    members: tuple[Member, ...]
+    weight: float = 1.0
+    shuffle: bool = True
+    """Draw the seats anew for every game, so that no member owns a good one."""
+
+
+class Batch:
+    """Views into a pool's arrays; the next step overwrites them."""
+
+    def __init__(self, native: _native.Pool, slots: Sequence[int], rows: int) -> None:
+        games = slice(native.slot_begin(slots[0]), native.slot_end(slots[-1]))
+        row_range = slice(games.start * rows, games.stop * rows)
+        self._native = native
+        self._slots = slots
+        self._first = games.start
+        self.obs: npt.NDArray[np.uint8] = native.obs[row_range]
+        """[R, obs_bytes]; `rules.widen` turns them into numbers."""
+        self.mask: npt.NDArray[np.uint8] = native.mask[row_range]
+        """[R, actions], 1 where legal."""
+        self.seat: npt.NDArray[np.int8] = native.seat[row_range]
+        self.role: npt.NDArray[np.int8] = native.role[row_range]
+        self.policy: npt.NDArray[np.int16] = native.policy[row_range]
+        """Which line-up member must act; -1: nobody, the action is ignored."""
+        self.reward: npt.NDArray[np.float32] = native.reward[games]
+        """[N, seats, roles], paid since the previous step to the episode that was running."""
+        self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
+        """[N, seats], forced decisions that were played in between (skip_forced)."""
+        self.terminated: npt.NDArray[np.bool_] = native.terminated[games]
+        self.truncated: npt.NDArray[np.bool_] = native.truncated[games]
+
+    def _ended(self) -> slice | npt.NDArray[np.intp]:
+        """Where the ended games lie: at the front of each slot's part."""
+        starts = [self._native.slot_begin(slot) for slot in self._slots]
+        counts = [self._native.final_count(slot) for slot in self._slots]
+        if len(starts) == 1:
+            return slice(starts[0], starts[0] + counts[0])
+        parts = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
+        return np.concatenate(parts)
+
+    @property
+    def final_game(self) -> npt.NDArray[np.int32]:
+        """[E], the games that just ended, ascending, counted within this batch."""
+        return self._native.final_game[self._ended()] - np.int32(self._first)
+
+    @property
+    def final_obs(self) -> npt.NDArray[np.uint8]:
+        """[E, seats, obs_bytes], the last true observation of every seat of those games."""
+        return self._native.final_obs[self._ended()]
+
+    @property
+    def final_mask(self) -> npt.NDArray[np.uint8]:
+        """[E, seats, actions], legal actions where a seat was still to act (truncation)."""
+        return self._native.final_mask[self._ended()]
+
+    @property
+    def final_score(self) -> npt.NDArray[np.float32]:
+        """[E, seats], the game's own points."""
+        return self._native.final_score[self._ended()]
+
+    @property
+    def final_policy(self) -> npt.NDArray[np.int16]:
+        """[E, seats], who sat there: a policy id, or below 0 a bot (see `Pool.member_name`)."""
+        return self._native.final_policy[self._ended()]
+
+    @property
+    def final_length(self) -> npt.NDArray[np.int32]:
+        """[E], decisions of the episode."""
+        return self._native.final_length[self._ended()]
+
+    @property
+    def final_reason(self) -> npt.NDArray[np.uint8]:
+        """[E], why it ended, an index into `rules.ends`."""
+        return self._native.final_reason[self._ended()]
+
+
+class Pool:
+    """N games of one kind. Deterministic given the seed, whatever the threads or the split."""
+
+    can = frozenset({"clone", "exact state", "refuse a step", "repeatable order"})
+    """What this pool is able to do that others may not be."""
+
+    def __init__(
+        self,
+        game: str | Rules,
+        num_games: int,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        lineups: Sequence[Lineup] | None = None,
+        rewards: Rewards | None = None,
+        slots: int = 1,
+        first_game: int = 0,
+        observe: bool = True,
+        device: str = "cpu",
+    ) -> None:
+        """Make the games; `reset` starts them.
+
+        threads: how many to use; None takes one per core.
+        slots: parts that `send` and `recv` step separately.
+        first_game: global index of the first game; a pool that holds games 512..1023 of a
+            larger one plays exactly those.
+        observe: False leaves observations and masks out, for measuring.
+        """
+        if device != "cpu":
+            raise ConfigError(f"device={device!r}: this pool runs on 'cpu'")
+        self.rules = game if isinstance(game, Rules) else Rules(game, config)
+        threads = threads if threads is not None else os.cpu_count() or 1
+        for name, value, low in (
+            ("num_games", num_games, 1),
+            ("threads", threads, 1),
+            ("slots", slots, 1),
+            ("first_game", first_game, 0),
+        ):
+            if int(value) < low:
+                raise ConfigError(f"{name}={value} must be at least {low}")
+        if slots > num_games:
+            raise ConfigError(f"slots={slots} is more than num_games={num_games}")
+        self.num_games, self.threads, self.slots = int(num_games), int(threads), int(slots)
+        self._native = _native.make_pool(
+            self.rules.native,
+            self.num_games,
+            seed % 2**64,
+            first_game,
+            self.threads,
+            self.slots,
+            self.rules.skip_forced,
+            observe,
+        )
+        self._native.set_weights(self.rules.weights(rewards))
+        self._observe = observe
+        self._started = False
+        self._in_flight = [False] * self.slots
+        rows = self.rules.rows
+        self._batches = [Batch(self._native, [slot], rows) for slot in range(self.slots)]
+        self._whole = Batch(self._native, range(self.slots), rows)
+        shape: tuple[int, ...] = (self.num_games * rows,)
+        if self.rules.box:
+            self._sampled: npt.NDArray[Any] = np.zeros((*shape, self.rules.box), np.float32)
+        else:
+            self._sampled = np.zeros(shape, np.int32)
+        self._row_bounds = [
+            slice(self._native.slot_begin(s) * rows, self._native.slot_end(s) * rows)
+            for s in range(self.slots)
+        ]
+        if lineups is not None:
+            self.set_lineups(lineups)
+
+    @property
+    def seed(self) -> int:
+        """The seed the games are drawn from."""
+        return self._native.seed
+
+    def reset(self, seed: int | None = None) -> Batch:
+        """Start a new episode in every game; with a seed, the games of that seed."""
+        self._check_idle()
+        if seed is not None:
+            self._native.reseed(seed % 2**64)
+        self._native.reset()
+        self._started = True
+        return self._whole
+
+    def step(self, action: npt.ArrayLike) -> Batch:
+        """Answer all rows at once. An illegal action refuses the whole step."""
+        self._check_idle()
+        given = self._actions(action, slice(0, self.num_games * self.rules.rows))
+        for slot, rows in enumerate(self._row_bounds):
+            self._accept(slot, given[rows])
+        self._native.step_all()
+        return self._whole
+
+    def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
+        """Hand a slot's actions to the threads and return at once. `recv` waits for them."""
+        self._check_slot(slot)
+        if self._in_flight[slot]:
+            raise IllegalActionError(f"slot {slot} is still stepping; call recv({slot}) first")
+        self._check_started()
+        self._accept(slot, self._actions(action, self._row_bounds[slot]))
+        self._native.send(slot)
+        self._in_flight[slot] = True
+
+    def recv(self, slot: int = 0) -> Batch:
+        """Wait for a slot and return its rows."""
+        self._check_slot(slot)
+        self._native.recv(slot)
+        self._in_flight[slot] = False
+        return self._batches[slot]
+
+    def batch(self, slot: int | None = None) -> Batch:
+        """Return the current rows without stepping."""
+        return self._whole if slot is None else self._batches[slot]
+
+    def sample_actions(self, slot: int | None = None) -> npt.NDArray[Any]:
+        """Draw uniform legal actions natively. The array is reused by the next call."""
+        self._check_started()
+        for s in range(self.slots) if slot is None else (slot,):
+            self._check_slot(s)
+            if self._in_flight[s]:
+                raise IllegalActionError(f"slot {s} is still stepping; call recv({s}) first")
+            out = self._sampled[self._row_bounds[s]]
+            if self.rules.box:
+                self._native.sample_box(s, out)
+            else:
+                self._native.sample_discrete(s, out)
+        return self._sampled if slot is None else self._sampled[self._row_bounds[slot]]
+
+    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
+        """Choose who plays; every game draws one of them at its next reset."""
+        self._check_idle()
+        if not 1 <= len(lineups) <= _native.MAX_LINEUPS:
+            raise ConfigError(f"give 1..{_native.MAX_LINEUPS} line-ups, not {len(lineups)}")
+        members: list[int] = []
+        for lineup in lineups:
+            if len(lineup.members) != self.rules.seats:
+                raise ConfigError(
+                    f"a line-up of {self.rules.name} needs {self.rules.seats} members, "
+                    f"got {len(lineup.members)}: {lineup.members}"
+                )
+            if not (np.isfinite(lineup.weight) and lineup.weight > 0):
+                raise ConfigError(f"line-up weight {lineup.weight} must be above 0 and finite")
+            members += [self.member_id(member) for member in lineup.members]
+        self._native.set_lineups(
+            [float(lineup.weight) for lineup in lineups],
+            members,
+            [int(lineup.shuffle) for lineup in lineups],
+        )
+
+    def member_id(self, member: Member) -> int:
+        """Return the number that stands for a line-up member in `policy` arrays."""
+        if isinstance(member, str):
+            return -2 - self.rules.bot(member)
+        if not 0 <= member <= np.iinfo(np.int16).max:
+            raise ConfigError(f"policy id {member} is outside 0..{np.iinfo(np.int16).max}")
+        return int(member)
+
+    def member_name(self, member: int) -> str:
+        """Return the bot's name, or "policy K"."""
+        return f"policy {member}" if member >= 0 else self.rules.bots[-2 - member]
+
+    def set_rewards(self, rewards: Rewards) -> None:
+        """Change the weight of reward parts, from the next step on."""
+        self._check_idle()
+        self._native.set_weights(self.rules.weights(rewards))
+
+    def set_config(self, **flags: Any) -> None:
+        """Change flags that may change while games run; each game follows at its next reset."""
+        self._check_idle()
+        fixed = [name for name in flags if name in self.rules.fields]
+        fixed = [name for name in fixed if not self.rules.fields[name].live]
+        if fixed:
+            raise ConfigError(f"{', '.join(fixed)} cannot change in a running pool; make a new one")
+        self.rules = self.rules.changed(flags)
+        self._native.set_config(self.rules.native)
+
+    def state(self) -> bytes:
+        """Return all games, counters included; `load_state` continues them exactly."""
+        self._check_idle()
+        body = self._native.tables.tobytes() + self._native.side.tobytes()
+        more = {"games": self.num_games, "seed": self.seed, "table": self._native.tables.shape[1]}
+        return seal(self.rules, more, body)
+
+    def load_state(self, raw: bytes) -> Batch:
+        """Continue from `state()` of a pool of the same game, configuration and size."""
+        self._check_idle()
+        header, body = unseal(raw)
+        mine = {"game": self.rules.name, "config": self.rules.config, "games": self.num_games}
+        for key, value in mine.items():
+            if header.get(key) != value:
+                raise StateError(f"the state has {key} {header.get(key)}, this pool has {value}")
+        check_version(self.rules, header)
+        tables, side = self._native.tables, self._native.side
+        if header.get("table") != tables.shape[1] or len(body) != tables.size + side.size:
+            raise StateError("the state was saved by another build of the native core")
+        self._native.reseed(header["seed"])
+        flat = np.frombuffer(body, np.uint8)
+        tables[:] = flat[: tables.size].reshape(tables.shape)
+        side[:] = flat[tables.size :].reshape(side.shape)
+        self._native.refresh()
+        self._started = True
+        return self._whole
+
+    def digest(self) -> int:
+        """Return a fingerprint of all rows, rewards and ends; independent of threads."""
+        return self._native.digest()
+
+    def audit(self) -> str:
+        """Return what is wrong with any of the games, "" if nothing."""
+        return self._native.audit()
+
+    def run_random(self, steps: int) -> float:
+        """Play random legal actions inside C++ and return the seconds it took."""
+        self._check_idle()
+        self._check_started()
+        return self._native.run_random(steps)
+
+    def _actions(self, action: npt.ArrayLike, rows: slice) -> npt.NDArray[Any]:
+        count = rows.stop - rows.start
+        wanted = (count, self.rules.box) if self.rules.box else (count,)
+        given = np.asarray(action)
+        if given.shape != wanted:
+            raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
+        if self.rules.box:
+            return np.ascontiguousarray(given, np.float32)
+        if given.dtype == np.int32:
+            return np.ascontiguousarray(given)
+        if given.dtype.kind not in "iu":
+            raise IllegalActionError(f"actions are {given.dtype}, need integers")
+        limit = np.iinfo(np.int32)
+        clipped: npt.NDArray[Any] = np.clip(given, limit.min, limit.max).astype(np.int32)
+        return clipped
+
+    def _accept(self, slot: int, given: npt.NDArray[Any]) -> None:
+        self._check_started()
+        if self.rules.box:
+            refused = self._native.accept_box(slot, given)
+        else:
+            refused = self._native.accept_discrete(slot, given)
+        if refused is not None:
+            raise IllegalActionError(describe_refusal(self.rules, refused))
+
+    def _check_slot(self, slot: int) -> None:
+        if not 0 <= slot < self.slots:
+            raise ConfigError(f"slot {slot} is outside 0..{self.slots - 1}")
+
+    def _check_started(self) -> None:
+        if not self._started:
+            raise IllegalActionError("no game has started; call reset() first")
+
+    def _check_idle(self) -> None:
+        busy = [slot for slot, flying in enumerate(self._in_flight) if flying]
+        if busy:
+            raise IllegalActionError(f"slot {busy[0]} is still stepping; call recv first")
