@@ -56,7 +56,7 @@ struct Game {
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 spare[6];
+  u8 spare[10];  // no padding: equal states have equal bytes
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
