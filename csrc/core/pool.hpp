@@ -279,8 +279,8 @@ class Pool final : public AnyPool {
           call_legal(tables_[game].game, setting_->config, row, legal, side_of(game));
       }
       write_rows(game);
-      terminated[game] = truncated[game] = 0;
     }
+    clear_results(0, games());
     std::fill(final_count.begin(), final_count.end(), 0);
   }
 
@@ -334,8 +334,8 @@ class Pool final : public AnyPool {
       if (phase == 0) return task == kRestart ? 0 : chunks(to - from);
       if (phase == 2 || task == kSample) return -1;
       ended.clear();
+      if (task == kRestart) pool.clear_results(from, to);
       for (i64 game = from; game < to; ++game) {
-        if (task == kRestart) pool.terminated[game] = pool.truncated[game] = 0;
         if (task == kRestart || pool.terminated[game] || pool.truncated[game])
           ended.push_back(game);
       }
@@ -401,6 +401,15 @@ class Pool final : public AnyPool {
       crew_.submit(job);
       crew_.wait(job, options().slots == 1);
     }
+  }
+
+  // A fresh start has been paid nothing and has ended nothing.
+  void clear_results(i64 from, i64 to) {
+    const i64 seats = shape().seats;
+    std::fill(&reward[from * seats * G::kRoles], &reward[0] + to * seats * G::kRoles, 0.0f);
+    std::fill(&skipped[from * seats], &skipped[0] + to * seats, u16{0});
+    std::fill(&terminated[from], &terminated[0] + to, u8{0});
+    std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
 
   void answer_game(i64 game) {

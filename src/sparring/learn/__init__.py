@@ -1,0 +1,1 @@
+"""Learning: what turns experience into better policies."""

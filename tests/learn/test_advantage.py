@@ -1,0 +1,243 @@
+"""The native assembler against plain float64 Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparring
+from sparring.learn.advantage import NOT_A_SAMPLE, Assembler
+
+GAMMA, LAMBDA = 0.9, 0.8
+TABLES = [
+    ("tic_tac_toe", {}, (0, 0), False),
+    ("tic_tac_toe", {}, (0, "random"), False),
+    ("skull_king", {"rounds": [1, 2, 3]}, (0, 0, 0, 0), False),
+    ("skull_king", {"rounds": [1, 2], "skip_forced": 1}, (0, "captain", 0, 1), False),
+    ("skull_king", {"rounds": [1, 2, 3]}, (0, 0, "random", 0), True),
+    ("duel", {"limit": 5}, (0, 0), False),
+    ("duel", {"limit": 5}, (0, "pusher"), True),
+]
+
+
+@dataclass
+class Recorded:
+    """A long rollout with made-up values."""
+
+    rules: sparring.Rules
+    steps: int
+    games: int
+    arrays: dict[str, Any] = field(default_factory=dict)
+
+
+def record(game: str, config: dict[str, Any], members: tuple[Any, ...], steps: int) -> Recorded:
+    rules = sparring.Rules(game, config)
+    rewards = {part: [0.5 + i, 1.5 - i][: len(rules.roles)] for i, part in enumerate(rules.parts)}
+    pool = sparring.Pool(
+        rules, 6, seed=3, threads=1, lineups=[sparring.Lineup(members)], rewards=rewards
+    )
+    batch = pool.reset()
+    rng = np.random.default_rng(0)
+    kept: dict[str, list[Any]] = {name: [] for name in ("seat", "role", "policy", "value")}
+    for name in ("reward", "terminated", "truncated", "final_value", "skipped"):
+        kept[name] = []
+    for _ in range(steps):
+        for name in ("seat", "role", "policy"):
+            kept[name].append(getattr(batch, name).copy())
+        kept["value"].append(rng.normal(size=len(batch.seat)).astype(np.float32))
+        batch = pool.step(pool.sample_actions())
+        for name in ("reward", "terminated", "truncated", "skipped"):
+            kept[name].append(getattr(batch, name).copy())
+        final = np.full((6, rules.seats), np.nan, np.float32)
+        # After a cut one seat's value is known and the other's is not.
+        final[batch.truncated, 0] = rng.normal(size=int(batch.truncated.sum()))
+        kept["final_value"].append(final)
+    arrays = {name: np.stack(rows) for name, rows in kept.items()}
+    return Recorded(rules, steps, 6, arrays)
+
+
+def slow_transitions(rec: Recorded, by_role: bool) -> dict[tuple[int, int], dict[str, Any]]:
+    """Every learner decision (step, row) with its reward, discount, end and successor."""
+    a, rules = rec.arrays, rec.rules
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    for game in range(rec.games):
+        waiting: dict[tuple[int, int], tuple[int, int]] = {}
+        for step in range(rec.steps):
+            for row in range(game * rules.rows, (game + 1) * rules.rows):
+                if a["policy"][step, row] != 0:
+                    continue
+                key = (int(a["seat"][step, row]), int(a["role"][step, row]) if by_role else 0)
+                if key in waiting:
+                    found[waiting[key]].update(end="next", next=(step, row))
+                waiting[key] = (step, row)
+                found[step, row] = {"paid": 0.0, "count": 1, "end": "open", "next": None}
+            for key, at in waiting.items():
+                found[at]["paid"] += float(a["reward"][step, game, key[0], key[1]])
+                found[at]["count"] += int(a["skipped"][step, game, key[0]])
+                if a["terminated"][step, game]:
+                    found[at]["end"] = "terminated"
+                elif a["truncated"][step, game]:
+                    tail = float(a["final_value"][step, game, key[0]])
+                    found[at].update(end="dropped" if np.isnan(tail) else "cut", tail=tail)
+            if a["terminated"][step, game] or a["truncated"][step, game]:
+                waiting = {}
+    return found
+
+
+def slow_advantages(
+    rec: Recorded, by_role: bool, lam: float, horizon: int
+) -> dict[tuple[int, int], float]:
+    """Advantages when rollouts end every `horizon` steps.
+
+    A decision is learned from in the rollout in which it is completed; the sum goes on only
+    through decisions that are completed in the same one.
+    """
+    found = slow_transitions(rec, by_role)
+    value = rec.arrays["value"].astype(np.float64)
+    completed: dict[tuple[int, int], int] = {}
+    for at, t in found.items():
+        if t["end"] == "next":
+            completed[at] = t["next"][0] // horizon
+        elif t["end"] in ("terminated", "cut"):
+            completed[at] = last_step(rec, at) // horizon
+    result: dict[tuple[int, int], float] = {}
+    for at in sorted(found, reverse=True):
+        t = found[at]
+        if at not in completed:
+            continue
+        discount = GAMMA ** t["count"]
+        advantage = t["paid"] - value[at]
+        if t["end"] == "next":
+            advantage += discount * value[t["next"]]
+            if completed.get(t["next"]) == completed[at]:
+                advantage += discount * lam * result[t["next"]]
+        elif t["end"] == "cut":
+            advantage += discount * t["tail"]
+        result[at] = advantage
+    return result
+
+
+def last_step(rec: Recorded, at: tuple[int, int]) -> int:
+    game = at[1] // rec.rules.rows
+    over = rec.arrays["terminated"][:, game] | rec.arrays["truncated"][:, game]
+    return int(at[0] + np.argmax(over[at[0] :]))
+
+
+def native_advantages(
+    rec: Recorded, by_role: bool, lam: float, horizon: int
+) -> dict[tuple[int, int], float]:
+    """Run the assembler rollout by rollout, carrying open decisions over."""
+    assembler = Assembler(rec.rules, rec.games, horizon, by_role=by_role)
+    where = np.full((assembler.places, 2), -1)
+    values = np.zeros(assembler.places, np.float32)
+    result: dict[tuple[int, int], float] = {}
+    rows = rec.games * rec.rules.rows
+    for start in range(0, rec.steps, horizon):
+        part = {name: array[start : start + horizon] for name, array in rec.arrays.items()}
+        for step in range(horizon):
+            for row in range(rows):
+                where[assembler.carried + step * rows + row] = (start + step, row)
+        values[assembler.carried :] = part.pop("value").ravel()
+        assembler.run(**part, value=values, gamma=GAMMA, lambda_=lam)
+        for place in assembler.samples():
+            at = (int(where[place, 0]), int(where[place, 1]))
+            assert at not in result, "a decision was learned from twice"
+            result[at] = float(assembler.advantage[place])
+        open_rows = assembler.open_rows()
+        kept = open_rows >= 0
+        where[: assembler.carried][kept] = where[open_rows[kept]]
+        values[: assembler.carried][kept] = values[open_rows[kept]]
+    return result
+
+
+@pytest.mark.parametrize("lam", [0.0, LAMBDA])
+@pytest.mark.parametrize("horizon", [7, 700])
+@pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
+def test_equal_to_the_slow_reference(
+    game: str,
+    config: dict[str, Any],
+    members: tuple[Any, ...],
+    by_role: bool,
+    horizon: int,
+    lam: float,
+) -> None:
+    rec = record(game, config, members, 700)
+    expected = slow_advantages(rec, by_role, lam, horizon)
+    got = native_advantages(rec, by_role, lam, horizon)
+    assert got.keys() == expected.keys()
+    assert len(got) > 200
+    for at, advantage in expected.items():
+        assert got[at] == pytest.approx(advantage, abs=2e-4), at
+
+
+@pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
+def test_short_and_long_rollouts_have_equal_residuals(
+    game: str, config: dict[str, Any], members: tuple[Any, ...], by_role: bool
+) -> None:
+    rec = record(game, config, members, 700)
+    short = native_advantages(rec, by_role, 0.0, 7)
+    long = native_advantages(rec, by_role, 0.0, 700)
+    assert short == long
+
+
+def test_reward_earned_during_other_turns_belongs_to_the_last_decision() -> None:
+    rec = record("tic_tac_toe", {}, (0, 0), 700)
+    losing = [
+        (step, game)
+        for step in range(1, 700)
+        for game in range(rec.games)
+        if rec.arrays["reward"][step, game].any()
+    ]
+    assembler = Assembler(rec.rules, rec.games, 700)
+    part = dict(rec.arrays)
+    part["value"] = np.concatenate([np.zeros(assembler.carried, np.float32), part["value"].ravel()])
+    assembler.run(**part, gamma=1.0, lambda_=1.0)
+    for step, game in losing:
+        loser = assembler.carried + (step - 1) * rec.games + game
+        winner = assembler.carried + step * rec.games + game
+        assert assembler.paid[winner] == -assembler.paid[loser] != 0
+
+
+def test_skipping_forced_decisions_keeps_monte_carlo_returns() -> None:
+    """At gamma 1 the returns of the decisions that remain are those of the full game."""
+    returns = {}
+    for skip in (0, 1):
+        config = {"rounds": [1, 2, 3, 4], "skip_forced": skip}
+        state = sparring.new_state("skull_king", seed=9, config=config)
+        steps = []
+        while not state.over:
+            legal = state.legal()
+            seat, name = state.seat, (state.seat, len(steps))
+            chosen = legal[hash((seat, tuple(legal))) % len(legal)]
+            state.apply(chosen)
+            steps.append((name[0], len(legal) > 1, state.rewards.copy()))
+        total = np.zeros(4)
+        back = []
+        for seat, free, paid in reversed(steps):
+            total = total + paid
+            if free:
+                back.append((seat, round(float(total[seat]), 4)))
+        returns[skip] = back[::-1]
+    assert returns[0] == returns[1]
+
+
+def test_wrong_shapes_are_named() -> None:
+    rules = sparring.Rules("tic_tac_toe")
+    assembler = Assembler(rules, 2, 3)
+    rows = np.zeros((3, 2), np.int8)
+    with pytest.raises(sparring.ConfigError, match=r"value has shape \(6,\), need \(10,\)"):
+        assembler.run(
+            seat=rows,
+            role=rows,
+            policy=rows.astype(np.int16),
+            value=np.zeros(6, np.float32),
+            reward=np.zeros((3, 2, 2, 1), np.float32),
+            terminated=rows.astype(bool),
+            truncated=rows.astype(bool),
+            gamma=1.0,
+            lambda_=1.0,
+        )
+    assert (assembler.link == NOT_A_SAMPLE).all()
