@@ -144,6 +144,35 @@ f64 run_random(AnyPool& pool, int steps) {
   return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
 }
 
+// First feature, count, byte offset, type, divisor.
+using Run = std::tuple<int, int, int, int, f32>;
+
+template <class T>
+void widen_run(const u8* row, int count, f32 divisor, f32* out) {
+  T raw;
+  for (int i = 0; i < count; ++i) {
+    std::memcpy(&raw, row + i * static_cast<int>(sizeof(T)), sizeof(T));
+    out[i] = static_cast<f32>(raw);
+  }
+  if (divisor == 1) return;
+  for (int i = 0; i < count; ++i) out[i] /= divisor;
+}
+
+// Observation bytes become numbers.
+void widen(nb::ndarray<const u8, nb::ndim<2>, nb::c_contig> obs,
+           nb::ndarray<f32, nb::ndim<2>, nb::c_contig> out, const std::vector<Run>& runs) {
+  const u8* from = obs.data();
+  f32* to = out.data();
+  for (size_t r = 0; r < obs.shape(0); ++r, from += obs.shape(1), to += out.shape(1))
+    for (const auto& [first, count, offset, type, divisor] : runs) {
+      const Type kind = static_cast<Type>(type);
+      if (kind == Type::kU8) widen_run<u8>(from + offset, count, divisor, to + first);
+      if (kind == Type::kI8) widen_run<i8>(from + offset, count, divisor, to + first);
+      if (kind == Type::kI16) widen_run<i16>(from + offset, count, divisor, to + first);
+      if (kind == Type::kF32) widen_run<f32>(from + offset, count, divisor, to + first);
+    }
+}
+
 void bind_rules(nb::module_& m) {
   nb::class_<Rules>(m, "Rules", "A game with a configuration.")
       .def(nb::init<const Rules&>())
@@ -191,6 +220,7 @@ void bind_rules(nb::module_& m) {
     const AnyGame& game = find_game(name);
     return field_rows(game.config_fields(), game.default_config().data());
   });
+  m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
   m.def("make_rules", &make_rules, "name"_a, "values"_a);
 }
 
@@ -296,7 +326,7 @@ void bind_pool(nb::module_& m) {
       .def_prop_ro("mask",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     const size_t rows = p.mask.size() ? size_t(p.games() * p.rows()) : 0;
+                     const size_t rows = p.options().observe ? size_t(p.games() * p.rows()) : 0;
                      return view<u8>(h, p.mask.data(), {rows, size_t(p.shape().actions)});
                    })
       .def_prop_ro("final_obs",
@@ -309,7 +339,7 @@ void bind_pool(nb::module_& m) {
       .def_prop_ro("final_mask",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     const size_t rows = p.mask.size() ? size_t(p.games()) : 0;
+                     const size_t rows = p.options().observe ? size_t(p.games()) : 0;
                      return view<u8>(h, p.final_mask.data(),
                                      {rows, size_t(p.shape().seats), size_t(p.shape().actions)});
                    })

@@ -136,6 +136,16 @@ SPARRING_FN inline void expand_bits(const Bits<N>& set, int count, u8* out) {
     const u64 eight = spread8(static_cast<u32>(words[i >> 6] >> (i & 63)));
     copy_bytes(out + i, &eight, 8);
   }
+  if constexpr (Bits<N>::kWords > 1) {
+    if (i < count && count > 64) {  // the last eight, ending exactly at the end
+      i = count - 8;
+      u64 window = words[i >> 6] >> (i & 63);
+      if ((i & 63) > 56) window |= words[(i >> 6) + 1] << (64 - (i & 63));
+      const u64 eight = spread8(static_cast<u32>(window));
+      copy_bytes(out + i, &eight, 8);
+      return;
+    }
+  }
   for (; i < count; ++i) out[i] = static_cast<u8>(words[i >> 6] >> (i & 63) & 1);
 }
 

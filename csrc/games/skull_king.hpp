@@ -50,13 +50,17 @@ struct Game {
   u8 pending;         // discards still to make
   u8 ghost_next;      // the player who follows the ghost when it leads
   u8 placed;          // bids or loads in
+  i8 winning;         // position that would win the trick as it lies, -1 if none
+  u8 winning_power;   // its rank while no leviathan or king with mermaid complicates matters
+  u8 lead_suit;       // suit of the trick's first suit card, 4 if none
+  u8 trick_kinds;     // bit k: a card of kind k lies in the trick
   u8 history[10][8];  // token by trick and seat
   i8 history_leader[10];
   // The last finished round, for learners that relabel it (section 19).
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 spare[10];  // no padding: equal states have equal bytes
+  u8 spare[6];  // no padding: equal states have equal bytes
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -261,9 +265,9 @@ struct Game {
       zero_bytes(history, sizeof history);
       for (i8& led : history_leader) led = -1;
     }
-    tricks_done = trick_size = pending = placed = 0;
+    tricks_done = pending = placed = 0;
+    clear_trick();
     harry = -1;
-    follow = kUndecided;
     phase = kBid;
     leader = static_cast<u8>((first + number - 1) % config.num_players);
     actor = leader;
@@ -303,6 +307,7 @@ struct Game {
       history[tricks_done][by] = static_cast<u8>(token);
     }
     ++trick_size;
+    update_winning(config, token);
     if (kind == kSuit) {
       const int suit = kToken.suit[token];
       const bool proves = by < config.num_players && follow < kUndecided && suit != follow &&
@@ -316,7 +321,8 @@ struct Game {
   }
 
   SPARRING_FN void finish_trick(const Config& config, Rng& rng, Result& result) {
-    const TrickResult trick = resolve(trick_token, trick_size, config);
+    const TrickResult trick = is_plain() ? TrickResult{winning, winning, false}
+                                         : resolve(trick_token, trick_size, config);
     const int winner = trick.winner < 0 ? -1 : trick_seat[trick.winner];
     if (result.wants(kFlatShaped) || result.wants(kWorker)) pay_trick(config, winner, result);
     if (winner >= 0) {
@@ -332,13 +338,44 @@ struct Game {
     leader = trick_seat[trick.next_leader];
     const int card = winner < 0 ? 0 : trick_token[trick.winner] - 1;
     ++tricks_done;
-    trick_size = 0;
-    follow = kUndecided;
+    clear_trick();
     actor = leader;
     if (config.abilities && winner >= 0 && winner < config.num_players &&
         use_ability(config, winner, card, rng))
       return;
     next_trick(config, rng, result);
+  }
+
+  SPARRING_FN void clear_trick() {
+    trick_size = winning_power = trick_kinds = 0;
+    winning = -1;
+    lead_suit = 4;
+    follow = kUndecided;
+  }
+
+  // Whether ranks alone decide: no leviathan, and not both king and mermaid.
+  SPARRING_FN bool is_plain() const {
+    constexpr int kBoth = 1 << kKing | 1 << kMermaid;
+    return trick_kinds < 1 << kKraken && (trick_kinds & kBoth) != kBoth;
+  }
+
+  // Keeps `winning` true after a card was laid; equal to resolve(), without looking back.
+  SPARRING_FN void update_winning(const Config& config, int token) {
+    const int kind = kToken.kind[token];
+    trick_kinds |= static_cast<u8>(1 << kind);
+    int power = kToken.power[token];
+    if (kind == kSuit) {
+      const int suit = kToken.suit[token];
+      if (lead_suit == 4) lead_suit = static_cast<u8>(suit);
+      power =
+          suit == 0 ? 20 + kToken.number[token] : (suit == lead_suit ? kToken.number[token] : 0);
+    }
+    if (!is_plain()) {
+      winning = static_cast<i8>(resolve(trick_token, trick_size, config).winner);
+    } else if (trick_size == 1 || power > winning_power) {
+      winning = static_cast<i8>(trick_size - 1);
+      winning_power = static_cast<u8>(power);
+    }
   }
 
   // A Loot allies its player with the trick's winner, card by card (section 8).
@@ -535,8 +572,18 @@ struct Game {
     }
   }
 
-  SPARRING_FN void observe(const Config& config, int me, u8* SPARRING_RESTRICT out) const {
-    const int seats = config.seats(), players = config.num_players;
+  // Four players are the usual table: their loops have fixed lengths.
+  SPARRING_FN void observe(const Config& config, int me, u8* out) const {
+    if (config.num_players == 4)
+      observe_table<4>(config, me, out);
+    else
+      observe_table<0>(config, me, out);
+  }
+
+  template <int N>
+  SPARRING_FN void observe_table(const Config& config, int me, u8* SPARRING_RESTRICT out) const {
+    const int players = N ? N : config.num_players, seats = N ? N : config.seats();
+    const auto seat_of = [&](int r) { return r >= players ? r : wrap(r + me, players); };
     expand_bits_over(hand[me], out);
     out += kCards;
     if (config.obs == kCompactObs) {
@@ -545,10 +592,9 @@ struct Game {
       expand_bits_over(all, out);
       out += kCards;
     } else {
-      for (int r = 0; r < seats; ++r, out += kCards)
-        expand_bits_over(played[absolute_seat(config, r, me)], out);
+      for (int r = 0; r < seats; ++r, out += kCards) expand_bits_over(played[seat_of(r)], out);
     }
-    zero_bytes(out, 14 * seats + 32);
+    for (int i = 0; i < 14 * seats + 32; i += 16) zero_bytes(out + i, 16);
     for (int i = 0; i < trick_size; ++i)
       copy_bytes(out + 14 * relative(config, trick_seat[i], me), kToken.feature[trick_token[i]],
                  14);
@@ -562,18 +608,18 @@ struct Game {
     out[20] = static_cast<u8>(cards - tricks_done);
     if (bid[me] >= 0) out[21 + bid[me]] = 1;
     out += 32;
-    const bool open = bids_open();
-    const int winning = trick_size ? resolve(trick_token, trick_size, config).winner : -1;
+    const bool open = bids_open(), open_bids = config.open_bids != 0;
     const int winner = winning < 0 ? -1 : trick_seat[winning];
     const int leads = leader, acts = phase == kOver ? -1 : actor;
     const bool looted = loot_by[0] >= 0 || loot_by[1] >= 0;
     i8 needs[8]{};
     int over = 0;
     for (int r = 0; r < seats; ++r, out += 16) {
-      const int s = absolute_seat(config, r, me);
+      const int s = seat_of(r);
       const bool player = s < players;
-      const bool known = player && bid[s] >= 0 && (open || r == 0 || config.open_bids);
-      const u32 shown = known ? static_cast<u32>(bid[s]) : 0, took = won[s];
+      const int placed_bid = bid[s];
+      const bool known = (placed_bid >= 0) & (open | (r == 0) | open_bids);
+      const u32 shown = known ? static_cast<u32>(placed_bid) : 0, took = won[s];
       const u64 low = u64{known} | u64{shown} << 8 | u64{took} << 16 |
                       u64{known && took == shown} << 24 | u64{known && took > shown} << 32 |
                       u64{static_cast<u32>(bonus[s]) / 10} << 40 | u64{void_suits[s] & 1u} << 48 |
@@ -584,8 +630,8 @@ struct Game {
                        u64{sum_bid[s]} << 48 | u64{sum_err[s]} << 56;
       copy_bytes(out, &low, 8);
       copy_bytes(out + 8, &high, 8);
-      if (known) needs[r] = static_cast<i8>(need(s));
-      if (player) over += bid[s];
+      needs[r] = static_cast<i8>(known ? placed_bid - static_cast<int>(took) : 0);
+      over += player ? placed_bid : 0;
     }
     if (config.extended()) out = observe_extension(config, me, out);
     if (config.phase_embed) {
@@ -596,7 +642,7 @@ struct Game {
     }
     if (config.history) {
       for (int t = 0; t < 10; ++t)
-        for (int r = 0; r < seats; ++r) *out++ = history[t][absolute_seat(config, r, me)];
+        for (int r = 0; r < seats; ++r) *out++ = history[t][seat_of(r)];
     }
     // Signed bytes, then the scores as 16 bits at the next even offset.
     *out++ = static_cast<u8>(open ? over - cards : 0);
@@ -610,7 +656,7 @@ struct Game {
     }
     if (small_bytes(config) & 1) *out++ = 0;
     for (int r = 0; r < seats; ++r, out += 2) {
-      const int s = absolute_seat(config, r, me);
+      const int s = seat_of(r);
       const i16 points = s < players ? total[s] : i16{0};
       copy_bytes(out, &points, 2);
     }

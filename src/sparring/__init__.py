@@ -2,8 +2,8 @@
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games import Rules, State, game_names, load_state, new_state
-from sparring.games.check import check
 from sparring.pools import LEARNER, Batch, Lineup, Pool
+from sparring.tools.conformance import check
 
 __version__ = "0.1.0"
 

@@ -34,6 +34,7 @@ SPARRING_FN constexpr int number_of(int id) { return (id - 10) % 14 + 1; }
 // What a token is and what the TRICK block of the observation says about it (section 16.2).
 struct TokenTable {
   u8 kind[kTokens];
+  u8 power[kTokens];  // who beats whom among cards that are neither suited nor a leviathan
   u8 suit[kTokens];
   u8 number[kTokens];
   u8 feature[kTokens][16];
@@ -68,6 +69,9 @@ SPARRING_FN constexpr TokenTable make_tokens() {
     feature[12] = kind == kWhale;
     feature[13] = id == kTigressId;
     table.kind[token] = kind;
+    if (kind == kMermaid) table.power[token] = 40;
+    if (kind == kPirate) table.power[token] = 50;
+    if (kind == kKing) table.power[token] = 60;
   }
   return table;
 }

@@ -188,25 +188,23 @@ class Rules:
         """Turn observation bytes [..., obs_bytes] into numbers [..., len(features)]."""
         rows = np.ascontiguousarray(obs).reshape(-1, self.obs_bytes)
         wide = np.empty((len(rows), len(self.features)), np.float32)
-        for dtype, (to, source) in self._sources.items():
-            wide[:, to] = rows.view(dtype)[:, source]
-        wide /= self._divisors
+        _native.widen(rows, wide, self._runs)
         return wide.reshape(*obs.shape[:-1], len(self.features))
 
     @cached_property
-    def _sources(self) -> dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-        sources = {}
-        for dtype in ("uint8", "int8", "int16", "float32"):
-            chosen = [i for i, f in enumerate(self.features) if f.dtype == dtype]
-            size = np.dtype(dtype).itemsize
-            at = [self.features[i].offset // size for i in chosen]
-            if chosen:
-                sources[dtype] = (np.array(chosen, np.intp), np.array(at, np.intp))
-        return sources
-
-    @cached_property
-    def _divisors(self) -> npt.NDArray[np.float32]:
-        return np.array([f.divisor for f in self.features], np.float32)
+    def _runs(self) -> list[tuple[int, int, int, int, float]]:
+        """Neighbouring features of one kind: first feature, count, byte offset, type, divisor."""
+        codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
+        runs: list[tuple[int, int, int, int, float]] = []
+        for i, f in enumerate(self.features):
+            code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
+            if runs:
+                first, count, offset, last, divisor = runs[-1]
+                if (last, divisor, offset + count * size) == (code, f.divisor, f.offset):
+                    runs[-1] = (first, count + 1, offset, last, divisor)
+                    continue
+            runs.append((i, 1, f.offset, code, f.divisor))
+        return runs
 
     def weights(self, rewards: Rewards | None) -> list[float]:
         """Return the weight of every part and role, flat, from {part: weight or one per role}."""
@@ -229,6 +227,15 @@ class Rules:
         if name not in self.bots:
             raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
         return self.bots.index(name)
+
+
+def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:
+    """Return the rules of a game given by name, or the rules themselves."""
+    if isinstance(game, str):
+        return Rules(game, config)
+    if config:
+        raise ConfigError("give a configuration or Rules, not both; Rules.changed makes variants")
+    return game
 
 
 def make_field(row: Any) -> Field:

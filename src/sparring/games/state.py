@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import IllegalActionError, SparringError, StateError
-from sparring.games.rules import Rewards, Rules, describe_refusal
+from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
 
@@ -182,7 +182,7 @@ def new_state(
     rewards: Rewards | None = None,
 ) -> State:
     """Start one game. The same seed gives the same game."""
-    rules = game if isinstance(game, Rules) else Rules(game, config)
+    rules = configured(game, config)
     return State(rules, seed, rules.weights(rewards))
 
 

@@ -86,7 +86,7 @@ class Assembler:
         (that decision is then dropped rather than guessed).
         """
         rules, steps = self.rules, self.steps
-        shapes = {
+        shapes: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
             "seat": (seat, (steps, self.games * rules.rows)),
             "role": (role, (steps, self.games * rules.rows)),
             "policy": (policy, (steps, self.games * rules.rows)),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
-from sparring.games.rules import Rewards, Rules, describe_refusal
+from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.state import check_version, seal, unseal
 
 LEARNER = 0
@@ -134,7 +134,7 @@ class Pool:
         """
         if device != "cpu":
             raise ConfigError(f"device={device!r}: this pool runs on 'cpu'")
-        self.rules = game if isinstance(game, Rules) else Rules(game, config)
+        self.rules = configured(game, config)
         threads = threads if threads is not None else os.cpu_count() or 1
         for name, value, low in (
             ("num_games", num_games, 1),

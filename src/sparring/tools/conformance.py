@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparring.errors import IllegalActionError
-from sparring.games.rules import Rules
+from sparring.games.rules import Rules, configured
 from sparring.games.state import State, load_state, new_state
-
-if TYPE_CHECKING:
-    from sparring.pools.native import Pool
+from sparring.pools.native import Pool
 
 LARGEST_FEATURE = 100.0
 """Observation values past this are a missing divisor."""
@@ -58,7 +56,7 @@ def check(
     progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Play a game every way there is and hold the ways against each other."""
-    rules = game if isinstance(game, Rules) else Rules(game, config)
+    rules = configured(game, config)
     report = Report(rules.name)
     properties: list[tuple[str, Callable[[Rules, int, int], str]]] = [
         ("legal actions", check_legal_actions),
@@ -225,16 +223,9 @@ def check_refusals(rules: Rules, games: int, seed: int) -> str:
     return f"{refused} refused"
 
 
-def make_pool(rules: Rules, games: int, **options: Any) -> Pool:
-    """Make a native pool; imported late because pools stand above games."""
-    from sparring.pools.native import Pool
-
-    return Pool(rules, games, **options)
-
-
 def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
     """A pool's rows, masks, rewards, ends and last observations are those of single games."""
-    pool = make_pool(rules, 1, seed=seed, threads=1)
+    pool = Pool(rules, 1, seed=seed, threads=1)
     batch = pool.reset()
     state = new_state(rules, seed=seed)
     decisions = 0
@@ -272,7 +263,7 @@ def check_threads(rules: Rules, games: int, seed: int) -> str:
     def run(threads: int, parts: int, slots: int) -> list[int]:
         size = total // parts
         pools = [
-            make_pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=i * size)
+            Pool(rules, size, seed=seed, threads=threads, slots=slots, first_game=i * size)
             for i in range(parts)
         ]
         sums = []
@@ -293,12 +284,12 @@ def check_threads(rules: Rules, games: int, seed: int) -> str:
 
 def check_saved_pool(rules: Rules, games: int, seed: int) -> str:
     """A pool that was saved and loaded goes on exactly as if nothing had happened."""
-    pool = make_pool(rules, 32, seed=seed, threads=1)
+    pool = Pool(rules, 32, seed=seed, threads=1)
     pool.reset()
     for _ in range(57):
         pool.step(pool.sample_actions())
     saved = pool.state()
-    other = make_pool(rules, 32, seed=seed + 1, threads=2)
+    other = Pool(rules, 32, seed=seed + 1, threads=2)
     other.load_state(saved)
     for step in range(200):
         pool.step(pool.sample_actions())
