@@ -1,0 +1,66 @@
+# On a fresh machine: `make train` or `make test`. Needs Python 3.11+, pip and a C++20 compiler.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cpp' -o -name '*.in')
+NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
+
+.PHONY: help install train test test-slow bench lint format sanitize native-test clean
+
+help:  ## Show what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+install: $(INSTALLED)  ## Make .venv and build the native core into it
+
+$(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q -c constraints.txt scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
+		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev]'
+	@touch $@
+
+train: install  ## Train the default game for ten minutes at most (until then: measure it)
+	$(BIN)/sparring bench pool skull_king
+
+test: install lint native-test  ## Everything that takes less than ten minutes
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests
+
+test-slow: install sanitize  ## The long comparisons
+	$(BIN)/python -m pytest -q -m slow tests
+
+bench: install  ## The figures of the README
+	$(BIN)/python benchmarks/pool.py
+
+lint: install  ## Formatters, linters, types, import rules, the extension's stub
+	$(BIN)/ruff format --check -q src tests benchmarks examples
+	$(BIN)/ruff check -q src tests benchmarks examples
+	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cpp,$(SOURCES))
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o build/_native.pyi
+	diff src/sparring/_native.pyi build/_native.pyi
+
+format: install  ## Format everything, write the stub anew
+	$(BIN)/ruff check -q --fix src tests benchmarks examples
+	$(BIN)/ruff format -q src tests benchmarks examples
+	$(BIN)/clang-format -i $(filter %.hpp %.cpp,$(SOURCES))
+	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
+
+native-test: install  ## The native core without Python
+	$(NATIVE_CMAKE) -B build/native > /dev/null
+	$(BIN)/cmake --build build/native -- -v > build/native/log || (cat build/native/log; exit 1)
+	$(BIN)/ctest --test-dir build/native --output-on-failure -Q
+
+sanitize: install  ## The native tests under ASan + UBSan and under TSan
+	for kind in address,undefined thread; do \
+		$(NATIVE_CMAKE) -B build/sanitize-$${kind%%,*} -DSPARRING_SANITIZE=$$kind > /dev/null && \
+		$(BIN)/cmake --build build/sanitize-$${kind%%,*} && \
+		$(BIN)/ctest --test-dir build/sanitize-$${kind%%,*} --output-on-failure || exit 1; \
+	done
+
+clean:  ## Remove what was built
+	rm -rf build $(INSTALLED)
