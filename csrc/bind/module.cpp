@@ -10,7 +10,6 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "core/advantage.hpp"
 #include "core/registry.hpp"
 
 namespace nb = nanobind;
@@ -144,35 +143,6 @@ f64 run_random(AnyPool& pool, int steps) {
   return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
 }
 
-// First feature, count, byte offset, type, divisor.
-using Run = std::tuple<int, int, int, int, f32>;
-
-template <class T>
-void widen_run(const u8* row, int count, f32 divisor, f32* out) {
-  T raw;
-  for (int i = 0; i < count; ++i) {
-    std::memcpy(&raw, row + i * static_cast<int>(sizeof(T)), sizeof(T));
-    out[i] = static_cast<f32>(raw);
-  }
-  if (divisor == 1) return;
-  for (int i = 0; i < count; ++i) out[i] /= divisor;
-}
-
-// Observation bytes become numbers.
-void widen(nb::ndarray<const u8, nb::ndim<2>, nb::c_contig> obs,
-           nb::ndarray<f32, nb::ndim<2>, nb::c_contig> out, const std::vector<Run>& runs) {
-  const u8* from = obs.data();
-  f32* to = out.data();
-  for (size_t r = 0; r < obs.shape(0); ++r, from += obs.shape(1), to += out.shape(1))
-    for (const auto& [first, count, offset, type, divisor] : runs) {
-      const Type kind = static_cast<Type>(type);
-      if (kind == Type::kU8) widen_run<u8>(from + offset, count, divisor, to + first);
-      if (kind == Type::kI8) widen_run<i8>(from + offset, count, divisor, to + first);
-      if (kind == Type::kI16) widen_run<i16>(from + offset, count, divisor, to + first);
-      if (kind == Type::kF32) widen_run<f32>(from + offset, count, divisor, to + first);
-    }
-}
-
 void bind_rules(nb::module_& m) {
   nb::class_<Rules>(m, "Rules", "A game with a configuration.")
       .def(nb::init<const Rules&>())
@@ -220,7 +190,6 @@ void bind_rules(nb::module_& m) {
     const AnyGame& game = find_game(name);
     return field_rows(game.config_fields(), game.default_config().data());
   });
-  m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
   m.def("make_rules", &make_rules, "name"_a, "values"_a);
 }
 
@@ -421,60 +390,17 @@ void bind_pool(nb::module_& m) {
   m.attr("MAX_LINEUPS") = kMaxLineups;
 }
 
-void bind_advantage(nb::module_& m) {
-  m.def(
-      "link_rollout",
-      [](int seats, int roles, int chains, int learner, f32 gamma, f32 lambda,
-         nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat, In<i8> role, In<i16> policy,
-         In<f32> value, In<f32> reward, In<u8> terminated, In<u8> truncated, In<f32> final_value,
-         std::optional<In<u16>> skipped, Out<u8> open, Out<u8> link, Out<i32> next, Out<f32> paid,
-         Out<f32> discount, Out<f32> tail, Out<f32> advantage) {
-        RolloutView v{};
-        v.steps = static_cast<int>(seat.shape(0));
-        v.games = static_cast<int>(seat.shape(1));
-        v.rows = static_cast<int>(seat.shape(2));
-        v.seats = seats;
-        v.roles = roles;
-        v.chains = chains;
-        v.learner = learner;
-        v.gamma = gamma;
-        v.lambda = lambda;
-        v.seat = seat.data();
-        v.role = role.data();
-        v.policy = policy.data();
-        v.value = value.data();
-        v.reward = reward.data();
-        v.terminated = terminated.data();
-        v.truncated = truncated.data();
-        v.final_value = final_value.data();
-        v.skipped = skipped ? skipped->data() : nullptr;
-        v.open = reinterpret_cast<Open*>(open.data());
-        v.link = link.data();
-        v.next = next.data();
-        v.paid = paid.data();
-        v.discount = discount.data();
-        v.tail = tail.data();
-        v.advantage = advantage.data();
-        nb::gil_scoped_release released;
-        for (int game = 0; game < v.games; ++game) {
-          link_game(v, game);
-          advantages_of_game(v, game);
-        }
-      },
-      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "lambda_"_a, "seat"_a, "role"_a,
-      "policy"_a, "value"_a, "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a,
-      "skipped"_a.none(), "open"_a, "link"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a,
-      "advantage"_a);
-  m.attr("OPEN_BYTES") = sizeof(Open);
-}
-
 }  // namespace
 }  // namespace sparring
+
+namespace sparring {
+void bind_learning(nb::module_& m);
+}
 
 NB_MODULE(_native, m) {
   m.doc() = "sparring's native core.";
   sparring::bind_rules(m);
   sparring::bind_state(m);
   sparring::bind_pool(m);
-  sparring::bind_advantage(m);
+  sparring::bind_learning(m);
 }

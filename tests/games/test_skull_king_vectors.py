@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vectors import skull_king as vectors
 
 import sparring
 from sparring.games.skull_king import load_round
+from vectors import skull_king as vectors
 
 ALL_CARDS = range(74)
 PLAY, ROSIE = 2, 3
@@ -110,7 +110,9 @@ def test_rounds(vector: dict[str, Any]) -> None:
     assert state.scores == vector["points"]
     np.testing.assert_allclose(state.rewards, np.array(vector["points"]) / 100, atol=1e-6)
     assert actors == vector.get("actors", actors)
-    loot = list(map(list, zip(fields["loot_by"].tolist(), fields["loot_with"].tolist(), strict=True)))
+    loot = list(
+        map(list, zip(fields["loot_by"].tolist(), fields["loot_with"].tolist(), strict=True))
+    )
     assert loot == vector.get("loot", loot)
     leaders = vector.get("leaders", [])
     assert fields["history_leader"][: len(leaders)].tolist() == leaders
@@ -159,7 +161,11 @@ def test_x09_bids_stay_hidden_until_complete() -> None:
 
 @pytest.mark.parametrize(
     ("hand", "card", "rule", "shown"),
-    [("Y3 Pi1", "Y3", "OFFICIAL", 2), ("Y3 Pi1", "Pi1", "OFFICIAL", 0), ("B3 Pi1", "B3", "SEED", 0)],
+    [
+        ("Y3 Pi1", "Y3", "OFFICIAL", 2),
+        ("Y3 Pi1", "Pi1", "OFFICIAL", 0),
+        ("B3 Pi1", "B3", "SEED", 0),
+    ],
 )
 def test_x10_shown_void(hand: str, card: str, rule: str, shown: int) -> None:
     hands = [vectors.ids(h) for h in ("G1 G2", "G3 G4", hand, "G5 G6")]
@@ -204,7 +210,9 @@ def test_x15_rosie() -> None:
     assert state.legal() == [86, 87, 88, 89]
     state.apply(89)
     assert (int(state.fields()["phase"][0]), state.seat) == (PLAY, 0)
-    last = started([vectors.ids(w) for w in ("G1", "Pi1", "Y1", "P1")], 0, [0, 1, 0, 0], abilities=1)
+    last = started(
+        [vectors.ids(w) for w in ("G1", "Pi1", "Y1", "P1")], 0, [0, 1, 0, 0], abilities=1
+    )
     play(last, "G1 Pi1 Y1 P1")
     assert last.terminated
 

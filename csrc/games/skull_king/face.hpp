@@ -303,7 +303,8 @@ inline void Game::resample_hidden(const Config& config, int me, Rng& rng) {
     if (s == me) continue;
     if (phase == kBid && bid[s] >= 0 && !config.open_bids)
       bid[s] = static_cast<i8>(rng.below(cards + 1));
-    if (phase == kCannon && placed) cannon[s] = static_cast<u8>(rng.below(2));
+    const bool loaded = wrap(s - leader, players) < placed;
+    if (phase == kCannon && loaded) cannon[s] = static_cast<u8>(rng.below(2));
     priv[s] = Cards::none();
   }
   if (config.has_ghost()) {

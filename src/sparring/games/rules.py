@@ -51,16 +51,14 @@ class Field:
         return values + [0.0] * (self.count - len(values))
 
     def _parse_one(self, given: Any) -> float:
-        if isinstance(given, str):
-            if self.words and given.upper() in self.words:
+        if isinstance(given, str) and self.words:
+            if given.upper() in self.words:
                 return float(self.words.index(given.upper()))
-            if self.words:
-                raise ConfigError(f"{self.name}={given!r} is unknown{nearest(given, self.words)}")
-            try:
-                given = float(given)
-            except ValueError:
-                raise ConfigError(f"{self.name}={given!r} is not a number") from None
-        value = float(given)
+            raise ConfigError(f"{self.name}={given!r} is unknown{nearest(given, self.words)}")
+        try:
+            value = float(given)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{self.name}={given!r} is not a number") from None
         if not self.low <= value <= self.high:
             raise ConfigError(f"{self.name}={given} is outside {self.low:g}..{self.high:g}")
         if self.dtype != "float32" and value != int(value):
@@ -88,6 +86,11 @@ class Block:
     columns: tuple[str, ...]
 
 
+SKIP_FORCED = Field(
+    "skip_forced", "int32", 1, 0, 1, (), UNIVERSAL_FLAGS["skip_forced"], False, (0,)
+)
+
+
 class Rules:
     """Everything about a game that does not change while it is played."""
 
@@ -96,7 +99,7 @@ class Rules:
             public = [n for n in _native.game_names() if n != "duel"]
             raise ConfigError(f"no game called {name!r}{nearest(name, public)}")
         given = dict(config or {})
-        self.skip_forced = bool(given.pop("skip_forced", False))
+        self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
         fields = {row[0]: row for row in _native.default_fields(name)}
         for key in given:
             if key not in fields:

@@ -58,18 +58,7 @@ def check(
     """Play a game every way there is and hold the ways against each other."""
     rules = configured(game, config)
     report = Report(rules.name)
-    properties: list[tuple[str, Callable[[Rules, int, int], str]]] = [
-        ("legal actions", check_legal_actions),
-        ("observations", check_observations),
-        ("hidden information", check_hidden_information),
-        ("clone and replay", check_clone_and_replay),
-        ("refused actions", check_refusals),
-        ("pool equals single states", check_pool_against_states),
-        ("threads and splits", check_threads),
-        ("saved pools", check_saved_pool),
-        ("bots", check_bots),
-    ]
-    for name, run in properties:
+    for name, run in PROPERTIES.items():
         if progress:
             progress(name)
         try:
@@ -310,3 +299,17 @@ def check_bots(rules: Rules, games: int, seed: int) -> str:
                 except IllegalActionError as wrong:
                     raise Broken(f"bot {bot}: {wrong}") from None
     return ", ".join(rules.bots)
+
+
+PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
+    "legal actions": check_legal_actions,
+    "observations": check_observations,
+    "hidden information": check_hidden_information,
+    "clone and replay": check_clone_and_replay,
+    "refused actions": check_refusals,
+    "pool equals single states": check_pool_against_states,
+    "threads and splits": check_threads,
+    "saved pools": check_saved_pool,
+    "bots": check_bots,
+}
+"""What `check` looks at, in this order."""

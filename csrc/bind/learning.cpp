@@ -1,0 +1,174 @@
+// What learners need from the native core: advantages, the first layer, masked sampling.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "core/advantage.hpp"
+#include "core/first_layer.hpp"
+#include "core/sampler.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sparring {
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+// First feature, count, byte offset, type, divisor.
+using Run = std::tuple<int, int, int, int, f32>;
+
+template <class T>
+void widen_run(const u8* row, int count, f32 divisor, f32* out) {
+  T raw;
+  for (int i = 0; i < count; ++i) {
+    std::memcpy(&raw, row + i * static_cast<int>(sizeof(T)), sizeof(T));
+    out[i] = static_cast<f32>(raw);
+  }
+  if (divisor == 1) return;
+  for (int i = 0; i < count; ++i) out[i] /= divisor;
+}
+
+// Observation bytes become numbers.
+void widen(nb::ndarray<const u8, nb::ndim<2>, nb::c_contig> obs,
+           nb::ndarray<f32, nb::ndim<2>, nb::c_contig> out, const std::vector<Run>& runs) {
+  const u8* from = obs.data();
+  f32* to = out.data();
+  for (size_t r = 0; r < obs.shape(0); ++r, from += obs.shape(1), to += out.shape(1))
+    for (const auto& [first, count, offset, type, divisor] : runs) {
+      const Type kind = static_cast<Type>(type);
+      if (kind == Type::kU8) widen_run<u8>(from + offset, count, divisor, to + first);
+      if (kind == Type::kI8) widen_run<i8>(from + offset, count, divisor, to + first);
+      if (kind == Type::kI16) widen_run<i16>(from + offset, count, divisor, to + first);
+      if (kind == Type::kF32) widen_run<f32>(from + offset, count, divisor, to + first);
+    }
+}
+
+std::vector<FeatureRun> feature_runs(const std::vector<Run>& rows) {
+  std::vector<FeatureRun> runs;
+  for (const auto& [first, count, offset, type, divisor] : rows)
+    runs.push_back({first, count, offset, static_cast<Type>(type), divisor});
+  return runs;
+}
+
+// Worker threads for the jobs of this file; the caller is one of them.
+class Workers {
+ public:
+  explicit Workers(int threads) : crew_(threads - 1) {}
+  void run(Job& job) {
+    if (crew_.workers() == 0) return Crew::run_alone(job);
+    crew_.submit(job);
+    crew_.wait(job, true);
+  }
+
+ private:
+  Crew crew_;
+};
+
+// The first layer of a network over the observation bytes of one game.
+class FirstLayer {
+ public:
+  FirstLayer(const std::vector<Run>& runs, int threads)
+      : runs_(feature_runs(runs)), workers_(threads) {}
+
+  void forward(In<u8> obs, In<f32> weight, In<f32> bias, Out<f32> out) {
+    nb::gil_scoped_release released;
+    FirstLayerForward job(obs.data(), static_cast<i64>(obs.shape(0)),
+                          static_cast<int>(obs.shape(1)), runs_, weight.data(), bias.data(),
+                          static_cast<int>(weight.shape(1)), out.data());
+    workers_.run(job);
+  }
+
+  void backward(In<u8> obs, In<f32> grad, Out<f32> weight_grad, Out<f32> bias_grad) {
+    nb::gil_scoped_release released;
+    FirstLayerBackward job(obs.data(), static_cast<i64>(obs.shape(0)),
+                           static_cast<int>(obs.shape(1)), runs_, grad.data(),
+                           static_cast<int>(grad.shape(1)), weight_grad.data(), bias_grad.data());
+    workers_.run(job);
+  }
+
+ private:
+  std::vector<FeatureRun> runs_;
+  Workers workers_;
+};
+
+// Row r draws number `drawn` of the sampling stream (seed, first_row + r, episode).
+void sample_masked(In<f32> logits, In<u8> mask, u64 seed, u32 first_row, u32 episode, u32 drawn,
+                   bool greedy, Out<i32> action, Out<f32> log_probability) {
+  const int actions = static_cast<int>(logits.shape(1));
+  nb::gil_scoped_release released;
+  for (size_t r = 0; r < logits.shape(0); ++r) {
+    Rng rng(seed, first_row + static_cast<u32>(r), episode, Stream::kSampling, drawn);
+    const size_t at = r * static_cast<size_t>(actions);
+    const Drawn result = draw_masked(logits.data() + at, mask.data() + at, actions, greedy, rng);
+    action.data()[r] = result.action;
+    log_probability.data()[r] = result.log_probability;
+  }
+}
+
+void bind_advantage(nb::module_& m) {
+  m.def(
+      "link_rollout",
+      [](int seats, int roles, int chains, int learner, f32 gamma, f32 lambda,
+         nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat, In<i8> role, In<i16> policy,
+         In<f32> value, In<f32> reward, In<u8> terminated, In<u8> truncated, In<f32> final_value,
+         std::optional<In<u16>> skipped, Out<u8> open, Out<u8> link, Out<i32> next, Out<f32> paid,
+         Out<f32> discount, Out<f32> tail, Out<f32> advantage) {
+        RolloutView v{};
+        v.steps = static_cast<int>(seat.shape(0));
+        v.games = static_cast<int>(seat.shape(1));
+        v.rows = static_cast<int>(seat.shape(2));
+        v.seats = seats;
+        v.roles = roles;
+        v.chains = chains;
+        v.learner = learner;
+        v.gamma = gamma;
+        v.lambda = lambda;
+        v.seat = seat.data();
+        v.role = role.data();
+        v.policy = policy.data();
+        v.value = value.data();
+        v.reward = reward.data();
+        v.terminated = terminated.data();
+        v.truncated = truncated.data();
+        v.final_value = final_value.data();
+        v.skipped = skipped ? skipped->data() : nullptr;
+        v.open = reinterpret_cast<Open*>(open.data());
+        v.link = link.data();
+        v.next = next.data();
+        v.paid = paid.data();
+        v.discount = discount.data();
+        v.tail = tail.data();
+        v.advantage = advantage.data();
+        nb::gil_scoped_release released;
+        for (int game = 0; game < v.games; ++game) {
+          link_game(v, game);
+          advantages_of_game(v, game);
+        }
+      },
+      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "lambda_"_a, "seat"_a, "role"_a,
+      "policy"_a, "value"_a, "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a,
+      "skipped"_a.none(), "open"_a, "link"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a,
+      "advantage"_a);
+  m.attr("OPEN_BYTES") = sizeof(Open);
+}
+
+}  // namespace
+
+void bind_learning(nb::module_& m) {
+  bind_advantage(m);
+  m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
+  m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "first_row"_a, "episode"_a,
+        "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);
+  nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
+      .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)
+      .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)
+      .def("backward", &FirstLayer::backward, "obs"_a, "grad"_a, "weight_grad"_a, "bias_grad"_a);
+}
+
+}  // namespace sparring

@@ -1,0 +1,247 @@
+// The first layer of a network, straight from observation bytes: most features are 0, so only the
+// others are multiplied. Columns are split over threads, which keeps every sum in one order and
+// the result equal for any number of threads. Host only.
+#pragma once
+
+#include <vector>
+
+#include "core/crew.hpp"
+#include "core/face.hpp"
+
+namespace sparring {
+
+// Neighbouring features of one type: features first..first+count-1 at byte `offset`.
+struct FeatureRun {
+  int first, count, offset;
+  Type type;
+  f32 divisor;
+};
+
+// The features of one row that are not 0.
+struct ActiveFeatures {
+  std::vector<int> index;
+  std::vector<f32> value;
+
+  void read(const u8* row, const std::vector<FeatureRun>& runs) {
+    index.clear();
+    value.clear();
+    for (const FeatureRun& run : runs) {
+      const u8* at = row + run.offset;
+      if (run.type == Type::kU8)
+        read_bytes(at, run);
+      else if (run.type == Type::kI8)
+        read_as<i8>(at, run);
+      else if (run.type == Type::kI16)
+        read_as<i16>(at, run);
+      else
+        read_as<f32>(at, run);
+    }
+  }
+
+ private:
+  // Eight bytes at a time; most words are 0.
+  void read_bytes(const u8* at, const FeatureRun& run) {
+    int i = 0;
+    for (; i + 8 <= run.count; i += 8) {
+      u64 word;
+      std::memcpy(&word, at + i, 8);
+      while (word) {
+        const int byte = lowest_bit(word) >> 3;
+        add(run.first + i + byte, static_cast<f32>(at[i + byte]), run.divisor);
+        word &= ~(u64{0xff} << (8 * byte));
+      }
+    }
+    for (; i < run.count; ++i)
+      if (at[i]) add(run.first + i, static_cast<f32>(at[i]), run.divisor);
+  }
+
+  template <class T>
+  void read_as(const u8* at, const FeatureRun& run) {
+    for (int i = 0; i < run.count; ++i) {
+      T raw;
+      std::memcpy(&raw, at + i * static_cast<int>(sizeof(T)), sizeof(T));
+      if (raw != T(0)) add(run.first + i, static_cast<f32>(raw), run.divisor);
+    }
+  }
+
+  void add(int feature, f32 raw, f32 divisor) {
+    index.push_back(feature);
+    value.push_back(divisor == 1 ? raw : raw / divisor);
+  }
+};
+
+// Four neighbouring columns.
+using Four = f32 __attribute__((vector_size(16)));
+
+inline Four load_four(const f32* at) {
+  Four four;
+  std::memcpy(&four, at, sizeof four);
+  return four;
+}
+
+inline void store_four(f32* at, const Four& four) { std::memcpy(at, &four, sizeof four); }
+
+// sum + value * from. Networks, unlike games, may use the fused instruction.
+inline Four fused(const Four& sum, f32 value, const Four& from) {
+#if defined(__ARM_NEON)
+  return vfmaq_n_f32(sum, from, value);
+#else
+  return sum + value * from;
+#endif
+}
+
+inline constexpr int kFours = 16;  // accumulated together, in registers
+inline constexpr int kColumns = 4 * kFours;
+
+// out[r] = bias + sum over active features of value * weight[feature]; weight is [features, width].
+class FirstLayerForward final : public Job {
+ public:
+  FirstLayerForward(const u8* obs, i64 rows, int obs_bytes, const std::vector<FeatureRun>& runs,
+                    const f32* weight, const f32* bias, int width, f32* out)
+      : obs_(obs),
+        rows_(rows),
+        obs_bytes_(obs_bytes),
+        runs_(runs),
+        weight_(weight),
+        bias_(bias),
+        width_(width),
+        out_(out) {}
+
+  static constexpr i64 kRows = 64;  // per chunk
+
+  int open(int phase) override {
+    return phase == 0 ? static_cast<int>((rows_ + kRows - 1) / kRows) : -1;
+  }
+
+  void run(int, int chunk) override {
+    ActiveFeatures active;
+    const i64 end = least((chunk + 1) * kRows, rows_);
+    for (i64 row = chunk * kRows; row < end; ++row) {
+      active.read(obs_ + row * obs_bytes_, runs_);
+      int column = 0;
+      for (; column + kColumns <= width_; column += kColumns) block(active, row, column);
+      for (; column < width_; ++column) {
+        f32 sum = bias_[column];
+        for (size_t k = 0; k < active.index.size(); ++k)
+          sum += active.value[k] * weight_[i64{active.index[k]} * width_ + column];
+        out_[row * width_ + column] = sum;
+      }
+    }
+  }
+
+ private:
+  void block(const ActiveFeatures& active, i64 row, int column) const {
+    Four sum[kFours];
+    for (int c = 0; c < kFours; ++c) sum[c] = load_four(bias_ + column + 4 * c);
+    const int* index = active.index.data();
+    const f32* value = active.value.data();
+    for (size_t k = 0; k < active.index.size(); ++k) {
+      const f32* from = weight_ + i64{index[k]} * width_ + column;
+      const f32 by = value[k];
+#pragma GCC unroll 16
+      for (int c = 0; c < kFours; ++c) sum[c] = fused(sum[c], by, load_four(from + 4 * c));
+    }
+    for (int c = 0; c < kFours; ++c) store_four(out_ + row * width_ + column + 4 * c, sum[c]);
+  }
+
+  const u8* obs_;
+  i64 rows_;
+  int obs_bytes_;
+  const std::vector<FeatureRun>& runs_;
+  const f32* weight_;
+  const f32* bias_;
+  int width_;
+  f32* out_;
+};
+
+// weight_grad[feature] += value * grad[r], bias_grad += grad[r]. First the active features of all
+// rows are listed, then a chunk owns a few columns, whose gradients stay in the nearest cache.
+class FirstLayerBackward final : public Job {
+ public:
+  FirstLayerBackward(const u8* obs, i64 rows, int obs_bytes, const std::vector<FeatureRun>& runs,
+                     const f32* grad, int width, f32* weight_grad, f32* bias_grad)
+      : obs_(obs),
+        rows_(rows),
+        obs_bytes_(obs_bytes),
+        runs_(runs),
+        grad_(grad),
+        width_(width),
+        weight_grad_(weight_grad),
+        bias_grad_(bias_grad),
+        lists_(static_cast<size_t>((rows + kRows - 1) / kRows)) {}
+
+  static constexpr i64 kRows = 256;  // per list
+  static constexpr int kWide = 32;   // columns per chunk
+  static constexpr int kFours = kWide / 4;
+
+  int open(int phase) override {
+    if (phase == 0) return static_cast<int>(lists_.size());
+    return phase == 1 ? (width_ + kWide - 1) / kWide : -1;
+  }
+
+  void run(int phase, int chunk) override {
+    if (phase == 0)
+      list_rows(chunk);
+    else
+      add_columns(chunk * kWide, least(kWide, width_ - chunk * kWide));
+  }
+
+ private:
+  struct List {
+    std::vector<int> index, end;  // end[r]: where row r's features stop
+    std::vector<f32> value;
+  };
+
+  void list_rows(int chunk) {
+    ActiveFeatures active;
+    List& list = lists_[static_cast<size_t>(chunk)];
+    const i64 end = least((chunk + 1) * kRows, rows_);
+    for (i64 row = chunk * kRows; row < end; ++row) {
+      active.read(obs_ + row * obs_bytes_, runs_);
+      list.index.insert(list.index.end(), active.index.begin(), active.index.end());
+      list.value.insert(list.value.end(), active.value.begin(), active.value.end());
+      list.end.push_back(static_cast<int>(list.index.size()));
+    }
+  }
+
+  // Sums in a buffer of its own: columns of the wide matrix would all fall into a few cache sets.
+  void add_columns(int from, int count) {
+    int features = 0;
+    for (const FeatureRun& run : runs_) features = most(features, run.first + run.count);
+    std::vector<Four> sums(static_cast<size_t>(features) * kFours);
+    f32 bias[kWide] = {}, held[kWide] = {};
+    i64 row = 0;
+    for (const List& list : lists_) {
+      size_t k = 0;
+      for (const int end : list.end) {
+        std::memcpy(held, grad_ + row++ * width_ + from, sizeof(f32) * static_cast<size_t>(count));
+        for (int c = 0; c < kWide; ++c) bias[c] += held[c];
+        Four fours[kFours];
+        for (int c = 0; c < kFours; ++c) fours[c] = load_four(held + 4 * c);
+        for (; k < static_cast<size_t>(end); ++k) {
+          Four* to = &sums[static_cast<size_t>(list.index[k]) * kFours];
+          const f32 value = list.value[k];
+#pragma GCC unroll 8
+          for (int c = 0; c < kFours; ++c) to[c] = fused(to[c], value, fours[c]);
+        }
+      }
+    }
+    for (int c = 0; c < count; ++c) bias_grad_[from + c] += bias[c];
+    for (int f = 0; f < features; ++f) {
+      const f32* sum = reinterpret_cast<const f32*>(&sums[static_cast<size_t>(f) * kFours]);
+      for (int c = 0; c < count; ++c) weight_grad_[i64{f} * width_ + from + c] += sum[c];
+    }
+  }
+
+  const u8* obs_;
+  i64 rows_;
+  int obs_bytes_;
+  const std::vector<FeatureRun>& runs_;
+  const f32* grad_;
+  int width_;
+  f32* weight_grad_;
+  f32* bias_grad_;
+  std::vector<List> lists_;
+};
+
+}  // namespace sparring

@@ -1,0 +1,206 @@
+"""`sparring play`: a person against bots in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from sparring.config import PlayConfig
+from sparring.errors import ConfigError
+from sparring.games import Rules, State, new_state
+from sparring.tools.flags import as_typed, changed_flags, read_rules
+from sparring.tools.skull_king_table import SkullKingTable
+from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
+from sparring.tools.terminal import make_console
+
+TABLES: dict[str, type[GameTable]] = {
+    "skull_king": SkullKingTable,
+    "tic_tac_toe": TicTacToeTable,
+}
+
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401  (arrow keys and history for input())
+
+
+class Quit(Exception):  # noqa: N818
+    """The person leaves the table."""
+
+
+class TakeBack(Exception):  # noqa: N818
+    """The person wants the last move back."""
+
+
+def run(config: PlayConfig) -> int:
+    """Play one game."""
+    rules = read_rules(config.game, config.set)
+    if rules.box or rules.rows > 1:
+        raise ConfigError(
+            f"{rules.name} is not played in turns with single moves; try another game"
+        )
+    if not 0 <= config.seat < rules.seats:
+        raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
+    bots = seat_bots(rules, config.seat, config.against)
+    # A person sees every move; forced ones are played here, where they can be told.
+    skip_forced = rules.skip_forced
+    rules = rules.changed({"skip_forced": 0})
+    seed = secrets.randbelow(10**6) if config.seed is None else config.seed
+    game = Session(rules, config.seat, bots, seed, skip_forced)
+    try:
+        game.play()
+    except (Quit, EOFError):
+        game.say("Good bye.")
+    return 0
+
+
+def seat_bots(rules: Rules, person: int, against: str) -> dict[int, str]:
+    """Return the bot of every other seat."""
+    names = [name.strip() for name in against.split(",")] if against else [rules.bots[-1]]
+    others = [seat for seat in range(rules.seats) if seat != person]
+    for name in names:
+        rules.bot(name)
+    if len(names) == 1:
+        names *= len(others)
+    if len(names) != len(others):
+        raise ConfigError(
+            f"--against names {len(names)} bots for {len(others)} seats; give 1 or {len(others)}"
+        )
+    return dict(zip(others, names, strict=True))
+
+
+class Session:
+    """One game at one terminal."""
+
+    def __init__(
+        self, rules: Rules, person: int, bots: dict[int, str], seed: int, skip_forced: bool
+    ) -> None:
+        self.rules, self.person, self.bots, self.seed = rules, person, bots, seed
+        self.skip_forced = skip_forced
+        self.table = TABLES.get(rules.name, GameTable)(rules, person)
+        self.out = make_console()
+        self.state = new_state(rules, seed=seed)
+        self.undo: list[State] = []
+
+    def play(self) -> None:
+        """Take turns until the game is over."""
+        self.welcome()
+        while not self.state.over:
+            if self.state.seat != self.person:
+                self.apply(self.state.ask(self.bots[self.state.seat]))
+                continue
+            choices = self.table.choices(self.state)
+            if self.skip_forced and len(choices) == 1:
+                self.apply(choices[0].action)
+                continue
+            try:
+                action = self.decide(choices)
+            except TakeBack:
+                self.take_back()
+                continue
+            self.undo.append(self.state.clone())
+            self.apply(action)
+        self.say("", self.table.result(self.state), "", f"Play it again: {self.command()}")
+
+    def welcome(self) -> None:
+        """Say what is played, against whom, and how to get help."""
+        flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
+        self.say(self.rules.title, style="bold")
+        self.say(f"You sit in seat {self.person} of {self.rules.seats} against {self.against()}.")
+        self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
+
+    def against(self) -> str:
+        """Return the others: one bot's name, or one per seat."""
+        names = list(self.bots.values())
+        return names[0] if len(set(names)) == 1 else ",".join(names)
+
+    def command(self) -> str:
+        """Return the command that deals the same game."""
+        flags = "".join(f" --set {flag}" for flag in as_typed(changed_flags(self.rules)))
+        return (
+            f"sparring play {self.rules.name} --seat {self.person} --against {self.against()} "
+            f"--seed {self.seed}{flags}"
+        )
+
+    def apply(self, action: int) -> None:
+        """Play an action and tell it."""
+        before = self.state.clone()
+        self.state.apply(action)
+        self.say(*self.table.narrate(before, action, self.state))
+
+    def decide(self, choices: Sequence[Choice]) -> int:
+        """Show the table and return the action the person wants."""
+        self.say("", self.table.show(self.state))
+        while True:
+            self.say(f"        {self.table.list_choices(choices)}")
+            fitting = match(self.ask(f"{self.table.ask(self.state)}> "), choices)
+            if len(fitting) == 1:
+                return fitting[0].action
+            if fitting:
+                narrowed = self.narrow(fitting)
+                if narrowed is not None:
+                    return narrowed
+            else:
+                self.say("That is no choice here; type one of these, or h for help.")
+
+    def narrow(self, fitting: Sequence[Choice]) -> int | None:
+        """Ask which of several choices was meant; None if that did not settle it."""
+        options = ", ".join(f"{at + 1}:{choice.name}" for at, choice in enumerate(fitting))
+        meant = match(self.ask(f"which: {options}> "), fitting)
+        return meant[0].action if len(meant) == 1 else None
+
+    def ask(self, prompt: str) -> str:
+        """Read a line; help, hint, undo and quit work at every question."""
+        while True:
+            line = self.read_line(prompt)
+            if line in ("q", "quit"):
+                raise Quit
+            if line in ("u", "undo"):
+                raise TakeBack
+            if line in ("h", "help"):
+                self.say(self.table.help())
+            elif line == "?":
+                self.hint()
+            elif line:
+                return line
+
+    def read_line(self, prompt: str) -> str:
+        """Return what is typed; a pipe's lines are echoed so that the transcript reads well."""
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            try:
+                return input(prompt).strip().lower()
+            except EOFError:
+                self.say("")
+                raise
+        line = sys.stdin.readline()
+        if not line:
+            self.say(prompt)
+            raise EOFError
+        self.say(f"{prompt}{line.strip()}")
+        return line.strip().lower()
+
+    def hint(self) -> None:
+        """Say what the best bot would do; asking a copy leaves the game's chances alone."""
+        best = self.rules.bots[-1]
+        action = self.state.clone().ask(best)
+        names = [c.name for c in self.table.choices(self.state) if c.action == action]
+        self.say(f"{best} would choose: {names[0]}")
+
+    def take_back(self) -> None:
+        """Go back to the person's previous decision."""
+        if self.undo:
+            self.state = self.undo.pop()
+            self.say("", "Taken back.")
+        else:
+            self.say("There is nothing to take back.")
+
+    def say(self, *lines: str, style: str = "") -> None:
+        """Print lines, with the game's colours on a terminal."""
+        for line in lines:
+            text = Text(line, style=style)
+            for pattern, colour in self.table.styles:
+                text.highlight_regex(pattern, colour)
+            self.out.print(text, soft_wrap=True)

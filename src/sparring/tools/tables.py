@@ -1,0 +1,113 @@
+"""How a game is shown to a person: the table, the choices, what the others did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparring.games import Rules, State
+
+HELP = """\
+Type a choice by its number, its short name, or the beginning of its name.
+  h  this help      ?  what the best bot would do
+  u  take back your last move      q  quit"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A legal action as a person types it."""
+
+    action: int
+    short: str
+    name: str
+
+
+def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return the choices that a word can mean, by the first way of reading it that fits any."""
+    word = typed.strip().lower()
+    if not word:
+        return []
+    number = int(word) - 1 if word.isdecimal() else -1
+    readings = (
+        [c for c in choices if c.short.lower() == word],
+        [c for at, c in enumerate(choices) if at == number],
+        [c for c in choices if c.short.lower().startswith(word)],
+        [c for c in choices if c.name.lower().startswith(word)],
+        [c for c in choices if any(w.startswith(word) for w in c.name.lower().split())],
+    )
+    return next((fitting for fitting in readings if fitting), [])
+
+
+class GameTable:
+    """Any discrete turn game, by its own text and action names."""
+
+    styles: tuple[tuple[str, str], ...] = ()
+    """(regular expression, style) for colours on a terminal."""
+
+    def __init__(self, rules: Rules, person: int) -> None:
+        self.rules, self.person = rules, person
+
+    def show(self, state: State) -> str:
+        """Return what the person sees before deciding."""
+        return state.text(self.person).rstrip("\n")
+
+    def ask(self, state: State) -> str:
+        """Return what is being asked."""
+        return "your move"
+
+    def choices(self, state: State) -> list[Choice]:
+        """Return the legal actions."""
+        names = [(action, state.action_name(action)) for action in state.legal()]
+        return [Choice(action, name, name) for action, name in names]
+
+    def list_choices(self, choices: Sequence[Choice]) -> str:
+        """Return the choices in a line, numbered."""
+        return "  ".join(f"{at + 1}:{choice.short}" for at, choice in enumerate(choices))
+
+    def narrate(self, before: State, action: int, after: State) -> list[str]:
+        """Say what an action did."""
+        return [f"{self.name(before.seat)}: {before.action_name(action)}"]
+
+    def name(self, seat: int) -> str:
+        """Return "you" or "seat 1"."""
+        return "you" if seat == self.person else f"seat {seat}"
+
+    def help(self) -> str:
+        """Return the rules in short and the keys."""
+        return HELP
+
+    def result(self, state: State) -> str:
+        """Return the final standings; equal scores share a place."""
+        scores = state.scores
+        place = {seat: 1 + sum(o > s for o in scores) for seat, s in enumerate(scores)}
+        lines = [f"{(state.end or 'over').capitalize()}. Final standings:"]
+        for seat in sorted(place, key=place.__getitem__):
+            lines.append(f"  {place[seat]}. {self.name(seat):7} {scores[seat]:g}")
+        shared = list(place.values()).count(place[self.person]) > 1
+        if place[self.person] == 1:
+            lines.append("You share the win." if shared else "You win!")
+        else:
+            lines.append(f"You are number {place[self.person]} of {len(scores)}.")
+        return "\n".join(lines)
+
+
+class TicTacToeTable(GameTable):
+    """A board with coordinates."""
+
+    styles = ((r"\bX\b", "bold cyan"), (r"\bO\b", "bold yellow"))
+
+    def show(self, state: State) -> str:
+        """Return the board."""
+        rows = state.text().split("\n")
+        board = [f"  {at + 1} {row}" for at, row in enumerate(rows[:3])]
+        return "\n".join(["    a b c", *board, f"you are {'XO'[self.person]}"])
+
+    def result(self, state: State) -> str:
+        """Return the last board and who has won."""
+        mine = state.scores[self.person]
+        verdict = "you win" if mine > 0 else "you lose" if mine < 0 else "a draw"
+        return f"{self.show(state)}\n{state.end}: {verdict}"
+
+    def help(self) -> str:
+        """Return the rules in short and the keys."""
+        return f"Three in a row win: across, down or diagonal. b3 is column b, row 3.\n{HELP}"

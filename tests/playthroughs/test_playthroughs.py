@@ -1,0 +1,107 @@
+"""Whole games written down, so that a change of the rules shows up as a diff a person can read.
+
+After a change that is meant: pytest tests/playthroughs --update-playthroughs
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparring import Rules, State, new_state
+from sparring.tools.play import TABLES
+from sparring.tools.tables import GameTable
+
+FOLDER = Path(__file__).parent
+
+# Name, game, flags, seed. Seats take the game's bots in turn, so that good and bad play meet.
+GAMES: list[tuple[str, str, dict[str, Any], int]] = [
+    ("tic_tac_toe", "tic_tac_toe", {}, 3),
+    ("skull_king", "skull_king", {}, 11),
+    ("skull_king_two_players", "skull_king", {"num_players": 2}, 12),
+    (
+        "skull_king_six_players_all_extras",
+        "skull_king",
+        {
+            "num_players": 6,
+            "abilities": 1,
+            "scoring": "RASCAL",
+            "cannonball": 1,
+            "rounds": [2, 5, 8, 10],
+        },
+        16,
+    ),
+]
+
+
+def playthrough(rules: Rules, seed: int) -> str:
+    state = new_state(rules, seed=seed)
+    table = TABLES.get(rules.name, GameTable)(rules, person=-1)
+    bots = [rules.bots[-1 - seat % len(rules.bots)] for seat in range(rules.seats)]
+    lines = [f"{rules.name}, rules version {rules.rules_version}, seed {seed}"]
+    lines += [f"{key} = {value}" for key, value in rules.config.items()]
+    lines += [f"seat {seat}: {bot}" for seat, bot in enumerate(bots)]
+    shown, number = "", 0
+    while not state.over:
+        if opening(state) != shown:
+            shown = opening(state)
+            lines += ["", *state.text().splitlines(), ""]
+        number += 1
+        seat = state.seat
+        legal = ", ".join(state.action_name(action) for action in state.legal())
+        role = rules.roles[state.role]
+        action = state.ask(bots[seat])
+        lines.append(f"{number:3} seat {seat} {role}: {state.action_name(action)}  [{legal}]")
+        before = state.clone()
+        state.apply(action)
+        told = table.narrate(before, action, state)[1:]
+        lines += [f"    {line.strip()}" for line in told if line]
+        lines += paid(state)
+    lines += ["", *state.text().splitlines(), "", f"end: {state.end}"]
+    lines += [f"seat {seat}: {score:g}" for seat, score in enumerate(state.scores)]
+    return "\n".join(lines) + "\n"
+
+
+def opening(state: State) -> str:
+    """What the position is shown for: the start of a round, or every position of a board."""
+    if state.rules.name == "skull_king":
+        return f"round {state.fields()['round'][0]}"
+    return state.text()
+
+
+def paid(state: State) -> list[str]:
+    rewards = state.rewards_by_role
+    told = []
+    for seat in np.flatnonzero(rewards.any(axis=1)):
+        roles = sorted(set(rewards[seat].tolist()))
+        told.append(f"seat {seat} {'/'.join(f'{reward:+g}' for reward in roles)}")
+    return [f"    rewards: {', '.join(told)}"] if told else []
+
+
+@pytest.mark.parametrize(("name", "game", "flags", "seed"), GAMES, ids=[g[0] for g in GAMES])
+def test_playthrough_is_unchanged(
+    name: str, game: str, flags: dict[str, Any], seed: int, request: pytest.FixtureRequest
+) -> None:
+    path = FOLDER / f"{name}.txt"
+    played = playthrough(Rules(game, flags), seed)
+    assert played.count("\n") < 1500
+    if request.config.getoption("--update-playthroughs", default=False):
+        path.write_text(played)
+    written = path.read_text()
+    changes = difflib.unified_diff(
+        written.splitlines(), played.splitlines(), path.name, "now", lineterm="", n=2
+    )
+    assert played == written, "\n".join(list(changes)[:60])
+
+
+def test_the_playthroughs_show_the_rare_things() -> None:
+    """A playthrough that never meets a rule cannot guard it."""
+    extras = (FOLDER / "skull_king_six_players_all_extras.txt").read_text()
+    for rare in ("cannonball  [", "wager ", "lead yourself", "the bid  [", "saw:", "gone "):
+        assert rare in extras, rare
+    ghost = (FOLDER / "skull_king_two_players.txt").read_text()
+    assert "in this order" in ghost
