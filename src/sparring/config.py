@@ -83,3 +83,53 @@ class DoctorConfig:
 
     json: bool = False
     """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class NetConfig:
+    """The network of a policy."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers. Larger learns more per sample and costs more per second."""
+    shared: bool = True
+    """One trunk for policy and value. Off: two of them, twice the work."""
+    activation: str = "relu"
+    """relu, tanh or silu."""
+    sparse: bool = True
+    """On a CPU, skip observation features that are 0 in the first layer. The values are the same."""
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Proximal policy optimisation."""
+
+    games: int = 512
+    """Games played at once. More gives more varied rollouts and slower updates."""
+    steps: int = 64
+    """Steps per rollout. Longer looks further ahead and updates less often."""
+    epochs: int = 2
+    """Passes over each rollout. More learns more per sample and costs more per second."""
+    minibatch: int = 4096
+    """Samples per gradient step. Smaller makes more and noisier steps."""
+    lr: float = 1e-3
+    """Learning rate at the start. Higher learns faster and breaks sooner."""
+    lr_end: float = 0.1
+    """Learning rate at the end, as a share of the first."""
+    gamma: float = 1.0
+    """Discount per decision. Below 1 prefers early rewards."""
+    lambda_: float = 0.95
+    """How far advantages look past the value estimate. Higher is less biased and noisier."""
+    clip: float = 0.2
+    """Largest change of an action's probability ratio per update. Higher learns faster and breaks sooner."""
+    value_clip: float = 0.0
+    """Largest change of a value per update, in value units. 0: no limit."""
+    value_weight: float = 0.5
+    """Weight of the value loss. Higher fits values faster at the policy's expense."""
+    entropy: float = 0.01
+    """Bonus for undecided policies at the start. Higher explores longer."""
+    entropy_end: float = 0.1
+    """The bonus at the end, as a share of the first."""
+    max_grad_norm: float = 0.5
+    """Longest gradient that is followed. Lower is calmer."""
+    target_kl: float = 0.03
+    """Stop the epochs of an update once the policy moved this far. 0: never."""

@@ -191,11 +191,11 @@ class Rules:
         """Turn observation bytes [..., obs_bytes] into numbers [..., len(features)]."""
         rows = np.ascontiguousarray(obs).reshape(-1, self.obs_bytes)
         wide = np.empty((len(rows), len(self.features)), np.float32)
-        _native.widen(rows, wide, self._runs)
+        _native.widen(rows, wide, self.runs)
         return wide.reshape(*obs.shape[:-1], len(self.features))
 
     @cached_property
-    def _runs(self) -> list[tuple[int, int, int, int, float]]:
+    def runs(self) -> list[tuple[int, int, int, int, float]]:
         """Neighbouring features of one kind: first feature, count, byte offset, type, divisor."""
         codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
         runs: list[tuple[int, int, int, int, float]] = []

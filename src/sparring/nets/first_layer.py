@@ -1,0 +1,88 @@
+"""The first layer of every network: observation bytes in, the first hidden values out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparring import _native
+from sparring.games.rules import Rules
+
+
+class FirstLayer(nn.Module):
+    """A linear layer over the features of `rules.features`, fed with the pool's byte rows.
+
+    On a CPU it multiplies only features that are not 0 (csrc/core/first_layer.hpp), elsewhere,
+    or with sparse=False, it widens all of them. Both give the same values up to rounding.
+    """
+
+    def __init__(self, rules: Rules, width: int, *, sparse: bool, threads: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(len(rules.features), width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.sparse = sparse
+        self.native = _native.FirstLayer(rules.runs, threads)
+        self._parts, order, divisors = byte_parts(rules)
+        self.register_buffer("_order", torch.tensor(order), persistent=False)
+        self.register_buffer("_divisor", torch.tensor(divisors), persistent=False)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Return [rows, width] for byte rows [rows, obs_bytes]."""
+        if self.sparse and obs.device.type == "cpu":
+            out: Tensor = SparseLinear.apply(obs, self.weight, self.bias, self.native)
+            return out
+        return torch.addmm(self.bias, self.widen(obs), self.weight[self._order])
+
+    def widen(self, obs: Tensor) -> Tensor:
+        """Return the numbers, in the order in which their bytes lie."""
+        parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in self._parts]
+        return torch.cat(parts, dim=1) / self._divisor
+
+
+class SparseLinear(torch.autograd.Function):
+    """The native layer with its gradient."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer
+    ) -> Tensor:
+        out = torch.empty(len(obs), weight.shape[1])
+        obs = obs.contiguous()
+        native.forward(obs.numpy(), weight.detach().numpy(), bias.detach().numpy(), out.numpy())
+        ctx.obs, ctx.native, ctx.features = obs, native, weight.shape[0]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        grad = grad.contiguous()
+        weight_grad = torch.zeros(ctx.features, grad.shape[1])
+        bias_grad = torch.zeros(grad.shape[1])
+        ctx.native.backward(ctx.obs.numpy(), grad.numpy(), weight_grad.numpy(), bias_grad.numpy())
+        return None, weight_grad, bias_grad, None
+
+
+def byte_parts(
+    rules: Rules,
+) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
+    """Split the byte row by type: (dtype, from, to) parts, feature order and divisors in them."""
+    parts, order, divisors = [], [], []
+    types = {
+        "uint8": torch.uint8,
+        "int8": torch.int8,
+        "int16": torch.int16,
+        "float32": torch.float32,
+    }
+    for name, dtype in types.items():
+        chosen = [i for i, f in enumerate(rules.features) if f.dtype == name]
+        if not chosen:
+            continue
+        chosen.sort(key=lambda i: rules.features[i].offset)
+        size = np.dtype(name).itemsize
+        first = rules.features[chosen[0]].offset
+        parts.append((dtype, first, first + size * len(chosen)))
+        order += chosen
+        divisors += [rules.features[i].divisor for i in chosen]
+    return parts, order, divisors

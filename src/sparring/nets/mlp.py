@@ -1,0 +1,76 @@
+"""Multi-layer perceptrons with a policy and a value head."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.first_layer import FirstLayer
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
+
+
+class PolicyNet(nn.Module):
+    """Maps byte rows to logits of all actions and a value per row."""
+
+    value_scale: Tensor
+
+    def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
+        super().__init__()
+        if rules.box:
+            raise ConfigError(f"{rules.name} has continuous actions; this net is for discrete ones")
+        if config.activation not in ACTIVATIONS:
+            raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
+        self.config = config
+        activation = ACTIVATIONS[config.activation]
+        towers = 1 if config.shared else 2
+        self.first = FirstLayer(
+            rules, config.hidden[0] * towers, sparse=config.sparse, threads=threads
+        )
+        self.activation = activation()
+        self.towers = nn.ModuleList(tower(config.hidden, activation) for _ in range(towers))
+        self.policy_head = nn.Linear(config.hidden[-1], rules.actions)
+        self.value_head = nn.Linear(config.hidden[-1], 1)
+        self.register_buffer("value_scale", torch.ones(()))
+        self._initialise(config)
+
+    def _initialise(self, config: NetConfig) -> None:
+        """Orthogonal weights; an almost uniform policy and an almost zero value to begin with."""
+        gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
+        nn.init.orthogonal_(self.first.weight, gain)
+        for module in self.towers.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.orthogonal_(module.weight, gain)
+                nn.init.zeros_(module.bias)
+        for head, head_gain in ((self.policy_head, 0.01), (self.value_head, 0.1)):
+            nn.init.orthogonal_(head.weight, head_gain)
+            nn.init.zeros_(head.bias)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
+        hidden = self.activation(self.first(obs))
+        parts = hidden.chunk(len(self.towers), dim=1)
+        ends = [part for part in (t(h) for t, h in zip(self.towers, parts, strict=True))]
+        return self.policy_head(ends[0]), self.value_head(ends[-1]).squeeze(-1)
+
+    @torch.no_grad()
+    def rescale_values(self, scale: float) -> None:
+        """Change the unit of the value head; what it says about any row stays the same."""
+        ratio = float(self.value_scale) / scale
+        self.value_head.weight.mul_(ratio)
+        self.value_head.bias.mul_(ratio)
+        self.value_scale.fill_(scale)
+
+
+def tower(hidden: tuple[int, ...], activation: type[nn.Module]) -> nn.Sequential:
+    """The layers behind the first one."""
+    layers: list[nn.Module] = []
+    for width, following in pairwise(hidden):
+        layers += [nn.Linear(width, following), activation()]
+    return nn.Sequential(*layers)
