@@ -115,10 +115,11 @@ void bind_advantage(nb::module_& m) {
   m.def(
       "link_rollout",
       [](int seats, int roles, int chains, int learner, f32 gamma, f32 lambda,
-         nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat, In<i8> role, In<i16> policy,
-         In<f32> value, In<f32> reward, In<u8> terminated, In<u8> truncated, In<f32> final_value,
-         std::optional<In<u16>> skipped, Out<u8> open, Out<u8> link, Out<i32> next, Out<f32> paid,
-         Out<f32> discount, Out<f32> tail, Out<f32> advantage) {
+         const std::vector<f32>& gamma_into, nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat,
+         In<i8> role, In<i16> policy, In<f32> value, In<f32> reward, In<u8> terminated,
+         In<u8> truncated, In<f32> final_value, std::optional<In<u16>> skipped, Out<u8> open,
+         Out<u8> link, Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail,
+         Out<f32> advantage) {
         RolloutView v{};
         v.steps = static_cast<int>(seat.shape(0));
         v.games = static_cast<int>(seat.shape(1));
@@ -129,6 +130,7 @@ void bind_advantage(nb::module_& m) {
         v.learner = learner;
         v.gamma = gamma;
         v.lambda = lambda;
+        v.gamma_into = gamma_into.data();
         v.seat = seat.data();
         v.role = role.data();
         v.policy = policy.data();
@@ -151,10 +153,10 @@ void bind_advantage(nb::module_& m) {
           advantages_of_game(v, game);
         }
       },
-      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "lambda_"_a, "seat"_a, "role"_a,
-      "policy"_a, "value"_a, "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a,
-      "skipped"_a.none(), "open"_a, "link"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a,
-      "advantage"_a);
+      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "lambda_"_a, "gamma_into"_a,
+      "seat"_a, "role"_a, "policy"_a, "value"_a, "reward"_a, "terminated"_a, "truncated"_a,
+      "final_value"_a, "skipped"_a.none(), "open"_a, "link"_a, "next"_a, "paid"_a, "discount"_a,
+      "tail"_a, "advantage"_a);
   m.attr("OPEN_BYTES") = sizeof(Open);
 }
 

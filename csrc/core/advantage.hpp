@@ -31,6 +31,7 @@ struct RolloutView {
   int chains;   // 1, or `roles` when every role is a learner of its own
   int learner;  // policy id whose rows are samples
   f32 gamma, lambda;
+  const f32* gamma_into;   // [roles]: discount of a step into a decision of that role
   const i8* seat;          // [steps, games * rows]
   const i8* role;          // [steps, games * rows]
   const i16* policy;       // [steps, games * rows]
@@ -53,10 +54,11 @@ struct RolloutView {
   SPARRING_FN int place(int step, int row) const { return carried() + step * games * rows + row; }
 };
 
-SPARRING_FN inline void close_open(const RolloutView& v, Open& open, Link link, i32 next,
-                                   f32 tail) {
-  f32 discount = 1;
-  for (int i = 0; i < open.decisions; ++i) discount *= v.gamma;
+// `into` is the discount of the last step; forced decisions in between count as decisions.
+SPARRING_FN inline void close_open(const RolloutView& v, Open& open, Link link, i32 next, f32 tail,
+                                   f32 into) {
+  f32 discount = into;
+  for (int i = 1; i < open.decisions; ++i) discount *= v.gamma;
   v.link[open.row] = link;
   v.next[open.row] = next;
   v.paid[open.row] = open.reward;
@@ -84,7 +86,8 @@ SPARRING_FN inline void link_game(const RolloutView& v, int game) {
       v.next[place] = -1;
       if (v.policy[at] != v.learner || v.seat[at] < 0) continue;
       Open& mine = open[v.seat[at] * v.chains + (v.chains > 1 ? v.role[at] : 0)];
-      if (mine.row >= 0) close_open(v, mine, kToNext, place, v.value[place]);
+      if (mine.row >= 0)
+        close_open(v, mine, kToNext, place, v.value[place], v.gamma_into[v.role[at]]);
       mine = {place, 1, 0, v.value[place]};
     }
     const int table = step * v.games + game;
@@ -95,11 +98,11 @@ SPARRING_FN inline void link_game(const RolloutView& v, int game) {
         mine.reward += v.reward[(table * v.seats + seat) * v.roles + chain];
         if (v.skipped) mine.decisions += v.skipped[table * v.seats + seat];
         if (v.terminated[table]) {
-          close_open(v, mine, kTerminated, -1, 0);
+          close_open(v, mine, kTerminated, -1, 0, v.gamma);
         } else if (v.truncated[table]) {
           const f32 tail = v.final_value[table * v.seats + seat];
           if (tail == tail)
-            close_open(v, mine, kTruncated, -1, tail);
+            close_open(v, mine, kTruncated, -1, tail, v.gamma);
           else
             mine.row = -1;
         }

@@ -18,31 +18,29 @@ int main() {
   std::vector<u8> link(6);
   std::vector<i32> next(6);
   std::vector<f32> paid(6), discount(6), tail(6), advantage(6);
-  const RolloutView view{4,
-                         1,
-                         2 / 2,
-                         2,
-                         1,
-                         1,
-                         0,
-                         0.5f,
-                         1.0f,
-                         seat.data(),
-                         role.data(),
-                         policy.data(),
-                         value.data(),
-                         reward.data(),
-                         terminated.data(),
-                         truncated.data(),
-                         final_value.data(),
-                         nullptr,
-                         open.data(),
-                         link.data(),
-                         next.data(),
-                         paid.data(),
-                         discount.data(),
-                         tail.data(),
-                         advantage.data()};
+  const f32 gamma = 0.5f;
+  RolloutView view{};
+  view.steps = 4;
+  view.games = view.rows = view.roles = view.chains = 1;
+  view.seats = 2;
+  view.gamma = gamma;
+  view.lambda = 1;
+  view.gamma_into = &gamma;
+  view.seat = seat.data();
+  view.role = role.data();
+  view.policy = policy.data();
+  view.value = value.data();
+  view.reward = reward.data();
+  view.terminated = terminated.data();
+  view.truncated = truncated.data();
+  view.final_value = final_value.data();
+  view.open = open.data();
+  view.link = link.data();
+  view.next = next.data();
+  view.paid = paid.data();
+  view.discount = discount.data();
+  view.tail = tail.data();
+  view.advantage = advantage.data();
   link_game(view, 0);
   advantages_of_game(view, 0);
   CHECK(link[2] == kToNext && next[2] == 4 && paid[2] == 1);

@@ -5,6 +5,7 @@ The work is done by csrc/core/advantage.hpp, which the GPU shares.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class Assembler:
         truncated: npt.NDArray[np.bool_],
         gamma: float,
         lambda_: float,
+        gamma_into: Sequence[float] = (),
         final_value: npt.NDArray[np.float32] | None = None,
         skipped: npt.NDArray[np.uint16] | None = None,
     ) -> npt.NDArray[np.float32]:
@@ -83,9 +85,13 @@ class Assembler:
         seat, role, policy: [steps, games * rows]; value: [places];
         reward: [steps, games, seats, roles]; terminated, truncated: [steps, games];
         final_value: [steps, games, seats], the value after a cut, NaN where nobody knows it
-        (that decision is then dropped rather than guessed).
+        (that decision is then dropped rather than guessed);
+        gamma_into: the discount of a step into each role, where it is not gamma. 0 for the role
+        that opens a round makes every round a problem of its own.
         """
         rules, steps = self.rules, self.steps
+        if len(gamma_into) not in (0, len(rules.roles)):
+            raise ConfigError(f"gamma_into needs one discount per role: {', '.join(rules.roles)}")
         shapes: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
             "seat": (seat, (steps, self.games * rules.rows)),
             "role": (role, (steps, self.games * rules.rows)),
@@ -110,6 +116,7 @@ class Assembler:
             self.learner,
             gamma,
             lambda_,
+            [float(g) for g in gamma_into] or [gamma] * len(rules.roles),
             np.ascontiguousarray(seat).reshape(steps, self.games, rules.rows),
             np.ascontiguousarray(role),
             np.ascontiguousarray(policy),

@@ -248,7 +248,7 @@ class PPO:
             for _ in range(config.epochs):
                 shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
                 kl = []
-                for picked in shuffled.split(self._minibatch(len(samples))):
+                for picked in torch.split(shuffled, self._minibatch(len(samples))):
                     losses, norm = self._descend(data, picked, entropy_weight)
                     logged.append(losses)
                     norms.append(norm)
@@ -288,6 +288,7 @@ class PPO:
             skipped=rollout.skipped,
             gamma=self.config.gamma,
             lambda_=self.config.lambda_,
+            gamma_into=self.config.gamma_into,
         )
         samples = self.assembler.samples()
         if not len(samples):

@@ -19,6 +19,9 @@ class FirstLayer(nn.Module):
     or with sparse=False, it widens all of them. Both give the same values up to rounding.
     """
 
+    _order: Tensor
+    _divisor: Tensor
+
     def __init__(self, rules: Rules, width: int, *, sparse: bool, threads: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(len(rules.features), width))
@@ -32,7 +35,8 @@ class FirstLayer(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, obs_bytes]."""
         if self.sparse and obs.device.type == "cpu":
-            out: Tensor = SparseLinear.apply(obs, self.weight, self.bias, self.native)
+            apply: Any = SparseLinear.apply
+            out: Tensor = apply(obs, self.weight, self.bias, self.native)
             return out
         return torch.addmm(self.bias, self.widen(obs), self.weight[self._order])
 
@@ -46,7 +50,7 @@ class SparseLinear(torch.autograd.Function):
     """The native layer with its gradient."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, obs: Tensor, weight: Tensor, bias: Tensor, native: _native.FirstLayer
     ) -> Tensor:
         out = torch.empty(len(obs), weight.shape[1])
@@ -56,7 +60,7 @@ class SparseLinear(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         grad = grad.contiguous()
         weight_grad = torch.zeros(ctx.features, grad.shape[1])
         bias_grad = torch.zeros(grad.shape[1])

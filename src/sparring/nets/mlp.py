@@ -41,22 +41,23 @@ class PolicyNet(nn.Module):
         self._initialise(config)
 
     def _initialise(self, config: NetConfig) -> None:
-        """Orthogonal weights; an almost uniform policy and an almost zero value to begin with."""
+        """Orthogonal weights; an almost uniform policy and the value 0 to begin with."""
         gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
         nn.init.orthogonal_(self.first.weight, gain)
         for module in self.towers.modules():
             if isinstance(module, nn.Linear):
                 nn.init.orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
-        for head, head_gain in ((self.policy_head, 0.01), (self.value_head, 0.1)):
-            nn.init.orthogonal_(head.weight, head_gain)
-            nn.init.zeros_(head.bias)
+        nn.init.orthogonal_(self.policy_head.weight, 0.01)
+        nn.init.zeros_(self.policy_head.bias)
+        nn.init.zeros_(self.value_head.weight)
+        nn.init.zeros_(self.value_head.bias)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
         hidden = self.activation(self.first(obs))
         parts = hidden.chunk(len(self.towers), dim=1)
-        ends = [part for part in (t(h) for t, h in zip(self.towers, parts, strict=True))]
+        ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
         return self.policy_head(ends[0]), self.value_head(ends[-1]).squeeze(-1)
 
     @torch.no_grad()

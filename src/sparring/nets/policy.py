@@ -1,0 +1,129 @@
+"""A trained network with the rules it was trained for: observations in, actions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.games.state import State
+from sparring.nets.distribution import Sampler, masked_log_probs
+from sparring.nets.mlp import PolicyNet
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Policy:
+    """Answers decisions with a frozen network. It never learns and keeps no state."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        net: PolicyNet,
+        *,
+        name: str = "policy",
+        device: str = "cpu",
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take over the network.
+
+        name: what tables and messages call it.
+        meta: what its checkpoint says about it, such as the number of updates.
+        """
+        for key, tensor in net.state_dict().items():
+            if not torch.isfinite(tensor).all():
+                raise SparringError(
+                    f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
+                )
+        self.rules, self.name, self.meta = rules, name, dict(meta or {})
+        self.device = torch.device(device)
+        self.net = net.to(self.device).eval().requires_grad_(False)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name!r}, {self.rules!r})"
+
+    def act(
+        self,
+        obs: Bytes,
+        mask: Bytes,
+        *,
+        greedy: bool = False,
+        seed: int = 0,
+        rollout: int = 0,
+        step: int = 0,
+    ) -> npt.NDArray[np.int32]:
+        """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
+
+        Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
+        """
+        self._check_mask(obs, mask)
+        logits, _ = self._forward(obs)
+        return Sampler(seed).draw(logits, mask, rollout=rollout, step=step, greedy=greedy)[0]
+
+    def probabilities(self, obs: Bytes, mask: Bytes) -> npt.NDArray[np.float32]:
+        """Return the probability of every action [B, actions]; exactly 0 for illegal ones."""
+        self._check_mask(obs, mask)
+        logits, _ = self._forward(obs)
+        legal = torch.from_numpy(np.ascontiguousarray(mask)).to(self.device)
+        shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
+        return shares
+
+    def value(self, obs: Bytes) -> npt.NDArray[np.float32]:
+        """Return what each row's seat is expected to be paid from here on [B]."""
+        _, value = self._forward(obs)
+        paid: npt.NDArray[np.float32] = (value * self.net.value_scale).float().cpu().numpy()
+        return paid
+
+    def action(
+        self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
+    ) -> int:
+        """Return the action for the seat to act in a single game."""
+        self.check_fits(state.rules)
+        legal = state.legal(row)
+        if not legal:
+            raise SparringError("nobody is to act")
+        obs = state.observe_bytes(state.native.seat(row))[None]
+        mask = np.zeros((1, self.rules.actions), np.uint8)
+        mask[0, legal] = 1
+        return int(self.act(obs, mask, greedy=greedy, seed=seed, step=step)[0])
+
+    def check_fits(self, rules: Rules) -> None:
+        """Refuse a game whose observation or actions are not those of the training."""
+        mine = self.rules
+        if rules is mine or (
+            rules.name == mine.name
+            and rules.actions == mine.actions
+            and rules.features == mine.features
+        ):
+            return
+        if rules.name != mine.name:
+            raise ConfigError(f"{self.name} plays {mine.name}, not {rules.name}")
+        here, there = mine.config, rules.config
+        flags = " ".join(f"{key}={here[key]}" for key in here if here[key] != there[key])
+        raise ConfigError(
+            f"{self.name} was trained with {flags} ({len(mine.features)} features, {mine.actions} "
+            f"actions); this game has {len(rules.features)} and {rules.actions}; set those flags"
+        )
+
+    @torch.no_grad()
+    def _forward(self, obs: Bytes) -> tuple[Tensor, Tensor]:
+        if obs.ndim != 2 or obs.shape[1] != self.rules.obs_bytes or obs.dtype != np.uint8:
+            raise ConfigError(
+                f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 "
+                f"(rows, {self.rules.obs_bytes})"
+            )
+        logits, value = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
+        return logits, value
+
+    def _check_mask(self, obs: Bytes, mask: Bytes) -> None:
+        if mask.shape != (len(obs), self.rules.actions) or mask.dtype != np.uint8:
+            raise ConfigError(
+                f"masks are {mask.dtype} {mask.shape}; {self.name} needs uint8 "
+                f"({len(obs)}, {self.rules.actions})"
+            )
