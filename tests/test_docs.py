@@ -1,0 +1,160 @@
+"""What README and docs show is true: snippets run, links resolve, commands and figures exist."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sparring.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?(sparring .+)$", re.M)
+INLINE_COMMAND = re.compile(r"`(sparring [^`]+)`")
+NEEDS = {"gymnasium": "gymnasium", "pettingzoo": "pettingzoo", "sb3": "sb3_contrib"}
+
+
+def blocks(page: Path, language: str) -> list[tuple[int, str, str]]:
+    """Return line number, code, and the ```text block right after it, "" if there is none."""
+    text = page.read_text()
+    found = []
+    for fence in FENCE.finditer(text):
+        if fence[2] == language:
+            follows = FENCE.match(text, fence.end() + 2)
+            shown = follows[3] if follows and follows[2] == "text" else ""
+            found.append((text.count("\n", 0, fence.start()) + 1, fence[3], shown))
+    return found
+
+
+SNIPPETS = [
+    pytest.param(code, shown, id=f"{page.relative_to(ROOT)}:{line}")
+    for page in PAGES
+    for line, code, shown in blocks(page, "python")
+]
+
+
+@pytest.mark.parametrize(("code", "shown"), SNIPPETS)
+def test_snippet_runs(
+    code: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for adapter, package in NEEDS.items():
+        if f"sparring.envs.{adapter}" in code:
+            pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "<snippet>", "exec"), {"__name__": "snippet"})
+    if shown:
+        assert printed.getvalue().rstrip() == shown.rstrip()
+
+
+def test_there_are_snippets_on_the_pages_that_promise_them() -> None:
+    shown = {param.id.partition(":")[0] for param in SNIPPETS if param.id}
+    promised = {"README.md", "docs/pools.md", "docs/adapters.md", "docs/games/skull_king.md"}
+    assert promised <= shown
+
+
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page: Path) -> None:
+    for target in LINK.findall(FENCE.sub("", page.read_text())):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{target} does not exist"
+        if anchor:
+            assert anchor in anchors(file), f"{target}: no such heading"
+
+
+def commands(page: Path) -> set[str]:
+    text = page.read_text()
+    shown = {line for _, code, _ in blocks(page, "sh") for line in COMMAND.findall(code)}
+    return shown | set(INLINE_COMMAND.findall(FENCE.sub("", text)))
+
+
+def help_of(*words: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main([*words, "--help"]) == 0
+    return printed.getvalue()
+
+
+def known_commands() -> list[str]:
+    return re.findall(r"^  (\w+(?: \w+)*)  ", help_of(), re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist(page: Path) -> None:
+    known = known_commands()
+    for shown in commands(page):
+        words = shlex.split(shown, comments=True)[1:]
+        if words[0] in ("--help", "--version", "COMMAND"):
+            continue
+        fitting = [name for name in known if words[: len(name.split())] == name.split()]
+        assert fitting, f"{shown!r}: no such command"
+        explained = help_of(*fitting[0].split())
+        for word in words:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in explained, f"{shown!r}: no option {word}"
+
+
+def test_excerpts_of_the_header_are_current() -> None:
+    header = (ROOT / "csrc/games/tic_tac_toe.hpp").read_text()
+    mark = "// csrc/games/tic_tac_toe.hpp\n"
+    excerpts = [code for _, code, _ in blocks(ROOT / "docs/add-a-game.md", "cpp") if mark in code]
+    assert len(excerpts) >= 5
+    for excerpt in excerpts:
+        assert excerpt.removeprefix(mark) in header, excerpt
+
+
+def test_skull_kings_page_lists_every_flag_part_block_and_bot() -> None:
+    import sparring
+
+    page = (ROOT / "docs/games/skull_king.md").read_text()
+    usual = sparring.Rules("skull_king")
+    every = sparring.Rules("skull_king", {"abilities": 1, "phase_embed": 1, "history": 1})
+    for name, value in usual.config.items():
+        row = re.search(rf"^\| `{name}` \| ([^|]+) \|", page, re.M)
+        assert row, name
+        if not isinstance(value, list):
+            assert row[1].strip(" `") == str(value), f"{name}: the default is {value}"
+    for name in (*usual.parts, *usual.bots, *(block.name for block in every.blocks)):
+        assert f"| `{name}` |" in page, name
+
+
+def benchmark() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pool_figures", ROOT / "benchmarks/pool.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_figures_are_those_that_were_measured() -> None:
+    pool = benchmark()
+    records = pool.stored()
+    assert records, "benchmarks/results has no pool-*.json"
+    for record in records:
+        assert set(record["games"]) == set(pool.GAMES)
+        assert all(report["valid"] for report in record["games"].values())
+    readme = (ROOT / "README.md").read_text()
+    assert readme == pool.with_figures(readme, pool.figures(records)), (
+        "run: python benchmarks/pool.py --update-readme --stored"
+    )
