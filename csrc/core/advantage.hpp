@@ -15,7 +15,6 @@ struct Open {
   i32 row;        // place in the rollout, -1 if there is none
   i32 decisions;  // this one and the forced ones skipped since
   f32 reward;
-  f32 value;
 };
 
 enum Link : u8 {
@@ -88,7 +87,7 @@ SPARRING_FN inline void link_game(const RolloutView& v, int game) {
       Open& mine = open[v.seat[at] * v.chains + (v.chains > 1 ? v.role[at] : 0)];
       if (mine.row >= 0)
         close_open(v, mine, kToNext, place, v.value[place], v.gamma_into[v.role[at]]);
-      mine = {place, 1, 0, v.value[place]};
+      mine = {place, 1, 0};
     }
     const int table = step * v.games + game;
     for (int seat = 0; seat < v.seats; ++seat) {

@@ -92,9 +92,16 @@ Field field(const char* name, size_t offset, f64 low = 0, f64 high = 0, const ch
           live};
 }
 
+template <class Member, class... More>
+Field config_field(const char* name, size_t offset, More... more) {
+  using Of = typename Element<Member>::Of;
+  static_assert(kSame<Of, i32> || kSame<Of, f32>, "a Config is made of i32 and f32");
+  return field<Member>(name, offset, more...);
+}
+
 // A member of the Config or Game in scope, by its own name.
 #define SPARRING_CONFIG(member, ...) \
-  ::sparring::field<decltype(Config::member)>(#member, offsetof(Config, member), __VA_ARGS__)
+  ::sparring::config_field<decltype(Config::member)>(#member, offsetof(Config, member), __VA_ARGS__)
 #define SPARRING_STATE(member) \
   ::sparring::field<decltype(Game::member)>(#member, offsetof(Game, member))
 

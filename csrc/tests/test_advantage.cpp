@@ -14,7 +14,7 @@ int main() {
   const std::vector<f32> reward = {0, 0, 1, 0, 0, 10, 0, -1};
   const std::vector<u8> terminated = {0, 0, 0, 1}, truncated = {0, 0, 0, 0};
   const std::vector<f32> final_value(8, 0);
-  std::vector<Open> open(2, Open{-1, 0, 0, 0});
+  std::vector<Open> open(2, Open{-1, 0, 0});
   std::vector<u8> link(6);
   std::vector<i32> next(6);
   std::vector<f32> paid(6), discount(6), tail(6), advantage(6);

@@ -374,3 +374,19 @@ def test_bad_input_is_named(kwargs: dict[str, Any], message: str) -> None:
 def test_an_unknown_game_is_named() -> None:
     with pytest.raises(sparring.ConfigError, match="did you mean 'skull_king'"):
         Pool("skullking", 4)
+
+
+def test_a_pool_that_has_not_started_has_no_state() -> None:
+    with pytest.raises(sparring.IllegalActionError, match="call reset"):
+        Pool("skull_king", 2).state()
+
+
+def test_a_state_belongs_to_its_own_games() -> None:
+    pool = Pool("skull_king", 2, first_game=2)
+    with pytest.raises(sparring.StateError, match="first_game 0, this pool has 2"):
+        pool.load_state(make_state(2))
+
+
+def test_skip_forced_cannot_change_in_a_running_pool() -> None:
+    with pytest.raises(sparring.ConfigError, match="skip_forced cannot change"):
+        Pool("skull_king", 2).set_config(skip_forced=1)

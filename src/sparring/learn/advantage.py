@@ -18,9 +18,7 @@ from sparring.games.rules import Rules
 NOT_A_SAMPLE, TO_NEXT, TERMINATED, TRUNCATED = 0, 1, 2, 3
 """What follows a decision; see `Link` in csrc/core/advantage.hpp."""
 
-_OPEN = np.dtype(
-    [("row", np.int32), ("decisions", np.int32), ("reward", np.float32), ("value", np.float32)]
-)
+_OPEN = np.dtype([("row", np.int32), ("decisions", np.int32), ("reward", np.float32)])
 
 
 class Assembler:

@@ -12,7 +12,13 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
-from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.rules import (
+    SKIP_FORCED,
+    Rewards,
+    Rules,
+    configured,
+    describe_refusal,
+)
 from sparring.games.state import check_version, seal, unseal
 
 LEARNER = 0
@@ -147,6 +153,7 @@ class Pool:
         if slots > num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         self.num_games, self.threads, self.slots = int(num_games), int(threads), int(slots)
+        self.first_game = int(first_game)
         self._native = _native.make_pool(
             self.rules.native,
             self.num_games,
@@ -275,8 +282,8 @@ class Pool:
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
         self._check_idle()
-        fixed = [name for name in flags if name in self.rules.fields]
-        fixed = [name for name in fixed if not self.rules.fields[name].live]
+        known = {**self.rules.fields, "skip_forced": SKIP_FORCED}
+        fixed = [name for name in flags if name in known and not known[name].live]
         if fixed:
             raise ConfigError(f"{', '.join(fixed)} cannot change in a running pool; make a new one")
         self.rules = self.rules.changed(flags)
@@ -285,15 +292,26 @@ class Pool:
     def state(self) -> bytes:
         """Return all games, counters included; `load_state` continues them exactly."""
         self._check_idle()
+        self._check_started()
         body = self._native.tables.tobytes() + self._native.side.tobytes()
-        more = {"games": self.num_games, "seed": self.seed, "table": self._native.tables.shape[1]}
+        more = {
+            "games": self.num_games,
+            "first_game": self.first_game,
+            "seed": self.seed,
+            "table": self._native.tables.shape[1],
+        }
         return seal(self.rules, more, body)
 
     def load_state(self, raw: bytes) -> Batch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         self._check_idle()
         header, body = unseal(raw)
-        mine = {"game": self.rules.name, "config": self.rules.config, "games": self.num_games}
+        mine = {
+            "game": self.rules.name,
+            "config": self.rules.config,
+            "games": self.num_games,
+            "first_game": self.first_game,
+        }
         for key, value in mine.items():
             if header.get(key) != value:
                 raise StateError(f"the state has {key} {header.get(key)}, this pool has {value}")
