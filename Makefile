@@ -23,8 +23,8 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev]'
 	@touch $@
 
-train: install  ## Train the default game for ten minutes at most (until then: measure it)
-	$(BIN)/sparring bench pool skull_king
+train: install  ## Train the default game for ten minutes at most and measure the agent
+	$(BIN)/sparring train skull_king
 
 test: install lint native-test  ## Everything that takes less than ten minutes
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests

@@ -28,9 +28,15 @@ class Command:
 
 
 COMMANDS = (
+    Command("train", "train an agent by self-play and measure it", "TrainConfig", "train"),
+    Command("resume", "go on with a run where it stopped", "ResumeConfig", "train"),
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
-    Command("play", "play against bots in the terminal", "PlayConfig", "play"),
+    Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
+    Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval"),
+    Command("plot", "draw a run's curves as a picture and a page", "PlotConfig", "plot"),
+    Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench"),
+    Command("bench train", "measure training end to end", "BenchTrainConfig", "bench_train"),
     Command("check", "run the conformance test on a game", "CheckConfig", "check"),
     Command("doctor", "look for what is missing on this machine", "DoctorConfig", "doctor"),
 )
@@ -107,15 +113,22 @@ def read_options(command: Command, args: list[str]) -> Any:
     import tyro
 
     config = getattr(importlib.import_module("sparring.config"), command.config)
-    markers = (
+    markers: tuple[Any, ...] = (
         tyro.conf.PositionalMetavarFromFieldName,
         tyro.conf.FlagCreatePairsOff,
-        tyro.conf.UseAppendAction,
     )
+    options: dict[str, Any] = {}
+    if command.name == "train":  # starts from the game's preset and the file it is given
+        tools = importlib.import_module("sparring.tools.train")
+        options["default"] = tools.prepare(args)
+    else:
+        markers += (tyro.conf.UseAppendAction,)
     shown = io.StringIO()
     try:
         with contextlib.redirect_stderr(shown):
-            return tyro.cli(config, args=args, prog=f"sparring {command.name}", config=markers)
+            return tyro.cli(
+                config, args=args, prog=f"sparring {command.name}", config=markers, **options
+            )
     except SystemExit as stop:
         if stop.code in (0, None):
             return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from tyro.conf import Positional
+from tyro.conf import Positional, UseAppendAction
 
 
 @dataclass(frozen=True)
@@ -47,14 +48,14 @@ class BenchPoolConfig:
 
 @dataclass(frozen=True)
 class PlayConfig:
-    """Play against bots in the terminal."""
+    """Play against bots or a trained agent in the terminal."""
 
     game: Positional[str]
-    """The game to play."""
+    """The game to play, or a run or checkpoint: its agent sits in the other seats."""
     seat: int = 0
     """Where you sit."""
     against: str = ""
-    """The bot in the other seats, or a comma list of one per seat. Left out: the best one."""
+    """A bot, run or checkpoint for the other seats, or one per seat. Left out: the best bot."""
     seed: int | None = None
     """Which game is dealt. Left out: a new one, and the seed is shown."""
     set: tuple[str, ...] = ()
@@ -96,7 +97,7 @@ class NetConfig:
     activation: str = "relu"
     """relu, tanh or silu."""
     sparse: bool = True
-    """On a CPU, skip observation features that are 0 in the first layer. The values are the same."""
+    """On a CPU, skip features that are 0 in the first layer. The values are the same."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +118,12 @@ class PPOConfig:
     """Learning rate at the end, as a share of the first."""
     gamma: float = 1.0
     """Discount per decision. Below 1 prefers early rewards."""
+    gamma_into: tuple[float, ...] = ()
+    """Discount of a step into each of the game's roles, where it differs from gamma."""
     lambda_: float = 0.95
     """How far advantages look past the value estimate. Higher is less biased and noisier."""
     clip: float = 0.2
-    """Largest change of an action's probability ratio per update. Higher learns faster and breaks sooner."""
+    """Largest change of an action's probability ratio. Higher learns faster and breaks sooner."""
     value_clip: float = 0.0
     """Largest change of a value per update, in value units. 0: no limit."""
     value_weight: float = 0.5
@@ -133,3 +136,176 @@ class PPOConfig:
     """Longest gradient that is followed. Lower is calmer."""
     target_kl: float = 0.03
     """Stop the epochs of an update once the policy moved this far. 0: never."""
+
+
+@dataclass(frozen=True)
+class EvalPlan:
+    """How a run measures itself while it trains."""
+
+    every_s: float = 40.0
+    """Seconds between evaluations. They run beside training at low priority."""
+    games: int = 1024
+    """Games against each opponent. More gives narrower intervals and takes longer."""
+    final_games: int = 8192
+    """Games against each opponent after training."""
+    against: tuple[str, ...] = ()
+    """Bots to meet. Left out: the two best while training, all of them at the end."""
+    patience: int = 0
+    """Stop after this many evaluations without progress. 0: never."""
+    off: bool = False
+    """No evaluation while training, only at the end."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Train an agent by self-play and measure its strength."""
+
+    game: Positional[str] = "skull_king"
+    """The game to learn."""
+    minutes: float = 5.0
+    """Time for training. Turned into a number of updates early on, so that the run repeats."""
+    updates: int = 0
+    """Updates to make. 0: as many as the minutes allow."""
+    seed: int = 0
+    """Which games are played and where the network starts."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    device: str = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    set: UseAppendAction[tuple[str, ...]] = ()
+    """A flag of the game as key=value, for example num_players=6."""
+    config: str = ""
+    """A TOML file with any of these settings; the command line goes before it."""
+    opponents: tuple[str, ...] = ("self=1",)
+    """Line-ups as NAME=WEIGHT: self (every seat learns) or a bot in all other seats."""
+    net: NetConfig = NetConfig()
+    ppo: PPOConfig = PPOConfig()
+    eval: EvalPlan = EvalPlan()
+    checkpoint_every_s: float = 60.0
+    """Seconds between checkpoints. They are written in the background."""
+    keep: int = 3
+    """Checkpoints that are kept besides the best one."""
+    runs: str = "runs"
+    """The folder in which run folders are made."""
+    tensorboard: bool = True
+    """Write TensorBoard events."""
+    wandb: bool = False
+    """Log to Weights & Biases (extra `track`)."""
+    json: bool = False
+    """Print one JSON object at the end instead of lines."""
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "skull_king": {
+        "opponents": ("self=1", "captain=1"),
+        # Rounds are scored apart, so no decision has to answer for the rounds after its own.
+        "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "gamma_into": (0, 1)},
+    },
+    "tic_tac_toe": {
+        "minutes": 0.4,
+        "opponents": ("self=1", "random=1"),
+        "net": {"hidden": (64, 64)},
+        "ppo": {"games": 256, "steps": 32, "epochs": 4, "minibatch": 1024, "lr": 2e-3},
+    },
+}
+"""What suits a game better than the defaults. A file and the command line go before it."""
+
+
+@dataclass(frozen=True)
+class ResumeConfig:
+    """Go on with a run exactly where its last checkpoint stands."""
+
+    run: Positional[str] = "latest"
+    """The folder of the run, or `latest`."""
+    checkpoint: int = -1
+    """Which checkpoint. -1: the newest that is whole."""
+    updates: int = 0
+    """Train up to this update. 0: to the end the run had planned."""
+    json: bool = False
+    """Print one JSON object at the end instead of lines."""
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """Measure a trained policy or a bot over thousands of seat-fair games."""
+
+    challenger: Positional[str]
+    """A run, a checkpoint, a saved policy, or a bot (then --game says of what)."""
+    against: str = ""
+    """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
+    games: int = 4096
+    """Games against each opponent. Four times as many halve the intervals."""
+    seed: int = 0
+    """Which games are dealt."""
+    game: str = ""
+    """The game, where a bot is evaluated."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class ExportConfig:
+    """Write a trained network as an ONNX file and prove that it computes the same."""
+
+    policy: Positional[str]
+    """A run, a checkpoint or a saved policy."""
+    onnx: str
+    """The file to write."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class BenchTrainConfig:
+    """Measure training end to end, and how far it is from what free games would allow."""
+
+    game: Positional[str]
+    """The game to train on."""
+    rounds: int = 7
+    """Rounds that are measured, a rollout and its update each. More gives surer medians."""
+    warm_up: int = 2
+    """Rounds before that, not measured."""
+    games: int = 0
+    """Games played at once. 0: as `sparring train` would."""
+    steps: int = 0
+    """Steps per rollout. 0: as `sparring train` would."""
+    epochs: int = 0
+    """Passes over each rollout. 0: as `sparring train` would."""
+    minibatch: int = 0
+    """Samples per gradient step. 0: as `sparring train` would."""
+    hidden: tuple[int, ...] = ()
+    """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
+    shared: bool | None = None
+    """One trunk for policy and value. None: as `sparring train` would."""
+    sparse: bool | None = None
+    """Skip features that are 0 in the first layer. None: as `sparring train` would."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    opponents: tuple[str, ...] = ()
+    """A line-up as NAME=WEIGHT, once per line-up. Left out: as `sparring train` would."""
+    seed: int = 0
+    """Which games are played and where the network starts."""
+    config: str = ""
+    """A TOML file with settings of `sparring train`; the options here go before it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for example num_players=6."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class PlotConfig:
+    """Draw a run's curves: strength, score, speed, where the time goes, losses."""
+
+    run: Positional[str] = "latest"
+    """The run's folder, the beginning of its name, or `latest`."""
+    out: str = ""
+    """Where plot.png and plot.html go. Left out: into the run's folder."""
+    json: bool = False
+    """Print one JSON object instead of lines."""

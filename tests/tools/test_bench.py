@@ -39,7 +39,9 @@ def test_bench_proves_then_measures(capsys: pytest.CaptureFixture[str]) -> None:
 def test_memory_is_that_of_the_arrays(capsys: pytest.CaptureFixture[str]) -> None:
     shown = report(f"bench pool skull_king {QUICK} --threads 1", capsys)["memory"]
     rules = Rules("skull_king")
-    state = Pool(rules, 1).state()
+    pool = Pool(rules, 1)
+    pool.reset()
+    state = pool.state()
     assert shown["state_per_game"] == len(state) - state.index(b"\n") - 1
     assert shown["observation_row"] == rules.obs_bytes
     assert shown["whole_row"] == rules.obs_bytes + rules.actions + 4

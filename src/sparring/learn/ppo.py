@@ -18,7 +18,8 @@ from sparring.errors import ConfigError, SparringError
 from sparring.learn.advantage import Assembler
 from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
 from sparring.nets.mlp import PolicyNet
-from sparring.pools.native import LEARNER, Pool
+from sparring.pools.native import LEARNER
+from sparring.pools.protocol import GamePool
 
 SCALE_MEMORY = 0.99
 """Share of the old value scale that an update keeps."""
@@ -51,7 +52,7 @@ class Phases:
 class Rollout:
     """The rows of a rollout, behind the decisions carried over from the one before."""
 
-    def __init__(self, pool: Pool, assembler: Assembler, steps: int) -> None:
+    def __init__(self, pool: GamePool, assembler: Assembler, steps: int) -> None:
         rules, places = pool.rules, assembler.places
         games, rows = pool.num_games, pool.num_games * pool.rules.rows
         self.obs = np.zeros((places, rules.obs_bytes), np.uint8)
@@ -132,7 +133,7 @@ class PPO:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: GamePool,
         config: PPOConfig,
         net: NetConfig,
         *,
@@ -341,7 +342,7 @@ class PPO:
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), self.config.max_grad_norm)
         if not torch.isfinite(norm + losses.total.detach()):
             raise DivergedError(
-                f"update {self.updates}: the loss is {float(losses.total)} and the gradient norm "
+                f"update {self.updates}: the loss is {losses.total.item()} and the gradient norm "
                 f"{float(norm)}; resume from the last checkpoint with a lower lr "
                 f"(now {self.optimiser.param_groups[0]['lr']:g})"
             )

@@ -43,7 +43,7 @@ class Policy:
                 )
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
         self.device = torch.device(device)
-        self.net = net.to(self.device).eval().requires_grad_(False)
+        self.net = net.to(self.device).eval()
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.rules!r})"

@@ -13,10 +13,11 @@ import numpy as np
 from sparring.config import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
+from sparring.machine import cores, machine_facts
 from sparring.pools import Pool
 from sparring.tools.bench_report import show, show_problems
 from sparring.tools.flags import changed_flags, read_rules
-from sparring.tools.machine import cores, machine_facts, warn_if_busy
+from sparring.tools.machine import warn_if_busy
 from sparring.tools.terminal import Steps, print_json
 from sparring.tools.valid import Proof, prove
 

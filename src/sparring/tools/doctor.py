@@ -20,7 +20,7 @@ import sparring
 from sparring import _native
 from sparring.config import DoctorConfig
 from sparring.games import Rules
-from sparring.tools.machine import ask, cores, cpu_model, git_commit, load_average
+from sparring.machine import ask, cores, cpu_model, git_commit, load_average
 from sparring.tools.terminal import Steps, make_console, print_json
 from sparring.tools.valid import SIGNATURE_WAYS, signature
 

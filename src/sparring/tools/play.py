@@ -1,4 +1,4 @@
-"""`sparring play`: a person against bots in the terminal."""
+"""`sparring play`: a person against bots or trained agents in the terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import contextlib
 import secrets
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from rich.text import Text
 
 from sparring.config import PlayConfig
 from sparring.errors import ConfigError
-from sparring.games import Rules, State, new_state
+from sparring.games import Rules, State, game_names, new_state
 from sparring.tools.flags import as_typed, changed_flags, read_rules
 from sparring.tools.skull_king_table import SkullKingTable
 from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
@@ -35,21 +37,44 @@ class TakeBack(Exception):  # noqa: N818
     """The person wants the last move back."""
 
 
+class Player(Protocol):
+    """Whoever can be asked for a move; a trained `Policy` is one."""
+
+    name: str
+
+    def action(self, state: State) -> int:
+        """Return the move for the seat to act."""
+
+
+@dataclass
+class Bot:
+    """A scripted player of the game."""
+
+    name: str
+
+    def action(self, state: State) -> int:
+        """Return the move; the bot's chances are those of the state."""
+        return int(state.ask(self.name))
+
+
 def run(config: PlayConfig) -> int:
     """Play one game."""
-    rules = read_rules(config.game, config.set)
+    agent, rules = read_game(config)
     if rules.box or rules.rows > 1:
         raise ConfigError(
             f"{rules.name} is not played in turns with single moves; try another game"
         )
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
-    bots = seat_bots(rules, config.seat, config.against)
+    others = seat_others(rules, config.seat, config.against, agent or Bot(rules.bots[-1]))
     # A person sees every move; forced ones are played here, where they can be told.
     skip_forced = rules.skip_forced
     rules = rules.changed({"skip_forced": 0})
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
-    game = Session(rules, config.seat, bots, seed, skip_forced)
+    game = Session(rules, config.seat, others, seed, skip_forced)
+    game.adviser = agent or next(
+        (player for player in others.values() if not isinstance(player, Bot)), game.adviser
+    )
     try:
         game.play()
     except (Quit, EOFError):
@@ -57,29 +82,52 @@ def run(config: PlayConfig) -> int:
     return 0
 
 
-def seat_bots(rules: Rules, person: int, against: str) -> dict[int, str]:
-    """Return the bot of every other seat."""
-    names = [name.strip() for name in against.split(",")] if against else [rules.bots[-1]]
+def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
+    """Return the game that is named, or that a trained agent plays, and the agent."""
+    if config.game not in game_names():
+        from sparring.tools.eval import load_with_flags  # loads torch
+        from sparring.training.policies import locate
+
+        if locate(config.game) is not None:
+            return load_with_flags(config.game, config.set)
+    return None, read_rules(config.game, config.set)
+
+
+def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
+    """Return the player of every other seat."""
+    names = [name.strip() for name in against.split(",") if name.strip()]
+    known = {name: find_player(name, rules) for name in names}
+    players = [known[name] for name in names] or [usual]
     others = [seat for seat in range(rules.seats) if seat != person]
-    for name in names:
-        rules.bot(name)
-    if len(names) == 1:
-        names *= len(others)
-    if len(names) != len(others):
+    if len(players) == 1:
+        players *= len(others)
+    if len(players) != len(others):
         raise ConfigError(
-            f"--against names {len(names)} bots for {len(others)} seats; give 1 or {len(others)}"
+            f"--against names {len(players)} players for {len(others)} seats; "
+            f"give 1 or {len(others)}"
         )
-    return dict(zip(others, names, strict=True))
+    return dict(zip(others, players, strict=True))
+
+
+def find_player(name: str, rules: Rules) -> Player:
+    """Return a bot, or the agent of a run or checkpoint."""
+    if name in rules.bots:
+        return Bot(name)
+    from sparring.training import policies  # loads torch
+
+    agent = policies.find_player(name, rules)
+    return Bot(agent) if isinstance(agent, str) else agent
 
 
 class Session:
     """One game at one terminal."""
 
     def __init__(
-        self, rules: Rules, person: int, bots: dict[int, str], seed: int, skip_forced: bool
+        self, rules: Rules, person: int, others: dict[int, Player], seed: int, skip_forced: bool
     ) -> None:
-        self.rules, self.person, self.bots, self.seed = rules, person, bots, seed
+        self.rules, self.person, self.others, self.seed = rules, person, others, seed
         self.skip_forced = skip_forced
+        self.adviser: Player = Bot(rules.bots[-1])
         self.table = TABLES.get(rules.name, GameTable)(rules, person)
         self.out = make_console()
         self.state = new_state(rules, seed=seed)
@@ -90,7 +138,7 @@ class Session:
         self.welcome()
         while not self.state.over:
             if self.state.seat != self.person:
-                self.apply(self.state.ask(self.bots[self.state.seat]))
+                self.apply(self.others[self.state.seat].action(self.state))
                 continue
             choices = self.table.choices(self.state)
             if self.skip_forced and len(choices) == 1:
@@ -113,8 +161,8 @@ class Session:
         self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
 
     def against(self) -> str:
-        """Return the others: one bot's name, or one per seat."""
-        names = list(self.bots.values())
+        """Return the others: one name for all, or one per seat."""
+        names = [player.name for player in self.others.values()]
         return names[0] if len(set(names)) == 1 else ",".join(names)
 
     def command(self) -> str:
@@ -183,11 +231,10 @@ class Session:
         return line.strip().lower()
 
     def hint(self) -> None:
-        """Say what the best bot would do; asking a copy leaves the game's chances alone."""
-        best = self.rules.bots[-1]
-        action = self.state.clone().ask(best)
+        """Say what the adviser would do; asking a copy leaves the game's chances alone."""
+        action = self.adviser.action(self.state.clone())
         names = [c.name for c in self.table.choices(self.state) if c.action == action]
-        self.say(f"{best} would choose: {names[0]}")
+        self.say(f"{self.adviser.name} would choose: {names[0]}")
 
     def take_back(self) -> None:
         """Go back to the person's previous decision."""

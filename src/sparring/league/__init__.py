@@ -1,0 +1,1 @@
+"""Matches between policies and bots, and what they say about strength."""

@@ -1,0 +1,131 @@
+"""Observations of foreign environments as float32 numbers, and what their seats may choose."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, SparringError
+
+Numbers = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.uint8]
+
+MASK = "action_mask"
+"""Where Gymnasium and PettingZoo put legal actions, in an observation or in an info."""
+
+
+def library(name: str) -> Any:
+    """Return a package if somebody has imported it: an env object brings its own along."""
+    return sys.modules.get(name)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How one seat's observation becomes numbers, and what its actions are called."""
+
+    space: Any
+    """The Gymnasium space of the numbers, without the mask."""
+    numbers: int
+    actions: int
+    first_action: int
+    """What the env calls action 0."""
+    masked: bool
+    """Observations are dictionaries with an `action_mask`."""
+
+    def mask_in(self, obs: Any) -> Any:
+        """Return the mask inside an observation or a batch of them, None without one."""
+        return obs[MASK] if self.masked else None
+
+    def flatten(self, obs: Any, *lead: int) -> Numbers:
+        """Return numbers [*lead, numbers]; `lead` is the number of envs if obs is a batch."""
+        with np.errstate(over="ignore"):  # a float64 too large becomes inf, which is refused
+            return flatten(self.space, obs, lead)
+
+    def mask(self, given: Any, *lead: int) -> Mask:
+        """Return a mask of bytes [*lead, actions]."""
+        mask = np.asarray(given)
+        if mask.shape != (*lead, self.actions):
+            raise SparringError(
+                f"an action mask has shape {mask.shape}, need {(*lead, self.actions)}"
+            )
+        legal: Mask = (mask != 0).astype(np.uint8)
+        return legal
+
+
+def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
+    """Read a seat's spaces; those that cannot be learned from are refused."""
+    gymnasium = library("gymnasium")
+    if gymnasium is None:
+        raise ConfigError(f'{where}: spaces are Gymnasium\'s; pip install "sparring[gymnasium]"')
+    spaces = gymnasium.spaces
+    if isinstance(actions, spaces.Box):
+        raise ConfigError(
+            f"{where}: actions are {actions}; continuous actions come later, until then use an env "
+            "with a Discrete action space"
+        )
+    if not isinstance(actions, spaces.Discrete):
+        raise ConfigError(f"{where}: actions are {actions}; only Discrete can be learned")
+    masked = isinstance(observations, spaces.Dict) and MASK in observations.spaces
+    if masked:
+        rest = {key: space for key, space in observations.spaces.items() if key != MASK}
+        observations = spaces.Dict(rest)
+    check_readable(observations, where)
+    numbers = int(spaces.flatdim(observations))
+    if not numbers:
+        raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
+    return Encoding(observations, numbers, int(actions.n), int(actions.start), masked)
+
+
+def check_readable(space: Any, where: str) -> None:
+    """Refuse a space that is not made of numbers of a fixed count."""
+    spaces = library("gymnasium").spaces
+    if isinstance(space, spaces.Dict):
+        for inner in space.spaces.values():
+            check_readable(inner, where)
+    elif isinstance(space, spaces.Tuple):
+        for inner in space.spaces:
+            check_readable(inner, where)
+    elif not isinstance(
+        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    ):
+        raise ConfigError(
+            f"{where}: observations have a part {space}; there are Box, Discrete, MultiDiscrete, "
+            "MultiBinary, Dict and Tuple"
+        )
+
+
+def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
+    """Do what `gymnasium.spaces.flatten` does, for a whole batch at once."""
+    spaces = library("gymnasium").spaces
+    if isinstance(space, spaces.Dict):
+        parts = [flatten(inner, obs[key], lead) for key, inner in space.spaces.items()]
+        return np.concatenate(parts, axis=-1)
+    if isinstance(space, spaces.Tuple):
+        inside = zip(space.spaces, obs, strict=True)
+        return np.concatenate([flatten(inner, part, lead) for inner, part in inside], axis=-1)
+    given = np.asarray(obs)
+    if given.shape != (*lead, *space.shape):
+        raise SparringError(
+            f"an observation has shape {given.shape[len(lead) :]}, its space {space} says "
+            f"{space.shape}"
+        )
+    if isinstance(space, spaces.Discrete):
+        return one_hot(given - space.start, int(space.n), space)
+    if isinstance(space, spaces.MultiDiscrete):
+        counts = space.nvec.ravel()
+        values = (given - space.start).reshape(*lead, -1)
+        chosen = [one_hot(values[..., i], int(n), space) for i, n in enumerate(counts)]
+        return np.concatenate(chosen, axis=-1)
+    return given.astype(np.float32).reshape(*lead, -1)
+
+
+def one_hot(value: npt.NDArray[Any], count: int, space: Any) -> Numbers:
+    """Return [..., count] with a 1 where the value says."""
+    if not np.all((value >= 0) & (value < count)):
+        raise SparringError(f"an observation lies outside of its space {space}")
+    hot: Numbers = np.eye(count, dtype=np.float32)[value]
+    return hot

@@ -1,0 +1,272 @@
+"""What all foreign environments have in common: rules without a game, arrays, and checks."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, IllegalActionError, SparringError
+from sparring.games.rules import Block, Feature, Field, Rewards, Rules
+from sparring.pools.encoding import Encoding
+from sparring.pools.native import LEARNER, NOBODY
+
+ROW_ALIGNMENT = 16
+"""Observation rows take a multiple of this many bytes, like those of native games."""
+
+TERMINATED, TRUNCATED = 0, 1
+"""`final_reason`, indices into `ForeignRules.ends`."""
+
+
+class ForeignRules(Rules):
+    """Sizes and names of an environment that somebody else wrote. There is no native game."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seats: int,
+        rows: int,
+        actions: int,
+        numbers: int,
+        first_action: int = 0,
+    ) -> None:
+        """Describe an env; `plain` gives the same arguments back.
+
+        numbers: length of a flattened observation.
+        first_action: what the env itself calls action 0.
+        """
+        self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
+        self.title = name
+        self.rules_version = 0
+        self.seats, self.rows, self.actions, self.box = seats, rows, actions, 0
+        self.numbers, self.first_action = numbers, first_action
+        self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
+        self.roles = ("player",)
+        self.parts = ("reward",)
+        self.bots = ()
+        self.ends = ("terminated", "truncated")
+        self.hides = True
+        self.skip_forced = False
+
+    def plain(self) -> dict[str, Any]:
+        """Return what `ForeignRules(**...)` needs, for a checkpoint."""
+        names = ("seats", "rows", "actions", "numbers", "first_action")
+        return {"name": self.title, **{name: getattr(self, name) for name in names}}
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """There are no flags."""
+        return {}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """There are no flags."""
+        return {}
+
+    def changed(self, changes: Mapping[str, Any]) -> Rules:
+        """Refuse: the env object was configured by whoever made it."""
+        if changes:
+            raise ConfigError(f"{self.name} has no flags; change the env object: {dict(changes)}")
+        return self
+
+    def action_name(self, action: int) -> str:
+        """Return the env's own number of an action."""
+        if not 0 <= action < self.actions:
+            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
+        return str(action + self.first_action)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """One block with everything in it."""
+        return (Block("obs", 0, self.numbers, ("value",)),)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The numbers of a flattened observation, as they are."""
+        return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
+
+    def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
+        given = np.asarray(numbers, np.float32)
+        if given.shape[-1:] != (self.numbers,):
+            raise ConfigError(f"observations have shape {given.shape}, need (..., {self.numbers})")
+        rows = np.zeros((*given.shape[:-1], self.obs_bytes // 4), np.float32)
+        rows[..., : self.numbers] = given
+        return rows.view(np.uint8)
+
+    def weights(self, rewards: Rewards | None) -> list[float]:
+        """Return the weight of the one part, 1 unless it is given."""
+        return [1.0] if rewards is None else super().weights(rewards)
+
+
+class ForeignBatch:
+    """The arrays of a foreign pool; the next step overwrites them."""
+
+    def __init__(self, rules: ForeignRules, games: int) -> None:
+        rows, self._rules = games * rules.rows, rules
+        self.obs = np.zeros((rows, rules.obs_bytes), np.uint8)
+        self.numbers = self.obs.view(np.float32)[:, : rules.numbers]
+        """[R, numbers], the same memory as `obs`."""
+        self.mask = np.zeros((rows, rules.actions), np.uint8)
+        self.seat = np.full(rows, -1, np.int8)
+        self.role = np.zeros(rows, np.int8)
+        self.policy = np.full(rows, NOBODY, np.int16)
+        self.reward = np.zeros((games, rules.seats, 1), np.float32)
+        self.skipped = np.zeros((games, rules.seats), np.uint16)
+        self.terminated = np.zeros(games, np.bool_)
+        self.truncated = np.zeros(games, np.bool_)
+        self.clear_ends()
+
+    def clear_ends(self, count: int = 0) -> None:
+        """Make room for games that end."""
+        seats, rules = self._rules.seats, self._rules
+        self.final_game = np.zeros(count, np.int32)
+        self.final_obs = np.zeros((count, seats, rules.obs_bytes), np.uint8)
+        self.final_numbers = self.final_obs.view(np.float32)[..., : rules.numbers]
+        """[E, seats, numbers], the same memory as `final_obs`."""
+        self.final_mask = np.zeros((count, seats, rules.actions), np.uint8)
+        self.final_score = np.zeros((count, seats), np.float32)
+        self.final_policy = np.full((count, seats), LEARNER, np.int16)
+        self.final_length = np.zeros(count, np.int32)
+        self.final_reason = np.zeros(count, np.uint8)
+        self.final_over = np.zeros((count, seats), np.bool_)
+        """[E, seats], seats whose own part the rules had ended, also if the game was then cut."""
+
+    def ask(self, row: int, seat: int, numbers: Any, mask: Any) -> None:
+        """Ask a seat for a decision in this row."""
+        self.numbers[row], self.mask[row] = numbers, mask
+        self.seat[row], self.policy[row] = seat, LEARNER
+
+    def ask_nobody(self, rows: Any) -> None:
+        """Ignore the actions of these rows in the next step."""
+        self.mask[rows], self.seat[rows], self.policy[rows] = 0, -1, NOBODY
+
+
+class ForeignPool(ABC):
+    """Environments written in Python, stepped one after the other in this process."""
+
+    can: frozenset[str] = frozenset()
+    """No clone, no exact state, no order that could be repeated."""
+
+    def __init__(self, rules: ForeignRules, num_games: int, seed: int, agents: Sequence[Any]):
+        self.rules, self.num_games, self.agents = rules, num_games, tuple(agents)
+        self.steps = 0
+        """Steps since the reset."""
+        self._seed: int | None = seed
+        self._running = False
+        self._batch = ForeignBatch(rules, num_games)
+        self._score = np.zeros((num_games, rules.seats))
+        self._length = np.zeros(num_games, np.int32)
+
+    def reset(self, seed: int | None = None) -> ForeignBatch:
+        """Start every env anew; the first time with the pool's own seed, unless one is given."""
+        seed, self._seed = self._seed if seed is None else seed, None
+        batch, self._running, self.steps = self._batch, False, 0
+        batch.clear_ends()
+        batch.ask_nobody(slice(None))
+        for array in (batch.reward, batch.terminated, batch.truncated, self._score, self._length):
+            array.fill(0)
+        self._reset(seed)
+        self._check_masks()
+        self._running = True
+        return batch
+
+    def step(self, action: npt.ArrayLike) -> ForeignBatch:
+        """Answer all rows at once. An illegal action refuses the whole step."""
+        if not self._running:
+            raise IllegalActionError("no game is running; call reset() first")
+        given, batch = self._checked(action), self._batch
+        # An env that raises, or whose answer is refused below, leaves games half stepped.
+        self._running = False
+        self.steps += 1
+        deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
+        self._length += deciding.sum(axis=1, dtype=np.int32)
+        self._step(given)
+        self._check_masks()
+        self._running = True
+        return batch
+
+    def state(self) -> bytes:
+        """Refuse: there is no way to save somebody else's environment."""
+        raise SparringError(
+            f"{self.rules.name} is a foreign env and cannot be saved exactly; save the network and "
+            "the optimiser without the games. A resumed run loses the episodes in flight, their "
+            "open decisions and the env's random numbers, so it does not repeat bit for bit"
+        )
+
+    def load_state(self, raw: bytes) -> ForeignBatch:
+        """Refuse, as `state` does."""
+        raise SparringError(
+            f"{self.rules.name} is a foreign env and cannot be continued from {len(raw)} saved "
+            "bytes; call reset(): a resumed run starts with new episodes"
+        )
+
+    @abstractmethod
+    def _reset(self, seed: int | None) -> None:
+        """Reset all envs and fill the batch."""
+
+    @abstractmethod
+    def _step(self, action: npt.NDArray[np.int64]) -> None:
+        """Step all envs and fill the batch; actions of rows without a decision are 0."""
+
+    def _where(self, game: int) -> str:
+        return f"{self.rules.name} env {game}, step {self.steps}"
+
+    def _checked(self, action: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        given, batch, rules = np.asarray(action), self._batch, self.rules
+        if given.shape != batch.policy.shape:
+            raise IllegalActionError(f"actions have shape {given.shape}, need {batch.policy.shape}")
+        if given.dtype.kind not in "iu":
+            raise IllegalActionError(f"actions are {given.dtype}, need integers")
+        asked = batch.policy != NOBODY
+        known = (given >= 0) & (given < rules.actions)
+        answer = np.where(known & asked, given, 0).astype(np.int64)
+        legal = known & (batch.mask[np.arange(len(given)), answer] != 0)
+        for row in np.flatnonzero(asked & ~legal)[:1]:
+            seat = int(batch.seat[row])
+            named = f" ({self.agents[seat]})" if self.agents else ""
+            options = ", ".join(str(a) for a in np.flatnonzero(batch.mask[row]))
+            raise IllegalActionError(
+                f"{rules.name} env {row // rules.rows}, seat {seat}{named}: action {given[row]} is "
+                f"not legal; legal: {options}"
+            )
+        return answer
+
+    def _check_masks(self) -> None:
+        """Refuse a decision without a choice; no policy could answer it."""
+        batch = self._batch
+        stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
+        for row in np.flatnonzero(stuck)[:1]:
+            raise SparringError(
+                f"{self._where(row // self.rules.rows)}: seat {batch.seat[row]} is to act and its "
+                "action mask allows nothing; end the episode instead"
+            )
+
+
+def check_finite(where: str, numbers: npt.NDArray[Any], reward: npt.NDArray[Any]) -> None:
+    """Refuse what would poison the network: NaN or infinity in one env's answer."""
+    for what, values in (("observation", numbers), ("reward", reward)):
+        for place in np.argwhere(~np.isfinite(values))[:1]:
+            at = "".join(f"[{i}]" for i in place)
+            raise SparringError(
+                f"{where}: {what}{at} is {values[tuple(place)]}; give finite numbers (clip or "
+                "scale them in the env, or with a wrapper)"
+            )
+
+
+def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> ForeignRules:
+    """Describe an env whose seats all have this encoding."""
+    return ForeignRules(
+        name,
+        seats=seats,
+        rows=rows,
+        actions=encoding.actions,
+        numbers=encoding.numbers,
+        first_action=encoding.first_action,
+    )

@@ -1,0 +1,102 @@
+"""What the learner and the trainer need of a pool; native and foreign ones both have it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.games.rules import Rules
+
+
+class BatchLike(Protocol):
+    """The rows that ask for a decision and what the last step brought. docs/pools.md has more."""
+
+    @property
+    def obs(self) -> npt.NDArray[np.uint8]:
+        """[R, obs_bytes]; `rules.widen` turns them into numbers."""
+
+    @property
+    def mask(self) -> npt.NDArray[np.uint8]:
+        """[R, actions], 1 where legal."""
+
+    @property
+    def seat(self) -> npt.NDArray[np.int8]:
+        """[R], who decides; -1 if nobody does."""
+
+    @property
+    def role(self) -> npt.NDArray[np.int8]:
+        """[R], in what capacity."""
+
+    @property
+    def policy(self) -> npt.NDArray[np.int16]:
+        """[R], which line-up member must act; -1: nobody, the action is ignored."""
+
+    @property
+    def reward(self) -> npt.NDArray[np.float32]:
+        """[N, seats, roles], paid since the previous step to the episode that was running."""
+
+    @property
+    def skipped(self) -> npt.NDArray[np.uint16]:
+        """[N, seats], forced decisions that were played in between."""
+
+    @property
+    def terminated(self) -> npt.NDArray[np.bool_]:
+        """[N], the rules ended the game."""
+
+    @property
+    def truncated(self) -> npt.NDArray[np.bool_]:
+        """[N], the game was cut; never together with `terminated`."""
+
+    @property
+    def final_game(self) -> npt.NDArray[np.int32]:
+        """[E], the games that just ended, ascending."""
+
+    @property
+    def final_obs(self) -> npt.NDArray[np.uint8]:
+        """[E, seats, obs_bytes], the last true observation of every seat of those games."""
+
+    @property
+    def final_mask(self) -> npt.NDArray[np.uint8]:
+        """[E, seats, actions], legal actions where a seat was still to act (truncation)."""
+
+    @property
+    def final_score(self) -> npt.NDArray[np.float32]:
+        """[E, seats], the game's own points."""
+
+    @property
+    def final_policy(self) -> npt.NDArray[np.int16]:
+        """[E, seats], who sat there."""
+
+    @property
+    def final_length(self) -> npt.NDArray[np.int32]:
+        """[E], decisions of the episode."""
+
+
+class GamePool(Protocol):
+    """N games stepped together."""
+
+    @property
+    def rules(self) -> Rules:
+        """What does not change while the games are played."""
+
+    @property
+    def num_games(self) -> int:
+        """N."""
+
+    @property
+    def can(self) -> frozenset[str]:
+        """What this pool is able to do that others may not be, such as "exact state"."""
+
+    def reset(self, seed: int | None = None) -> BatchLike:
+        """Start a new episode in every game; with a seed, the games of that seed."""
+
+    def step(self, action: npt.ArrayLike) -> BatchLike:
+        """Answer all rows at once. An illegal action refuses the whole step."""
+
+    def state(self) -> bytes:
+        """Return all games, if the pool can ("exact state")."""
+
+    def load_state(self, raw: bytes) -> BatchLike:
+        """Continue from `state()`."""

@@ -1,0 +1,254 @@
+"""A run's curves as charts: what is drawn, apart from how it is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Floats = npt.NDArray[np.float64]
+Form = Literal["percent", "rate", "number"]
+
+MOST_POINTS = 160
+"""Points of a line; more are drawn as means, with the range they span behind them."""
+FEW_POINTS = 60
+"""Lines with no more points than this show them as dots."""
+EMPTY = "Nothing has been measured yet. Draw this again once the run has made an update."
+COLOURS = 8
+GREY = COLOURS - 1
+"""The last colour, for what is left over."""
+PHASES = ("stepping", "inference", "transfer", "advantage", "update", "other")
+LOSSES = {
+    "policy": "Policy loss",
+    "value": "Value loss",
+    "entropy": "Entropy",
+    "approx_kl": "Approximate KL per update",
+    "clip_fraction": "Clipped share of samples",
+    "explained_variance": "Explained variance of returns",
+    "gradient_norm": "Gradient norm",
+}
+SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line, or one layer of a stack: `low` to `high` is filled."""
+
+    name: str
+    colour: int
+    minutes: Floats
+    values: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+    @property
+    def last(self) -> float:
+        """The last value that is a number."""
+        there = known(self.values)
+        return float(there[-1]) if len(there) else math.nan
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series on common axes."""
+
+    title: str
+    series: tuple[Series, ...]
+    form: Form = "number"
+    stacked: bool = False
+    wide: bool = False
+    span: tuple[float, float] | None = None
+    """The values from bottom to top. None: what the lines span."""
+    from_zero: bool = False
+    guide: float | None = None
+    guide_name: str = ""
+
+    @property
+    def y_range(self) -> tuple[float, float]:
+        """The values at the bottom and at the top."""
+        if self.span:
+            return self.span
+        # Most of what lies behind the lines; all of it has spikes that flatten everything else.
+        parts = [known(s.values) for s in self.series]
+        parts += [share_of(s.low, 5) for s in self.series]
+        parts += [share_of(s.high, 95) for s in self.series]
+        values = np.concatenate(parts)
+        if not len(values):
+            return 0.0, 1.0
+        low, high = float(values.min()), float(values.max())
+        low = min(low, 0.0) if self.from_zero else low
+        room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
+        return (low if self.from_zero else low - room), high + room
+
+    @property
+    def y_ticks(self) -> list[tuple[float, str]]:
+        """Where the horizontal lines are, and what they are called."""
+        low, high = self.y_range
+        at = ticks(low, high, 5 if self.wide else 4)
+        step = at[1] - at[0] if len(at) > 1 else high - low
+        return [(value, label(value, self.form, step)) for value in at]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All charts of a run."""
+
+    title: str
+    facts: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    minutes: float
+    """The right end of every chart."""
+
+    @property
+    def x_ticks(self) -> list[tuple[float, str]]:
+        """Times to be named under every chart."""
+        at = ticks(0.0, self.minutes, 5)
+        step = at[1] - at[0] if len(at) > 1 else self.minutes
+        return [(value, label(value, "number", step) if value else "0") for value in at]
+
+
+def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
+    """Return the charts for which there are numbers."""
+    charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
+    there = [name.removeprefix("losses/") for name in curves if name.startswith("losses/")]
+    for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
+        title = LOSSES.get(name, name.replace("_", " ").capitalize())
+        charts.append(Chart(title, (series("last", 0, curves[f"losses/{name}"]),)))
+    return [chart for chart in charts if chart.series]
+
+
+def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
+    """The share of wins against each opponent, with its interval."""
+    lines: list[Series] = []
+    for name in opponents(curves, "win"):
+        updates, seconds, values = curves[f"eval/{name}/win"]
+        band = [matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high")]
+        lines.append(Series(name, len(lines) % GREY, seconds / 60, values, *band))
+    return Chart(
+        "Win share against each opponent",
+        tuple(lines),
+        "percent",
+        wide=True,
+        span=(0.0, 1.0),
+        guide=fair_share,
+        guide_name="" if fair_share is None else f"equal strength {fair_share:.0%}",
+    )
+
+
+def scores(curves: Mapping[str, Curve]) -> Chart:
+    """What games earn: while training, and in evaluations."""
+    met = opponents(curves, "score")
+    lines = [
+        series(f"against {n}", at % GREY, curves[f"eval/{n}/score"]) for at, n in enumerate(met)
+    ]
+    own = [n for n in curves if n.split("/")[-1] == "score" and not n.startswith("eval/")]
+    # An opponent has the same colour here as among the wins.
+    lines += [series("training", GREY if met else 0, curves[n]) for n in own]
+    return Chart("Score", tuple(lines))
+
+
+def speeds(curves: Mapping[str, Curve]) -> Chart:
+    """End-to-end decisions per second, and what the learner takes in."""
+    found = {n: SPEEDS[n.split("/")[-1]] for n in curves if n.split("/")[-1] in SPEEDS}
+    lines = [series(shown, at % GREY, curves[n]) for at, (n, shown) in enumerate(found.items())]
+    return Chart("Speed, update included", tuple(lines), "rate", from_zero=True)
+
+
+def phases(curves: Mapping[str, Curve]) -> Chart:
+    """Where the time goes, as shares of each update."""
+    names = [name for name in PHASES if f"phases/{name}" in curves]
+    names += sorted(n[7:] for n in curves if n[:7] == "phases/" and n[7:] not in PHASES)
+    if not names:
+        return Chart("Where the time goes", ())
+    first = curves[f"phases/{names[0]}"]
+    layers = [np.nan_to_num(matching(first[0], curves[f"phases/{n}"])) for n in names]
+    shares = np.stack(layers)
+    total = shares.sum(axis=0)
+    shares = shares / np.where(total > 0, total, np.nan)
+    tops = np.cumsum(shares, axis=0)
+    stack = []
+    for at, name in enumerate(names):
+        colour = GREY if name == "other" else at % GREY
+        columns = (first[1] / 60, shares[at], tops[at] - shares[at], tops[at])
+        minutes, values, low, high = (bucket_means(column) for column in columns)
+        stack.append(Series(name, colour, minutes, values, low, high))
+    return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
+
+
+def opponents(curves: Iterable[str], what: str) -> list[str]:
+    """Return who was met in evaluations."""
+    parts = (name.split("/") for name in curves)
+    return ["/".join(p[1:-1]) for p in parts if p[0] == "eval" and p[-1] == what and len(p) > 2]
+
+
+def matching(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
+    """Return another curve's values at the same updates, NaN where it has none."""
+    values = np.full(len(updates), np.nan)
+    if other is not None:
+        _, mine, theirs = np.intersect1d(updates, other[0], return_indices=True)
+        values[mine] = other[2][theirs]
+    return values
+
+
+def series(name: str, colour: int, curve: Curve) -> Series:
+    """Return a line; a long one as means, with the range of what they stand for."""
+    _, seconds, values = curve
+    if len(values) <= MOST_POINTS:
+        return Series(name, colour, seconds / 60, values)
+    low, high = (bucket_means(values, how) for how in (np.nanmin, np.nanmax))
+    return Series(name, colour, bucket_means(seconds / 60), bucket_means(values), low, high)
+
+
+def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
+    """Join neighbours until few enough points are left."""
+    if len(values) <= MOST_POINTS:
+        return values
+    parts = np.array_split(values, MOST_POINTS)
+    return np.array([how(p) if np.isfinite(p).any() else np.nan for p in parts])
+
+
+def known(values: Floats) -> Floats:
+    """Return the values that are numbers."""
+    return values[np.isfinite(values)]
+
+
+def share_of(values: Floats | None, percent: int) -> Floats:
+    """Return the value that so many percent lie below, or nothing."""
+    there = known(values) if values is not None else np.empty(0)
+    return np.percentile(there, [percent]) if len(there) else there
+
+
+def pieces(*columns: Floats) -> list[slice]:
+    """Return the stretches in which all columns are numbers; lines break in between."""
+    there = np.isfinite(np.stack(columns)).all(axis=0)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
+    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def ticks(low: float, high: float, about: int) -> list[float]:
+    """Return round numbers between two values."""
+    raw = max((high - low) / about, 1e-12)
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [0.0 if n == 0 else n * step for n in range(first, last + 1)]
+
+
+def label(value: float, form: Form, step: float = 0.0) -> str:
+    """Return a number as it is shown; `step` says how exact it has to be."""
+    if not math.isfinite(value):
+        return "–"
+    if form == "percent":
+        return f"{100 * value:.0f}%" if step else f"{100 * value:.1f}%"
+    if form == "rate" and abs(value) >= 1000:
+        size, unit = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
+        return f"{value / size:.3g}{unit}"
+    if not step:
+        return f"{value:.4g}"
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return f"{value:.{digits}f}" if digits <= 4 else f"{value:.3g}"

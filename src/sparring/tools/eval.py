@@ -1,0 +1,152 @@
+"""`sparring eval`: how strong a trained policy or a bot is, over thousands of seat-fair games."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from rich.table import Table
+
+from sparring.config import EvalConfig
+from sparring.errors import ConfigError, nearest
+from sparring.games import Rules, game_names
+from sparring.league.arena import Player, evaluate
+from sparring.league.results import MatchResult
+from sparring.nets.policy import Policy
+from sparring.tools.flags import as_typed, changed_flags, read_rules
+from sparring.tools.terminal import Steps, make_table, print_json, print_table
+from sparring.training.policies import find_player, load_policy, locate
+
+
+def run(config: EvalConfig) -> int:
+    """Play the matches and print what they say."""
+    for name, value, low in (("games", config.games, 2), ("threads", config.threads, 0)):
+        if value < low:
+            raise ConfigError(f"--{name} {value} must be at least {low}")
+    threads = config.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    challenger, rules = find_challenger(config, threads)
+    words = [word.strip() for word in config.against.split(",") if word.strip()]
+    if not words and rules.seats > 1:
+        words = [rules.bots[-1]]
+    opponents = [find_player(word, rules, threads=threads) for word in words]
+    total = config.games * max(len(opponents), 1)
+    with Steps(f"playing {rules.name}", total) as steps:
+
+        def tell(played: int) -> None:
+            steps.done = played
+            steps.next("games")
+
+        results = evaluate(
+            challenger,
+            opponents,
+            rules=rules,
+            games=config.games,
+            seed=config.seed,
+            threads=threads,
+            greedy=not config.sampled,
+            progress=tell,
+        )
+    if config.json:
+        print_json(
+            {
+                "challenger": config.challenger,
+                "game": rules.name,
+                "flags": changed_flags(rules),
+                "seed": config.seed,
+                "sampled": config.sampled,
+                "results": {name: result_json(found) for name, found in results.items()},
+            }
+        )
+        return 0
+    print_table(results_table(results))
+    for line in (*seat_lines(results), *verdict(results)):
+        print(line)
+    if isinstance(challenger, Policy):
+        print(f"{config.challenger}; next: sparring play {config.challenger}")
+    return 0
+
+
+def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
+    """Return who is evaluated, and the game with the flags that were set."""
+    if config.game:
+        rules = read_rules(config.game, config.set)
+        if config.challenger in rules.bots:
+            return config.challenger, rules
+    if locate(config.challenger) is not None:
+        policy, rules = load_with_flags(config.challenger, config.set, threads)
+        if config.game not in ("", rules.name):
+            raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
+        return policy, rules
+    if not config.game:
+        raise ConfigError(
+            f"no folder {config.challenger}; if it is a bot, add --game "
+            f"{' or --game '.join(game_names())}"
+        )
+    names = nearest(config.challenger, rules.bots)
+    raise ConfigError(f"{config.challenger!r} is neither a folder nor a bot{names}")
+
+
+def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[Policy, Rules]:
+    """Return a policy, and its game with the flags of its training except those given anew."""
+    policy = load_policy(path, name=path, threads=threads)
+    anew = {pair.partition("=")[0] for pair in pairs}
+    kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
+    rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
+    policy.check_fits(rules)
+    return policy, rules
+
+
+def result_json(result: MatchResult) -> dict[str, Any]:
+    """Return a match as plain values."""
+    return result.summary()
+
+
+def results_table(results: Mapping[str, MatchResult]) -> Table:
+    """Return one line per opponent: how the challenger did against it."""
+    numbers = ("win share", "95 % interval", "score (95 %)", "their score", "place")
+    table = make_table(("against", *numbers), numbers=numbers)
+    for name, result in results.items():
+        first, others = result.first, result.others_score
+        low, high = first.win_interval
+        table.add_row(
+            name,
+            f"{first.win_share:.1%}",
+            f"{low:.1%} .. {high:.1%}",
+            f"{first.score:.2f} ± {first.score_interval[1] - first.score:.2f}",
+            "-" if others is None else f"{others:.2f}",
+            f"{first.rank:.2f}",
+        )
+    return table
+
+
+def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say how the challenger did in each seat: a game may favour some of them."""
+    width = max(map(len, results))
+    return [
+        f"by seat  {name:{width}}  "
+        + "  ".join("-" if share is None else f"{share:.1%}" for share in result.seat_shares)
+        for name, result in results.items()
+        if result.seats > 1
+    ]
+
+
+def verdict(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say what an equal would win, and whom the challenger beats beyond chance."""
+    one = next(iter(results.values()))
+    seats, games = one.seats, f"{one.games:,} games against each"
+    if seats == 1:
+        return [f"{one.games:,} games"]
+    found: dict[str, list[str]] = {
+        "stronger than": [],
+        "not told apart from": [],
+        "weaker than": [],
+    }
+    for name, result in results.items():
+        low, high = result.first.win_interval
+        stronger, equal, weaker = found.values()
+        (stronger if low > 1 / seats else weaker if high < 1 / seats else equal).append(name)
+    told = [f"{word} {', '.join(names)}" for word, names in found.items() if names]
+    return [games, f"parity is {1 / seats:.1%} (1 of {seats} seats): {'; '.join(told)}"]

@@ -1,0 +1,1 @@
+"""A training run: its loop, and what it leaves on disk."""

@@ -1,0 +1,113 @@
+"""Training from Python in three lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparring.config import TrainConfig
+from sparring.errors import SparringError
+from sparring.league.arena import evaluate
+from sparring.nets.policy import Policy
+from sparring.pools.protocol import GamePool
+from sparring.pools.python import pool_of
+from sparring.training import checkpoint as checkpoints
+from sparring.training.display import Display
+from sparring.training.loop import Trainer
+from sparring.training.policies import load_policy, save_policy
+from sparring.training.run import Run
+from sparring.training.settings import as_table, demand_same, from_table, merged, with_preset
+
+if TYPE_CHECKING:
+    from sparring.league.results import MatchResult
+
+
+class Agent:
+    """A trained policy and the run it came from."""
+
+    def __init__(self, policy: Policy, run: Path, ended: str) -> None:
+        self.policy, self.run, self.ended = policy, run, ended
+
+    def evaluate(
+        self, *against: str | Policy, games: int = 4096, seed: int = 0, threads: int = 1
+    ) -> dict[str, MatchResult]:
+        """Play seat-fair games against each opponent; without one, against all bots."""
+        opponents: Sequence[str | Policy] = against or self.policy.rules.bots
+        if not self.policy.rules.bots:
+            raise SparringError(
+                f"{self.policy.rules.name} is your own environment; play it with agent.policy.act"
+            )
+        return evaluate(self.policy, opponents, games=games, seed=seed, threads=threads)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the policy to a folder of its own; `sparring.load` reads it."""
+        return save_policy(self.policy, Path(path))
+
+
+def train(
+    game: Any = "skull_king",
+    *,
+    minutes: float | None = None,
+    updates: int | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Agent:
+    """Train an agent; any setting of `sparring train` may be given by name.
+
+    game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
+        PettingZoo AEC or parallel environment.
+    """
+    changes: dict[str, Any] = dict(settings)
+    if minutes is not None:
+        changes["minutes"] = float(minutes)
+    if updates is not None:
+        changes["updates"] = updates
+    if isinstance(game, str):
+        return train_with(merged(with_preset(game), changes, "train"), quiet=quiet)
+    pool = pool_of(game, seed=changes.get("seed", 0))
+    ppo = {**changes.get("ppo", {}), "games": pool.num_games}
+    base = TrainConfig(game=pool.rules.name, ppo=replace(TrainConfig().ppo, gamma=0.99))
+    config = merged(base, {**changes, "ppo": ppo}, "train")
+    return train_with(config, quiet=quiet, pool=pool)
+
+
+def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
+    """Train an agent under a complete configuration."""
+    name = re.sub(r"\W+", "_", config.game).strip("_") or "env"
+    run = Run.create(Path(config.runs), name, "ppo", as_table(config))
+    return finish(config, run, None, quiet=quiet, pool=pool)
+
+
+def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False) -> Agent:
+    """Go on with a run from one of its checkpoints."""
+    run = Run.open(path)
+    config = from_table(run.config, f"{run.path}/config.toml")
+    folder = run.path / "checkpoints"
+    at = checkpoints.newest_valid(folder) if number < 0 else folder / f"{number:08d}"
+    if at is None:
+        raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
+    saved = checkpoints.load(at)
+    demand_same(saved.meta["config"], as_table(config))
+    if updates:
+        config = replace(config, updates=updates)
+    return finish(config, run, saved, quiet=quiet)
+
+
+def finish(
+    config: TrainConfig,
+    run: Run,
+    saved: checkpoints.Checkpoint | None,
+    *,
+    quiet: bool,
+    pool: GamePool | None = None,
+) -> Agent:
+    """Run the loop to its end and load what came out of it."""
+    with run.held(), Display(quiet=quiet) as display:
+        trainer = Trainer(config, run, resume=saved, watch=display, pool=pool)
+        ended = trainer.train()
+    if pool is not None:
+        return Agent(Policy(pool.rules, trainer.ppo.net, name=run.name), run.path, ended)
+    return Agent(load_policy(run.path), run.path, ended)

@@ -1,0 +1,258 @@
+"""Evaluation beside training: a process of the lowest priority that plays matches on request.
+
+Requests and answers are JSON objects, one per line, over the process's stdin and stdout.
+Started as `python -m sparring.training.evaluate PARENT NICE IDLE`, it ends when stdin closes or when
+the process PARENT dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from types import TracebackType
+from typing import IO, Any
+
+from sparring.errors import SparringError, SparringWarning
+
+Answer = dict[str, Any]
+
+STDERR_TAIL = 2000
+"""Characters of a dead worker's last words that are shown."""
+PR_SET_PDEATHSIG = 1
+DRAIN_EVERY_S = 0.02
+
+
+class EvalWorker:
+    """Hands requests to the process and collects its answers, without ever waiting for it.
+
+    A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"}, and
+    "greedy" if actions are to be drawn (false). Each gets one answer: {"id", "results": {opponent:
+    MatchResult.summary()}, "seconds"}, or {"id", "error"}.
+    """
+
+    def __init__(self, *, nice: int = 19, idle: bool = True) -> None:
+        """Start nothing yet.
+
+        idle: take only CPU time that nobody wants. Where all cores are busy all the time, that
+            is next to none; with False a nice value of 10 gets about a tenth of one core.
+        """
+        self._priority = (str(nice), str(int(idle)))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stderr: IO[bytes] | None = None
+        self._unsent = self._unread = b""
+        self._open: list[Any] = []
+        self._answers: list[Answer] = []
+
+    def __enter__(self) -> EvalWorker:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is still without an answer."""
+        return bool(self._open)
+
+    @property
+    def pid(self) -> int | None:
+        """The process, once there is one."""
+        return self._process.pid if self._process else None
+
+    def submit(self, request: Mapping[str, Any]) -> None:
+        """Ask for an evaluation; the process is started if there is none."""
+        line = json.dumps(dict(request), allow_nan=False).encode() + b"\n"
+        number = request.get("id")
+        if number is None or number in self._open:
+            raise SparringError(f"request id {number!r}: give every request an id of its own")
+        self._exchange()
+        if self._process is None:
+            self._start()
+        self._open.append(number)
+        self._unsent += line
+        self._exchange()
+
+    def poll(self) -> list[Answer]:
+        """Return the answers that have come since the last call."""
+        self._exchange()
+        answers, self._answers = self._answers, []
+        return answers
+
+    def drain(self, timeout_s: float) -> list[Answer]:
+        """Wait until every request is answered or the time is over; return the answers."""
+        until = time.monotonic() + timeout_s
+        answers = self.poll()
+        while self.busy and time.monotonic() < until:
+            time.sleep(DRAIN_EVERY_S)
+            answers += self.poll()
+        return answers
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """End the process; requests without an answer are dropped."""
+        process, self._process = self._process, None
+        self._open.clear()
+        if process is None:
+            return
+        assert process.stdin and process.stdout and self._stderr
+        process.stdin.close()
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        process.stdout.close()
+        self._stderr.close()
+
+    def _start(self) -> None:
+        self._unsent = self._unread = b""
+        # A file takes any number of last words; a pipe would block once it is full.
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "sparring.training.evaluate", str(os.getpid()), *self._priority],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            bufsize=0,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            # Ctrl-C is for the training alone. A new session would do that too, but Linux gives
+            # each session an equal share of the CPU whatever the priorities within it.
+            process_group=0,
+        )
+        assert self._process.stdin and self._process.stdout
+        os.set_blocking(self._process.stdin.fileno(), False)
+        os.set_blocking(self._process.stdout.fileno(), False)
+
+    def _exchange(self) -> None:
+        """Move bytes as far as they go, and notice a process that died."""
+        process = self._process
+        if process is None:
+            return
+        assert process.stdin and process.stdout
+        died = process.poll() is not None  # asked first, so that nothing is read too early
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            while self._unsent:
+                self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
+        with contextlib.suppress(BlockingIOError):
+            while more := os.read(process.stdout.fileno(), 1 << 16):
+                self._unread += more
+        *lines, self._unread = self._unread.split(b"\n")
+        for line in lines:
+            answer = json.loads(line)
+            if answer["id"] in self._open:
+                self._open.remove(answer["id"])
+            self._answers.append(answer)
+        if died:
+            self._bury(process.returncode)
+
+    def _bury(self, code: int) -> None:
+        """Say once why the process died, and answer what it leaves behind."""
+        assert self._stderr
+        self._stderr.seek(0)
+        said = self._stderr.read().decode(errors="replace")[-STDERR_TAIL:].strip()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        lost = f"the evaluation process {self.pid} ended with {how}"
+        self._answers += [{"id": number, "error": lost} for number in self._open]
+        self.close()
+        warnings.warn(
+            SparringWarning(f"{lost}; the next request starts another. Its last words: {said!r}"),
+            stacklevel=4,
+        )
+
+
+def main(parent: int, nice: int, idle: bool) -> None:
+    """Answer requests until stdin closes."""
+    step_back(nice, idle)
+    follow_parent(parent)
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(requests,), daemon=True).start()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+
+    import torch
+
+    torch.set_num_threads(1)
+    while True:
+        answers.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
+        answers.flush()
+
+
+def step_back(nice: int, idle: bool) -> None:
+    """Leave the CPU to the training; done first, so that loading torch does not disturb it."""
+    os.nice(nice)
+    if idle and hasattr(os, "SCHED_IDLE"):
+        # A sandbox may forbid it; then the nice value has to do.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def follow_parent(parent: int) -> None:
+    """End when the parent dies, also if somebody else still holds our stdin open."""
+
+    def look(*_: object) -> None:
+        # Linux also signals when only the thread that started us ended; then we stay.
+        if os.getppid() != parent:
+            os._exit(0)
+
+    if sys.platform == "linux":
+        signal.signal(signal.SIGUSR1, look)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
+    look()  # it may have died before we asked for the signal
+
+
+def listen(requests: queue.SimpleQueue[str]) -> None:
+    """Pass requests on; the end of stdin ends the process, in the middle of a match too."""
+    for line in sys.stdin:
+        requests.put(line)
+    os._exit(0)
+
+
+def answer(line: str) -> Answer:
+    """Play what one request asks for. Whatever is wrong with it becomes its answer."""
+    started = time.monotonic()
+    number = None
+    try:
+        request = json.loads(line)
+        number = request["id"]
+        results = play(request)
+    except SparringError as wrong:
+        return {"id": number, "error": str(wrong)}
+    except Exception as wrong:
+        return {"id": number, "error": f"{type(wrong).__name__}: {wrong}"}
+    return {"id": number, "results": results, "seconds": time.monotonic() - started}
+
+
+def play(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Evaluate one checkpoint against every opponent."""
+    from sparring.league.arena import evaluate
+    from sparring.training.policies import find_player, load_policy
+
+    policy = load_policy(request["checkpoint"])
+    opponents = [find_player(name, policy.rules) for name in request["opponents"]]
+    results = evaluate(
+        policy,
+        opponents,
+        games=request["games"],
+        seed=request["seed"],
+        greedy=request.get("greedy", True),
+    )
+    return {name: result.summary() for name, result in results.items()}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1")

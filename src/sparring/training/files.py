@@ -1,0 +1,114 @@
+"""Files that are there whole or not at all, whenever the process or the power ends."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TEMP = ".tmp-"
+"""How the names of unfinished files and folders begin."""
+STALE_S = 3600.0
+"""Age after which an unfinished small file has no writer any more."""
+POLL_S = 0.02
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+def temp_name(name: str) -> str:
+    """Return a name for an unfinished file or folder that nobody else has."""
+    return f"{TEMP}{name}-{secrets.token_hex(4)}"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a new file and wait until it is on the disk."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(handle, left) :]
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as wrong:
+        # Some network file systems cannot sync a folder; there the rename itself is synchronous.
+        if wrong.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace a file: readers see the old content or the new one."""
+    temp = path.with_name(temp_name(path.name))
+    try:
+        write_file(temp, data)
+        temp.replace(path)
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def remove_stale_files(folder: Path) -> None:
+    """Remove small files that a process which died left unfinished."""
+    for path in folder.glob(f"{TEMP}*"):
+        with suppress(OSError):
+            if path.is_file() and time.time() - path.stat().st_mtime > STALE_S:
+                path.unlink()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder at once for all readers: it loses its name before its files."""
+    doomed = folder.with_name(temp_name(folder.name))
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+@contextmanager
+def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[bool]:
+    """Hold a lock file; the system frees it when the process dies, however it dies.
+
+    Yields False where the file system has no locks. BlockingIOError: somebody else holds it.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _acquire(handle, time.monotonic() + wait_s)
+    finally:
+        os.close(handle)
+
+
+def _acquire(handle: int, deadline: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(POLL_S)
+        except OSError as wrong:
+            if wrong.errno in NO_LOCKS:
+                return False
+            raise
+
+
+def show_size(count: float) -> str:
+    """Return bytes as a person reads them."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

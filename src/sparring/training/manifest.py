@@ -1,0 +1,189 @@
+"""The files of one checkpoint: safetensors and bytes, with a manifest that vouches for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors import torch as safetensors
+from torch import Tensor
+
+from sparring.errors import SparringError
+from sparring.training.files import sync_folder, write_file
+
+FORMAT = 1
+"""Version of the layout. A reader refuses every other one."""
+MANIFEST = "manifest.json"
+FINITE = "net"
+"""The group whose tensors must be finite."""
+
+Tensors = Mapping[str, Mapping[str, Tensor]]
+
+
+class CheckpointError(SparringError):
+    """A checkpoint that could not be written, or is not whole."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds, on the CPU. Nobody else has a reference to it."""
+
+    tensors: dict[str, dict[str, Tensor]]
+    blobs: dict[str, bytes]
+    meta: dict[str, Any]
+    number: int
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk, without headers."""
+        arrays = sum(t.nbytes for group in self.tensors.values() for t in group.values())
+        return arrays + sum(map(len, self.blobs.values())) + len(json.dumps(self.meta))
+
+
+def copied(
+    number: int, tensors: Tensors, blobs: Mapping[str, bytes], meta: Mapping[str, Any]
+) -> Checkpoint:
+    """Copy what is to be saved, so that training may go on changing it."""
+    if number < 0:
+        raise CheckpointError(f"checkpoint number {number} must be 0 or more")
+    names = [*(f"{group}.safetensors" for group in tensors), *blobs]
+    for name in names:
+        if not re.fullmatch(r"\w[\w.-]*", name) or name == MANIFEST or names.count(name) > 1:
+            raise CheckpointError(f"a checkpoint cannot hold a file called {name!r}; rename it")
+    try:
+        plain = json.loads(json.dumps(meta))
+    except (TypeError, ValueError) as wrong:
+        raise CheckpointError(f"meta must hold plain values: {wrong}") from None
+    groups = {
+        group: {
+            name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+            for name, tensor in named.items()
+        }
+        for group, named in tensors.items()
+    }
+    return Checkpoint(groups, {name: bytes(blob) for name, blob in blobs.items()}, plain, number)
+
+
+def not_finite(checkpoint: Checkpoint) -> str:
+    """Name the first tensor of the net with a number that is not one; "" if there is none."""
+    for name, tensor in checkpoint.tensors.get(FINITE, {}).items():
+        if tensor.is_floating_point() and not (finite := tensor.float().isfinite()).all():
+            return f"{FINITE} {name} holds {int((~finite).sum())} values that are NaN or infinite"
+    return ""
+
+
+def write_into(folder: Path, checkpoint: Checkpoint) -> None:
+    """Make a folder with every file of a checkpoint; all of it is on the disk afterwards."""
+    folder.mkdir()
+    files: dict[str, dict[str, Any]] = {}
+
+    def add(name: str, data: bytes) -> None:
+        write_file(folder / name, data)
+        files[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    for group, tensors in checkpoint.tensors.items():
+        add(f"{group}.safetensors", safetensors.save(tensors))
+    for name, blob in checkpoint.blobs.items():
+        add(name, blob)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "number": checkpoint.number,
+        "groups": sorted(checkpoint.tensors),
+        "blobs": sorted(checkpoint.blobs),
+        "files": files,
+        "meta": checkpoint.meta,
+    }
+    manifest["sha256"] = digest(manifest)
+    write_file(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    sync_folder(folder)
+
+
+def digest(manifest: Mapping[str, Any]) -> str:
+    """Return the hash of a manifest without its own entry."""
+    rest = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def verified(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Read a checkpoint's manifest and files; every byte is checked."""
+    manifest = read_manifest(path)
+    files = {}
+    for name, promised in manifest["files"].items():
+        try:
+            data = files[name] = (path / name).read_bytes()
+        except OSError as wrong:
+            raise CheckpointError(
+                f"{path}: {name} cannot be read ({wrong.strerror}); {advice(path)}"
+            ) from wrong
+        if len(data) != promised["size"]:
+            raise CheckpointError(
+                f"{path}: {name} has {len(data)} bytes instead of {promised['size']}; "
+                f"{advice(path)}"
+            )
+        if hashlib.sha256(data).hexdigest() != promised["sha256"]:
+            raise CheckpointError(f"{path}: {name} is damaged (sha256 differs); {advice(path)}")
+    return manifest, files
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Read what a checkpoint says about itself, and check that it was not altered."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_bytes())
+    except FileNotFoundError as wrong:
+        what = f"has no {MANIFEST}" if path.is_dir() else "does not exist"
+        raise CheckpointError(f"{path} {what}; {advice(path)}") from wrong
+    except OSError as wrong:
+        raise CheckpointError(f"{path}: {MANIFEST}: {wrong.strerror}; {advice(path)}") from wrong
+    except ValueError as wrong:
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {advice(path)}") from wrong
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged; {advice(path)}")
+    if manifest["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path} has format {manifest['format']!r}, this sparring reads format {FORMAT}; "
+            f"use the version that wrote it, or {advice(path)}"
+        )
+    if manifest.get("sha256") != digest(manifest):
+        raise CheckpointError(f"{path}: {MANIFEST} is damaged (sha256 differs); {advice(path)}")
+    return manifest
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint; every byte is verified before it is used."""
+    manifest, files = verified(path)
+    try:
+        tensors = {g: safetensors.load(files[f"{g}.safetensors"]) for g in manifest["groups"]}
+    except (SafetensorError, ValueError) as wrong:
+        raise CheckpointError(f"{path}: {wrong}; {advice(path)}") from wrong
+    blobs = {name: files[name] for name in manifest["blobs"]}
+    return Checkpoint(tensors, blobs, manifest["meta"], manifest["number"])
+
+
+def numbers(folder: Path) -> list[int]:
+    """Return the numbers of the checkpoints in a folder, the oldest first."""
+    with suppress(OSError):
+        named = [path for path in folder.iterdir() if re.fullmatch(r"\d{8,}", path.name)]
+        return sorted(int(path.name) for path in named if (path / MANIFEST).is_file())
+    return []
+
+
+def advice(path: Path) -> str:
+    """Say which older checkpoint to take, and how."""
+    there = [number for number in numbers(path.parent) if f"{number:08d}" != path.name]
+    limit = int(path.name) if path.name.isdecimal() else None
+    older = [number for number in there if limit is None or number < limit][-3:]
+    run = path.absolute().parent.parent.name
+    if older:
+        listed = ", ".join(map(str, reversed(older)))
+        return f"take an older one: {listed} (`sparring resume {run} --checkpoint {older[-1]}`)"
+    if there:
+        return f"there are only newer ones: {', '.join(map(str, there[:3]))}"
+    return "there is no other one here; start again with `sparring train`"

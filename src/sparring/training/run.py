@@ -1,0 +1,204 @@
+"""One training run's folder: its configuration, its machine, and where the rest lies."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import secrets
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from sparring.errors import ConfigError, SparringError
+from sparring.machine import machine_facts
+from sparring.training import metrics
+from sparring.training.files import locked, remove_stale_files, write_atomic
+
+CONFIG = "config.toml"
+CHECKPOINTS = "checkpoints"
+RUNS = Path("runs")
+"""Where runs are looked for by name."""
+LATEST = "latest"
+LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Without those that look alike."""
+HEADER = "# Complete: the run repeats from this file alone.\n\n"
+
+
+class Run:
+    """A run's folder."""
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path, self.config = path, config
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def name(self) -> str:
+        """The folder's name, as commands take it."""
+        return self.path.name
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the run's checkpoints."""
+        return self.path / CHECKPOINTS
+
+    @classmethod
+    def create(cls, root: Path, game: str, algo: str, config: Mapping[str, Any]) -> Run:
+        """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/` with its configuration."""
+        for word in (game, algo):
+            if not re.fullmatch(r"\w+", word):
+                raise ConfigError(f"{word!r} cannot be part of a folder's name; use letters and _")
+        text = to_toml(config)
+        try:
+            path = make_folder(root, f"{game}-{algo}-{datetime.now():%Y%m%d-%H%M%S}")
+            (path / CHECKPOINTS).mkdir()
+            metrics.connect(path).close()
+            run = cls(path, tomllib.loads(text))
+            run.write_json("machine.json", {**machine_facts(), **learning_facts()})
+            # Last: a folder that has a configuration is a run with everything in place.
+            write_atomic(path / CONFIG, text.encode())
+        except OSError as wrong:
+            raise SparringError(
+                f"cannot make a run in {root}: {wrong.strerror or wrong}; choose a folder that "
+                "can be written, and check the space on its disk"
+            ) from wrong
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
+        """Open a run by its folder, by the beginning of its name, or `latest`."""
+        folder = find(Path(path), root)
+        missing = [name for name in (CONFIG, CHECKPOINTS) if not (folder / name).exists()]
+        if missing:
+            raise ConfigError(
+                f"{folder} is not a run: {' and '.join(missing)} missing; "
+                "give the folder that `sparring train` named in its last line"
+            )
+        try:
+            config = tomllib.loads((folder / CONFIG).read_text())
+        except (OSError, ValueError) as wrong:
+            raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong}") from wrong
+        remove_stale_files(folder)
+        return cls(folder, config)
+
+    def write_json(self, name: str, obj: Any) -> Path:
+        """Write a JSON file into the run's folder at once; NaN and infinity become null."""
+        path = self.path / name
+        if path.parent != self.path:
+            raise ConfigError(f"{name!r} must be a file name without folders")
+        write_atomic(path, (json.dumps(finite(obj), indent=2, allow_nan=False) + "\n").encode())
+        return path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from training the same run at the same time."""
+        try:
+            with locked(self.path / ".lock"):
+                yield
+        except BlockingIOError:
+            raise SparringError(
+                f"{self.path} is being trained by another process; wait for it or stop it"
+            ) from None
+
+
+def make_folder(root: Path, name: str) -> Path:
+    """Make a folder that was not there before: the name and four letters."""
+    root.mkdir(parents=True, exist_ok=True)
+    while True:
+        path = root / f"{name}-{''.join(secrets.choice(LETTERS) for _ in range(4))}"
+        with suppress(FileExistsError):
+            path.mkdir()
+            return path
+
+
+def find(path: Path, root: Path) -> Path:
+    """Return the folder that is meant; an error names what there is instead."""
+    if path.is_dir():
+        return path
+    within = path.parent if len(path.parts) > 1 else root
+    runs = sorted_runs(within)
+    if path.name == LATEST and runs:
+        return runs[-1]
+    found = [run for run in runs if run.name.startswith(path.name)]
+    if len(found) == 1:
+        return found[0]
+    names = [run.name for run in reversed(found or runs)]
+    if found:
+        raise ConfigError(f"{len(found)} runs begin with {path.name!r}: {shortened(names)}")
+    if not names:
+        raise ConfigError(f"no run {str(path)!r}: {within} holds none; `sparring train` makes one")
+    close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
+    raise ConfigError(f"no run {str(path)!r} in {within}; {hint}")
+
+
+def sorted_runs(root: Path) -> list[Path]:
+    """Return the runs in a folder; the one that was configured last comes last."""
+    dated = []
+    for config in root.glob(f"*/{CONFIG}"):
+        with suppress(OSError):
+            dated.append((config.stat().st_mtime_ns, config.parent))
+    return [path for _, path in sorted(dated)]
+
+
+def shortened(names: list[str], most: int = 5) -> str:
+    """List some names, and say how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def to_toml(config: Mapping[str, Any]) -> str:
+    """Return a configuration as TOML; what is read back is equal to what was given."""
+    plain = {key: plain_value(value, str(key)) for key, value in config.items()}
+    try:
+        text = HEADER + tomlkit.dumps(plain)
+        same = tomllib.loads(text) == plain
+    except (TOMLKitError, tomllib.TOMLDecodeError, TypeError) as wrong:
+        raise ConfigError(f"the configuration cannot be written as TOML: {wrong}") from wrong
+    if not same:
+        raise ConfigError("the configuration does not survive TOML; use tables, lists and values")
+    return text
+
+
+def plain_value(value: Any, where: str) -> Any:
+    """Return a value as TOML can hold it; tuples become lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain_value(inner, f"{where}.{key}") for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(inner, f"{where}[{at}]") for at, inner in enumerate(value)]
+    if type(value) not in (str, bool, int, float) or value != value:  # noqa: PLR0124  (NaN)
+        raise ConfigError(
+            f"{where} = {value!r} cannot be kept in {CONFIG}; "
+            "use text, numbers, true or false, lists and tables"
+        )
+    return value
+
+
+def finite(obj: Any) -> Any:
+    """Return the same values with None for numbers that JSON does not have."""
+    if isinstance(obj, Mapping):
+        return {key: finite(value) for key, value in obj.items()}
+    if isinstance(obj, list | tuple):
+        return [finite(value) for value in obj]
+    return None if isinstance(obj, float) and not math.isfinite(obj) else obj
+
+
+def learning_facts() -> dict[str, Any]:
+    """Return what training depends on besides the processor."""
+    import torch  # here: reading a run needs no learning library
+
+    seen = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    return {
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "gpus": [torch.cuda.get_device_name(index) for index in seen],
+    }

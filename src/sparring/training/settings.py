@@ -1,0 +1,113 @@
+"""From defaults, preset, file and command line to one complete configuration, and back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import PRESETS, TrainConfig
+from sparring.errors import ConfigError, nearest
+from sparring.games.rules import Rules
+from sparring.pools.native import LEARNER, Lineup
+
+MAY_CHANGE = frozenset(
+    {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
+    | {"checkpoint_every_s", "eval"}
+)
+"""Settings that a resumed run may have otherwise than before."""
+
+
+def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
+    """Return a configuration with some values replaced; unknown keys are errors."""
+    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    new: dict[str, Any] = {}
+    for key, value in changes.items():
+        if key not in known:
+            raise ConfigError(f"{where}: no setting called {key!r}{nearest(key, known)}")
+        old = known[key]
+        if is_dataclass(old):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{where}: {key} is a table of settings, not {value!r}")
+            new[key] = merged(old, value, f"{where}: {key}")
+        else:
+            new[key] = fitted(value, old, f"{where}: {key}")
+    return replace(config, **new)
+
+
+def fitted(value: Any, old: Any, where: str) -> Any:
+    """Return a value of the same type as the one it replaces."""
+    if isinstance(old, tuple):
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(f"{where} needs a list, not {value!r}")
+        return tuple(value)
+    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not type(old):
+        raise ConfigError(f"{where} needs {type(old).__name__}, not {value!r}")
+    return value
+
+
+def with_preset(game: str, file: str = "") -> TrainConfig:
+    """The defaults with what suits the game and what a TOML file says."""
+    config: TrainConfig = merged(TrainConfig(game=game), PRESETS.get(game, {}), f"preset {game}")
+    if not file:
+        return config
+    try:
+        given = tomllib.loads(Path(file).read_text())
+    except OSError as wrong:
+        raise ConfigError(f"cannot read {file}: {wrong.strerror}") from None
+    except tomllib.TOMLDecodeError as wrong:
+        raise ConfigError(f"{file} is not TOML: {wrong}") from None
+    read: TrainConfig = merged(config, given, file)
+    return replace(read, config=file)
+
+
+def from_table(table: Mapping[str, Any], where: str) -> TrainConfig:
+    """The configuration that a run's config.toml holds."""
+    config: TrainConfig = merged(TrainConfig(), table, where)
+    return config
+
+
+def as_table(config: TrainConfig) -> dict[str, Any]:
+    """The complete configuration as plain values, to be written to a file."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(inner) for key, inner in value.items()}
+        return [plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+    table: dict[str, Any] = plain(asdict(config))
+    return table
+
+
+def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to resume under settings that would make it another run."""
+    changed = [key for key in before if key not in MAY_CHANGE and before[key] != now.get(key)]
+    if changed:
+        lines = ", ".join(f"{key} was {before[key]}, is {now.get(key)}" for key in changed)
+        raise ConfigError(
+            f"the run's config.toml has changed: {lines}; put it back, or start a new run with "
+            "sparring train --config"
+        )
+
+
+def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
+    """Turn NAME=WEIGHT words into line-ups."""
+    lineups = []
+    for word in words:
+        name, _, amount = word.partition("=")
+        try:
+            weight = float(amount or 1)
+        except ValueError:
+            raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
+        if name == "self":
+            lineups.append(Lineup((LEARNER,) * rules.seats, weight))
+        else:
+            rules.bot(name)
+            lineups.append(Lineup((LEARNER, *[name] * (rules.seats - 1)), weight))
+    if not lineups:
+        raise ConfigError("opponents is empty; give at least self=1")
+    return lineups

@@ -1,0 +1,264 @@
+"""Gymnasium vector envs that people bring along: the learner must see the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+from pools.foreign_envs import Countdown, episodes
+from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError
+from sparring.config import NetConfig, PPOConfig
+from sparring.envs.gymnasium import SparringVectorEnv
+from sparring.errors import ConfigError, SparringWarning
+from sparring.learn.advantage import TERMINATED, TO_NEXT, TRUNCATED
+from sparring.learn.ppo import PPO
+from sparring.pools.encoding import encoding_of
+from sparring.pools.python import ForeignRules, VectorEnvPool, pool_of
+
+MODES = list(AutoresetMode)
+
+
+def countdowns(mode: AutoresetMode, masks: str = "nowhere", count: int = 3, **more: Any) -> Any:
+    return SyncVectorEnv([lambda: Countdown(masks)] * count, autoreset_mode=mode, **more)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("game", "steps"), [("tic_tac_toe", 60), ("skull_king", 130)])
+def test_ppo_sees_the_same_transitions_as_in_the_native_pool(
+    game: str, steps: int, mode: AutoresetMode
+) -> None:
+    rules = Rules(game)
+    lineup = Lineup((0, *["random"] * (rules.seats - 1)))
+    native = Pool(rules, 4, seed=11, threads=1, lineups=[lineup])
+    env = SparringVectorEnv(rules, 4, autoreset_mode=mode, threads=1)
+    wanted, found = episodes(native, steps), episodes(pool_of(env, seed=11), steps)
+    assert sum(map(len, wanted.values())) > 4
+    for key, all_of_them in wanted.items():
+        # In NEXT_STEP resets take a step each, so that fewer episodes end.
+        short = len(found[key]) if mode is AutoresetMode.NEXT_STEP else len(all_of_them)
+        assert 0 < short <= len(found[key])
+        for ours, theirs in zip(all_of_them, found[key], strict=False):
+            assert ours.decisions == theirs.decisions
+            assert (ours.terminated, ours.last_obs) == (theirs.terminated, theirs.last_obs)
+
+
+@pytest.mark.parametrize("masks", ["info", "method", "obs", "nowhere"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_end_of_an_episode_in_every_mode(mode: AutoresetMode, masks: str) -> None:
+    def choose(numbers: np.ndarray, mask: np.ndarray) -> int:
+        episode, time = numbers
+        assert mask.tolist() == [1, 1, 1 if masks == "nowhere" else time % 2]
+        return 1 if time == episode % 3 else 0
+
+    found = episodes(pool_of(countdowns(mode, masks)), 40, choose=choose)
+    assert set(found) == {(0, 0), (1, 0), (2, 0)}
+    for ended in found.values():
+        for number, (decisions, terminated, last_obs, score) in enumerate(ended, start=1):
+            length = number % 3 + 1
+            assert terminated
+            times = [np.frombuffer(one.obs, np.float32).tolist() for one in decisions]
+            assert times == [[number, time] for time in range(length)]
+            assert [one.paid for one in decisions] == [0.25] * (length - 1) + [2.0]
+            assert [one.link for one in decisions] == [TO_NEXT] * (length - 1) + [TERMINATED]
+            assert np.frombuffer(last_obs, np.float32).tolist() == [number, length]
+            assert score == 2.0 + 0.25 * (length - 1)
+
+
+@pytest.mark.parametrize("masks", ["info", "method", "obs", "nowhere"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_time_limit_is_bootstrapped_from_the_last_observation(
+    mode: AutoresetMode, masks: str
+) -> None:
+    pool = pool_of(countdowns(mode, masks))
+    found = episodes(pool, 40, choose=lambda *_: 0)
+    for ended in found.values():
+        for number, (decisions, terminated, last_obs, score) in enumerate(ended, start=1):
+            assert not terminated
+            assert [one.link for one in decisions] == [TO_NEXT] * 3 + [TRUNCATED]
+            assert np.frombuffer(last_obs, np.float32).tolist() == [number, 4.0]
+            assert score == 1.0
+    while not pool.step(np.zeros(3, int)).truncated.any():
+        pass
+    told = masks in ("info", "obs") or (masks == "method" and mode is not AutoresetMode.SAME_STEP)
+    assert pool._batch.final_mask[:, 0].tolist() == [[1, 1, 0 if told else 1]] * 3
+
+
+def test_terminated_and_truncated_at_once_is_terminated() -> None:
+    pool = pool_of(countdowns(AutoresetMode.NEXT_STEP, count=1))
+    pool.reset()
+    for action in (0, 0, 0, 1):
+        batch = pool.step([action])
+    assert batch.terminated.all()
+    assert not batch.truncated.any()
+    assert not batch.final_mask.any()
+    assert pool.rules.ends[batch.final_reason[0]] == "terminated"
+    assert batch.policy.tolist() == [-1]
+    batch = pool.step([2**31])  # nobody decides: any action will do
+    assert batch.policy.tolist() == [0]
+    assert batch.reward.sum() == 0
+    assert batch.obs[:, :8].view(np.float32).tolist() == [[2, 0]]
+
+
+def test_observations_are_copied() -> None:
+    kept, reused = (countdowns(AutoresetMode.SAME_STEP, copy=copy) for copy in (True, False))
+    assert episodes(pool_of(kept), 30) == episodes(pool_of(reused), 30)
+
+
+def test_masks_of_worker_processes() -> None:
+    for masks, legal in (("method", [1, 1, 0]), ("nowhere", [1, 1, 1])):
+        env = AsyncVectorEnv([lambda masks=masks: Countdown(masks)] * 2)
+        try:
+            pool = pool_of(env)
+            assert pool.reset().mask.tolist() == [legal] * 2
+            assert pool.step([0, 0]).mask.tolist() == [[1, 1, 1]] * 2
+        finally:
+            env.close()
+
+
+def test_cart_pole_is_learned() -> None:
+    torch.set_num_threads(1)
+    pool = pool_of(gymnasium.make_vec("CartPole-v1", num_envs=16), seed=1)
+    config = PPOConfig(games=16, steps=64, epochs=4, minibatch=256, lr=2.5e-3, gamma=0.99)
+    ppo = PPO(pool, config, NetConfig(hidden=(64, 64)), seed=1)
+    lengths = []
+    for update in range(25):
+        lengths.append(ppo.collect().get("length", np.nan))
+        ppo.update(update / 25)
+    assert lengths[0] < 40
+    assert np.nanmean(lengths[-6:]) > 4 * lengths[0]
+    assert pool.rules.name == "CartPole-v1"
+
+
+def test_ppo_values_what_was_cut() -> None:
+    pool = pool_of(countdowns(AutoresetMode.NEXT_STEP, "info"))
+    ppo = PPO(pool, PPOConfig(games=3, steps=40, minibatch=60), NetConfig(hidden=(16,)))
+    ppo.collect()
+    cut = ppo.rollout.truncated
+    assert cut.any()
+    assert (np.isfinite(ppo.rollout.final_value[..., 0]) == cut).all()
+    asked = ppo.rollout.policy == 0
+    still_open = asked[-1] & ~cut[-1] & ~ppo.rollout.terminated[-1]
+    assert ppo.update(0.0)["learning/samples"] == asked.sum() - still_open.sum()
+
+
+def test_an_illegal_action_refuses_the_whole_step() -> None:
+    env = countdowns(AutoresetMode.SAME_STEP, "info")
+    pool = pool_of(env)
+    pool.reset()
+    for wrong in (2, 3, -1, 2**40):
+        with pytest.raises(IllegalActionError) as refused:
+            pool.step(np.array([0, 0, wrong]))
+        text = f"SyncVectorEnv env 2, seat 0: action {wrong} is not legal; legal: 0, 1"
+        assert text == str(refused.value)
+    assert [one.steps_taken for one in env.envs] == [0, 0, 0]
+    with pytest.raises(IllegalActionError, match=r"shape \(2,\), need \(3,\)"):
+        pool.step([0, 0])
+    with pytest.raises(IllegalActionError, match="need integers"):
+        pool.step([0.0, 0.0, 0.0])
+    pool.step([0, 0, 1])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("poison", "message"),
+    [
+        ((np.nan, 0.0), r"env 1, step {}: observation\[1\] is nan"),
+        ((0.0, np.inf), r"env 1, step {}: reward is inf"),
+    ],
+)
+@pytest.mark.parametrize("at", [3, 4])  # in mid-game, and at the end of one
+def test_numbers_that_are_not_finite_are_named(
+    poison: tuple[float, float], message: str, at: int, mode: AutoresetMode
+) -> None:
+    env = countdowns(mode)
+    pool = pool_of(env)
+    pool.reset()
+    env.envs[1].poison = {at: poison}
+    with pytest.raises(SparringError, match=message.format(at)):
+        for _ in range(at):
+            pool.step([0, 0, 0])
+    with pytest.raises(IllegalActionError, match="call reset"):
+        pool.step([0, 0, 0])
+    pool.reset()
+    pool.step([0, 0, 0])
+
+
+def test_masks_and_modes_that_contradict_themselves() -> None:
+    env = countdowns(AutoresetMode.SAME_STEP)
+    env.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    pool = pool_of(env)
+    pool.reset()
+    with pytest.raises(SparringError, match="says autoreset_mode NextStep"):
+        for _ in range(4):
+            pool.step([0, 0, 0])
+    env = countdowns(AutoresetMode.NEXT_STEP)
+    env.metadata = {}
+    with pytest.warns(SparringWarning, match="NextStep is assumed"):
+        pool_of(env)
+    for first, later, message in (("nowhere", "info", "gave none"), ("info", "nowhere", "no act")):
+        env = countdowns(AutoresetMode.DISABLED, first)
+        pool = pool_of(env)
+        pool.reset()
+        env.envs[2].masks = later
+        with pytest.raises(SparringError, match=message):
+            pool.step([0, 0, 0])
+
+
+def test_flattening_is_gymnasiums() -> None:
+    space = spaces.Dict(
+        {
+            "image": spaces.Box(0, 255, (2, 3), np.uint8),
+            "kind": spaces.Discrete(4, start=-1),
+            "both": spaces.Tuple((spaces.MultiBinary((2, 2)), spaces.MultiDiscrete([3, 2]))),
+            "far": spaces.Box(-np.inf, np.inf, (), np.float64),
+        }
+    )
+    encoding = encoding_of(space, spaces.Discrete(2), "test")
+    space.seed(1)
+    seen = [space.sample() for _ in range(5)]
+    wanted = np.stack([spaces.flatten(space, one) for one in seen]).astype(np.float32)
+    assert encoding.numbers == wanted.shape[1]
+    batch = {key: np.stack([one[key] for one in seen]) for key in ("image", "kind", "far")} | {
+        "both": tuple(np.stack([one["both"][i] for one in seen]) for i in (0, 1))
+    }
+    assert np.array_equal(encoding.flatten(batch, 5), wanted)
+    assert np.array_equal(np.stack([encoding.flatten(one) for one in seen]), wanted)
+    with pytest.raises(SparringError, match="outside of its space"):
+        encoding.flatten(seen[0] | {"kind": 3})
+    with pytest.raises(ConfigError, match="Text"):
+        encoding_of(spaces.Dict({"a": spaces.Text(3)}), spaces.Discrete(2), "test")
+
+
+def test_rules_of_an_env() -> None:
+    rules = ForeignRules("ALE/Pong-v5", seats=1, rows=1, actions=3, numbers=5, first_action=2)
+    assert (rules.name, rules.obs_bytes, rules.config, rules.bots) == ("ALE_Pong-v5", 32, {}, ())
+    numbers = np.arange(10, dtype=np.float32).reshape(2, 5)
+    assert np.array_equal(rules.widen(rules.pack(numbers)), numbers)
+    assert rules.features[3].name == "obs[3]"
+    assert rules.action_name(1) == "3"
+    assert rules.weights(None) == [1.0]
+    assert ForeignRules(**rules.plain()).features == rules.features
+    pool = VectorEnvPool(countdowns(AutoresetMode.SAME_STEP))
+    assert pool.can == frozenset()
+    with pytest.raises(SparringError, match=r"cannot be saved exactly.*resumed run loses"):
+        pool.state()
+    with pytest.raises(SparringError, match="call reset"):
+        pool.load_state(b"")
+
+
+@pytest.mark.parametrize("thing", ["CartPole-v1", None, [], [1, 2], Countdown()])
+def test_an_unknown_object_is_told_what_is_accepted(thing: Any) -> None:
+    with pytest.raises(ConfigError, match=r"VectorEnv.*AECEnv.*ParallelEnv") as refused:
+        pool_of(thing)
+    assert ("make_vec" in str(refused.value)) == isinstance(thing, gymnasium.Env)
+
+
+def test_continuous_actions_are_refused() -> None:
+    with pytest.raises(ConfigError, match="continuous actions come later"):
+        pool_of(gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync"))

@@ -1,0 +1,201 @@
+"""PettingZoo envs that people bring along: every agent is a seat, and every seat learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.utils import parallel_to_aec
+
+from envs.helpers import needs_duel
+from pools.foreign_envs import Fading, MatchingPennies, by_hash, episodes
+from sparring import IllegalActionError, Pool, SparringError
+from sparring.config import NetConfig, PPOConfig
+from sparring.envs.pettingzoo import aec_env, parallel_env
+from sparring.errors import ConfigError
+from sparring.learn.advantage import TERMINATED, TO_NEXT, TRUNCATED
+from sparring.learn.ppo import PPO
+from sparring.pools.python import AECPool, ParallelPool, pool_of
+
+
+def play_both(native: Any, foreign: Any, steps: int, *, same_obs: bool = True) -> int:
+    """Play two pools in step, demand that they are equal, and return how many games ended."""
+    ended = 0
+    ours, theirs = native.reset(), foreign.reset()
+    for _ in range(steps):
+        assert np.array_equal(ours.mask, theirs.mask)
+        assert np.array_equal(ours.seat, theirs.seat)
+        assert np.array_equal(ours.policy, theirs.policy)
+        if same_obs:
+            wide = native.rules.widen(ours.obs)
+            assert np.array_equal(wide, foreign.rules.widen(theirs.obs))
+        seen = foreign.rules.widen(theirs.obs)
+        action = [by_hash(one, mask) for one, mask in zip(seen, theirs.mask, strict=True)]
+        ours, theirs = native.step(action), foreign.step(action)
+        assert np.array_equal(ours.reward[..., :1], theirs.reward)
+        for name in ("terminated", "truncated", "final_game", "final_length", "final_policy"):
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+        if same_obs and len(ours.final_game):
+            last = native.rules.widen(ours.final_obs)
+            assert np.array_equal(last, foreign.rules.widen(theirs.final_obs))
+        assert not theirs.final_mask.any()
+        ended += len(ours.final_game)
+        if ended and native.rules.name == "skull_king":
+            break  # the env draws its next games from other seeds
+    return ended
+
+
+def test_turn_games_are_those_of_the_native_pool() -> None:
+    native = Pool("tic_tac_toe", 3, seed=5, threads=1)
+    foreign = pool_of([aec_env("tic_tac_toe") for _ in range(3)], seed=5)
+    assert isinstance(foreign, AECPool)
+    assert (foreign.rules.seats, foreign.rules.rows) == (2, 1)
+    assert play_both(native, foreign, 60) > 15
+
+
+def test_rewards_between_decisions_are_those_of_the_native_pool() -> None:
+    native = Pool("skull_king", 1, seed=5, threads=1)
+    assert play_both(native, pool_of(aec_env("skull_king"), seed=5), 1000) == 1
+
+
+def test_pettingzoos_own_tic_tac_toe() -> None:
+    """Their board counts by columns and ours by rows, which leaves all lines where they are."""
+    tictactoe = pytest.importorskip("pettingzoo.classic.tictactoe_v3", exc_type=ImportError)
+    native = Pool("tic_tac_toe", 1, seed=5, threads=1)
+    foreign = pool_of(tictactoe.env())
+    assert foreign.rules.name == "tictactoe_v3"
+    assert play_both(native, foreign, 60, same_obs=False) > 6
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_agents_that_leave_one_after_the_other(turns: bool) -> None:
+    env = parallel_to_aec(Fading()) if turns else Fading()
+    pool = pool_of(env)
+    assert isinstance(pool, AECPool if turns else ParallelPool)
+    found = episodes(pool, 24)
+    assert set(found) == {(0, 0), (0, 1), (0, 2)}
+    for (_, seat), ended in found.items():
+        assert len(ended) >= 4
+        for episode in ended:
+            assert [one.paid for one in episode.decisions] == [0.5] * seat + [10.0 * seat]
+            assert [one.link for one in episode.decisions] == [TO_NEXT] * seat + [TERMINATED]
+            seen = [np.frombuffer(one.obs, np.float32).tolist() for one in episode.decisions]
+            assert seen == [[time, seat] for time in range(seat + 1)]
+            assert np.frombuffer(episode.last_obs, np.float32).tolist() == [seat + 1, seat]
+            assert episode.score == 10.0 * seat + 0.5 * seat
+    if not turns:
+        batch = pool.reset()
+        assert batch.seat.tolist() == [0, 1, 2]
+        batch = pool.step([0, 0, 0])
+        assert batch.seat.tolist() == [-1, 1, 2]
+        assert batch.policy.tolist() == [-1, 0, 0]
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_cut_after_some_have_left(turns: bool) -> None:
+    """Those who were cut can be bootstrapped; for the one who had left nothing follows."""
+    fading = Fading(limit=2)
+    pool = pool_of(parallel_to_aec(fading) if turns else fading)
+    batch = pool.reset()
+    while not len(batch.final_game):
+        batch = pool.step([0] * pool.rules.rows)
+    assert (batch.terminated.tolist(), batch.truncated.tolist()) == ([False], [True])
+    # In round 2 the rules end the part of player_1 and the limit ends that of player_2.
+    assert batch.final_over.tolist() == [[True, True, False]]
+    assert batch.final_mask.any(axis=2).tolist() == [[False, False, True]]
+    assert batch.final_obs[0].view(np.float32)[:, :2].tolist() == [[1, 0], [2, 1], [2, 2]]
+    links = [one.link for one in episodes(pool, 16)[0, 2][0].decisions]
+    assert links == [TO_NEXT, TRUNCATED]
+
+
+def test_everyone_at_once_trains_on_every_seat() -> None:
+    pool = pool_of([MatchingPennies() for _ in range(4)])
+    assert (pool.rules.seats, pool.rules.rows, pool.num_games) == (2, 2, 4)
+    assert pool.rules.numbers == 11 + 2
+    config = PPOConfig(games=4, steps=20, epochs=2, minibatch=80)
+    ppo = PPO(pool, config, NetConfig(hidden=(16,)), seed=1)
+    for update in range(3):
+        stats = ppo.collect()
+        assert (stats["games"], stats["length"]) == (4 * 2, 2 * 10)
+        assert stats["score"] == 0  # what one wins the other loses
+        learned = ppo.update(update / 3)
+        assert learned["learning/samples"] == 2 * 20 * 4
+        assert np.isfinite(learned["losses/policy"])
+
+
+def test_a_turn_game_trains() -> None:
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(4)])
+    ppo = PPO(pool, PPOConfig(games=4, steps=32, minibatch=64), NetConfig(hidden=(16,)), seed=1)
+    for update in range(2):
+        assert ppo.collect()["games"] > 8
+        assert ppo.update(update / 2)["learning/samples"] > 100
+
+
+def test_an_illegal_action_names_the_agent() -> None:
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(2)])
+    pool.reset()
+    pool.step([4, 0])
+    with pytest.raises(IllegalActionError) as refused:
+        pool.step([0, 0])
+    text = "tic_tac_toe_v1 env 1, seat 1 (seat_1): action 0 is not legal; legal: 1, 2, 3, 4, 5, "
+    assert str(refused.value) == text + "6, 7, 8"
+    assert pool.step([8, 8]).mask[0].tolist() == [1, 1, 1, 1, 0, 1, 1, 1, 0]
+
+
+class Faulty(Fading):
+    """Does what `fault` says in its second step."""
+
+    fault = ""
+
+    def step(self, actions: dict[str, int]) -> Any:
+        obs, paid, over, cut, infos = super().step(actions)
+        if self.round == 2:
+            if self.fault == "observation":
+                obs["player_2"][0] = np.nan
+            elif self.fault == "reward":
+                paid["player_2"] = np.inf
+            elif self.fault == "silent":
+                self.agents.remove("player_2")
+            elif self.fault == "back":
+                self.agents.append("player_0")
+                obs["player_0"] = obs["player_2"]
+            elif self.fault == "mask":
+                infos["player_2"]["action_mask"] = np.ones(2)
+        return obs, paid, over, cut, infos
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("observation", r"fading_v0 env 1, step 2 \(player_2\): observation\[0\] is nan"),
+        ("reward", r"fading_v0 env 1, step 2.*: reward.* is inf"),
+        ("silent", "player_2 is gone from agents"),
+        ("back", "player_0 came back"),
+        ("mask", "player_2 has an action_mask"),
+    ],
+)
+def test_faults_are_named(fault: str, message: str) -> None:
+    envs = [Fading(), Faulty()]
+    envs[1].fault = fault
+    pool = pool_of(envs)
+    pool.reset()
+    with pytest.raises(SparringError, match=message):
+        for _ in range(2):
+            pool.step([0] * 6)
+
+
+def test_envs_that_cannot_share_a_pool() -> None:
+    env = Fading()
+    with pytest.raises(ConfigError, match="twice"):
+        pool_of([env, env])
+    with pytest.raises(ConfigError, match="other agents or spaces"):
+        pool_of([Fading(3), Fading(2)])
+    with pytest.raises(ConfigError, match="cannot be trained on"):
+        pool_of([Fading(), aec_env("tic_tac_toe")])
+
+
+@needs_duel
+def test_continuous_actions_are_refused() -> None:
+    with pytest.raises(ConfigError, match="continuous actions come later"):
+        pool_of(parallel_env("duel"))

@@ -1,0 +1,158 @@
+"""Checkpoints of a process that is killed while it saves, replaces and prunes them."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sparring.training import checkpoint
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from sparring.training import checkpoint
+
+folder, words = Path(sys.argv[1]), sys.stdin
+
+def content(number):
+    net = {"w": torch.full((100, 100), float(number)), "b": torch.arange(7) + number}
+    blobs = {"games.bin": number.to_bytes(8, "little") * 2_000}
+    return dict(tensors={"net": net, "optimiser": {"m": net["w"]}}, blobs=blobs, meta={"n": number})
+
+def die_at(call):
+    # Count what changes the disk; be gone right before one of these calls.
+    left = [call]
+    def counted(honest):
+        def wrapper(*args, **named):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return honest(*args, **named)
+        return wrapper
+    for name in ("fsync", "rename", "replace", "mkdir", "write", "rmdir", "unlink"):
+        setattr(os, name, counted(getattr(os, name)))
+
+print("ready", flush=True)
+for line in words:
+    number, call = map(int, line.split())
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        print("gone", flush=True)
+        continue
+    print("child", os.getpid(), flush=True)
+    if call >= 0:
+        die_at(call)
+    while True:
+        number += 1
+        checkpoint.save(folder, number, **content(number))
+        if number % 3 == 0:
+            checkpoint.save(folder, number, **content(number))
+        print("saved", number, flush=True)
+        checkpoint.prune(folder, keep=3)
+        if call >= 0 and number == 7:
+            os._exit(0)
+"""
+
+
+@pytest.fixture
+def forker(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[], list[str]], Path]]:
+    """A process that forks savers on demand: torch is imported once."""
+    folder = tmp_path / "checkpoints"
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stdout is not None
+
+    def hear() -> list[str]:
+        assert process.stdout is not None
+        line = process.stdout.readline().split()
+        assert line, "the saver ended by itself"
+        return line
+
+    assert hear() == ["ready"]
+    yield process, hear, folder
+    process.stdin.close()
+    process.wait(30)
+
+
+def tell(process: subprocess.Popen[str], number: int, call: int) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{number} {call}\n")
+    process.stdin.flush()
+
+
+def check_after_kill(folder: Path, said: int) -> int:
+    """Everything that was announced is there, all that is there is whole, the rest is gone."""
+    newest = checkpoint.latest(folder)
+    found = checkpoint.numbers(folder)
+    assert all(path.name.isdecimal() for path in folder.iterdir() if path.name != ".lock")
+    if newest is None:
+        assert said == 0
+        return 0
+    for number in found:
+        loaded = checkpoint.load(folder / f"{number:08d}")
+        assert loaded.meta == {"n": number}
+        assert loaded.tensors["net"]["w"].unique().tolist() == [number]
+        assert loaded.blobs["games.bin"] == number.to_bytes(8, "little") * 2_000
+    assert found == list(range(found[0], found[-1] + 1))
+    assert found[-1] in (said, said + 1)
+    assert len(found) >= min(3, said)
+    return found[-1]
+
+
+def test_fifty_kills_at_any_moment_lose_nothing_that_was_saved(forker: Any) -> None:
+    process, hear, folder = forker
+    lots = random.Random(1)
+    newest = 0
+    for _ in range(50):
+        tell(process, newest, -1)
+        word, pid = hear()
+        assert word == "child"
+        said = newest
+        for _ in range(lots.randrange(1, 4)):
+            said = int(hear()[1])
+        time.sleep(lots.random() * 0.03)  # the moment of death is what is varied
+        os.kill(int(pid), signal.SIGKILL)
+        while (line := hear()) != ["gone"]:
+            said = int(line[1])
+        newest = check_after_kill(folder, said)
+    assert newest >= 50
+
+
+def test_a_kill_before_every_single_call_loses_nothing(forker: Any, tmp_path: Path) -> None:
+    """From the same three checkpoints on: save, replace, prune, die one call later each time."""
+    process, hear, folder = forker
+    for number in (1, 2, 3):
+        net = {"w": torch.full((100, 100), float(number))}
+        blobs = {"games.bin": number.to_bytes(8, "little") * 2_000}
+        checkpoint.save(folder, number, tensors={"net": net}, blobs=blobs, meta={"n": number})
+    folder.rename(tmp_path / "start")
+    call, said = 0, 0
+    while said < 7:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "start", folder)
+        tell(process, 3, call)
+        assert hear()[0] == "child"
+        said = 3
+        while (line := hear()) != ["gone"]:
+            said = int(line[1])
+        check_after_kill(folder, said)
+        call += 1
+    assert call > 80

@@ -1,0 +1,282 @@
+"""Whole runs: exact resumption, interruption, failure, the parallel smoke test."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.cli import main
+from sparring.config import EvalPlan, TrainConfig
+from sparring.learn.ppo import PPO, DivergedError
+from sparring.training import checkpoint as checkpoints
+from sparring.training.agent import resume, train, train_with
+from sparring.training.metrics import read
+from sparring.training.settings import merged, with_preset
+
+PROGRAM = Path(sys.executable).parent / "sparring"
+QUICK: dict[str, Any] = {
+    "net": {"hidden": (32, 32)},
+    "ppo": {"games": 32, "steps": 16, "epochs": 2, "minibatch": 256},
+    "eval": {"off": True},
+    "tensorboard": False,
+}
+
+
+def settings(tmp_path: Path, game: str = "skull_king", **changes: Any) -> TrainConfig:
+    flags = ("rounds=1,2,3",) if game == "skull_king" else ()
+    base = merged(with_preset(game), {**QUICK, "set": flags, "runs": str(tmp_path)}, "test")
+    config: TrainConfig = merged(base, changes, "test")
+    return config
+
+
+def final(run: Path, update: int) -> checkpoints.Checkpoint:
+    return checkpoints.load(run / "checkpoints" / f"{update:08d}")
+
+
+def assert_same_run(a: Path, b: Path, update: int) -> None:
+    """Weights, optimiser, games in flight, open decisions and metrics are equal to the bit."""
+    one, two = final(a, update), final(b, update)
+    assert one.tensors.keys() == two.tensors.keys()
+    for group, tensors in one.tensors.items():
+        for name, tensor in tensors.items():
+            assert torch.equal(tensor, two.tensors[group][name]), (group, name)
+    assert one.blobs == two.blobs
+    mine, yours = read(a), read(b)
+    steady = {n for n in mine if n.startswith(("losses/", "learning/"))} | {"charts/decisions"}
+    for name in steady:
+        np.testing.assert_array_equal(mine[name][0], yours[name][0], err_msg=name)
+        np.testing.assert_array_equal(mine[name][2], yours[name][2], err_msg=name)
+
+
+def command(config: TrainConfig, *more: str) -> list[str]:
+    ppo = config.ppo
+    words = [str(PROGRAM), "train", config.game, "--runs", config.runs, "--updates"]
+    words += [str(config.updates), "--threads", str(config.threads), "--net.hidden", "32", "32"]
+    words += ["--ppo.games", str(ppo.games), "--ppo.steps", str(ppo.steps), "--ppo.epochs", "2"]
+    words += ["--ppo.minibatch", str(ppo.minibatch), "--eval.off", "--set", "rounds=1,2,3"]
+    return [*words, "--checkpoint-every-s", "0", "--keep", "100", *more]
+
+
+def wait_for_checkpoint(folder: Path, number: int, process: subprocess.Popen[bytes]) -> Path:
+    """Wait until the only run in the folder has reached a checkpoint; return the run."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        found = list(folder.glob(f"*/checkpoints/{number:08d}"))
+        if found:
+            return found[0].parents[1]
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    raise AssertionError("no checkpoint came")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ten_and_ten_updates_equal_twenty_after_a_kill(tmp_path: Path, threads: int) -> None:
+    whole = train_with(settings(tmp_path / "whole", updates=20, threads=threads), quiet=True)
+    config = settings(tmp_path / "cut", updates=20, threads=threads)
+    process = subprocess.Popen(command(config), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = wait_for_checkpoint(tmp_path / "cut", 10, process)
+    process.kill()
+    process.communicate()
+    again = resume(str(run), number=10, quiet=True)
+    assert again.ended == "done"
+    assert_same_run(whole.run, again.run, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_fifty_kills_and_fifty_resumes(tmp_path: Path) -> None:
+    config = settings(tmp_path / "cut", updates=4000, threads=1)
+    process = subprocess.Popen(command(config), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = wait_for_checkpoint(tmp_path / "cut", 1, process)
+    rng = random.Random(0)
+    reached = 0
+    for _ in range(50):
+        newest = checkpoints.newest_valid(run / "checkpoints")
+        assert newest is not None
+        wait_for_checkpoint(tmp_path / "cut", int(newest.name) + 1, process)
+        time.sleep(rng.random() * 0.3)
+        process.kill()
+        process.communicate()
+        newest = checkpoints.newest_valid(run / "checkpoints")
+        assert newest is not None
+        assert int(newest.name) > reached
+        reached = int(newest.name)
+        checkpoints.load(newest)
+        words = [str(PROGRAM), "resume", str(run)]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.kill()
+    process.communicate()
+    whole = train_with(settings(tmp_path / "whole", updates=reached, threads=1), quiet=True)
+    assert_same_run(whole.run, run, reached)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_polite_stop_saves_and_says_how_to_go_on(tmp_path: Path, name: str) -> None:
+    config = settings(tmp_path, updates=100_000, threads=1)
+    process = subprocess.Popen(
+        command(config), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False
+    )
+    run = wait_for_checkpoint(tmp_path, 3, process)
+    process.send_signal(getattr(signal, name))
+    started = time.monotonic()
+    _, told = process.communicate(timeout=20)
+    assert time.monotonic() - started < 20
+    assert process.returncode == 130
+    assert f"sparring resume {run}" in told.decode()
+    newest = checkpoints.newest_valid(run / "checkpoints")
+    assert newest is not None
+    more = resume(str(run), updates=int(newest.name) + 2, quiet=True)
+    assert more.ended == "done"
+
+
+def test_a_loss_that_is_not_a_number_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = PPO.collect
+
+    def poisoned(self: PPO) -> dict[str, float]:
+        stats = honest(self)
+        if self.updates == 5:
+            self.rollout.log_prob[:] = np.nan
+        return stats
+
+    monkeypatch.setattr(PPO, "collect", poisoned)
+    config = settings(tmp_path, updates=20, threads=1, checkpoint_every_s=0.0)
+    with pytest.raises(DivergedError, match="resume from the last checkpoint with a lower lr"):
+        train_with(config, quiet=True)
+    (run,) = tmp_path.iterdir()
+    newest = checkpoints.newest_valid(run / "checkpoints")
+    assert newest is not None
+    assert newest.name == "00000005"
+    saved = checkpoints.load(newest)
+    assert all(torch.isfinite(t).all() for t in saved.tensors["net"].values())
+
+
+def test_a_full_disk_does_not_stop_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise checkpoints.CheckpointError("no space left; free 5 MB")
+
+    monkeypatch.setattr(checkpoints.BackgroundSaver, "submit", full)
+    config = settings(tmp_path, updates=3, threads=1, checkpoint_every_s=0.0)
+    with (
+        pytest.warns(sparring.errors.SparringWarning, match="free 5 MB"),
+        pytest.raises(sparring.SparringError, match="checkpoint"),
+    ):
+        train_with(config, quiet=True)
+
+
+def test_a_changed_config_is_refused_on_resume(tmp_path: Path) -> None:
+    agent = train_with(settings(tmp_path, updates=2, threads=1), quiet=True)
+    file = agent.run / "config.toml"
+    file.write_text(file.read_text().replace("minibatch = 256", "minibatch = 128"))
+    with pytest.raises(sparring.ConfigError, match=r"config.toml has changed.*ppo"):
+        resume(str(agent.run), quiet=True)
+    file.write_text(file.read_text().replace("minibatch = 128", "minibach = 256"))
+    with pytest.raises(sparring.ConfigError, match="did you mean 'minibatch'"):
+        resume(str(agent.run), quiet=True)
+
+
+def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(tmp_path: Path) -> None:
+    config = settings(tmp_path, updates=4, threads=1, checkpoint_every_s=0.0, keep=10)
+    agent = train_with(config, quiet=True)
+    broken = agent.run / "checkpoints" / "00000004" / "net.safetensors"
+    raw = bytearray(broken.read_bytes())
+    raw[-1] ^= 1
+    broken.write_bytes(bytes(raw))
+    with pytest.warns(sparring.errors.SparringWarning, match="00000004"):
+        again = resume(str(agent.run), updates=4, quiet=True)
+    assert again.ended == "done"
+    final(agent.run, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "skulking"], "did you mean 'skull_king'"),
+        (["train", "skull_king", "--opponents", "captian=1"], "did you mean 'captain'"),
+        (["train", "skull_king", "--opponents", "captain=much"], "NAME=WEIGHT"),
+        (["train", "skull_king", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
+        (["train", "skull_king", "--device", "cuda"], "torch sees no GPU"),
+        (["train", "skull_king", "--device", "tpu"], "use cpu, cuda or auto"),
+        (["resume", "no-such-run"], "no-such-run"),
+    ],
+)
+def test_bad_input_is_named(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if "cuda" in words and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    if words[0] == "train":
+        words = [*words, "--runs", str(tmp_path)]
+    assert main(words) in (2, 3)
+    told = capsys.readouterr().err
+    assert message in told
+    assert "Traceback" not in told
+
+
+def test_an_unknown_option_is_named(tmp_path: Path) -> None:
+    words = [str(PROGRAM), "train", "skull_king", "--ppo.lrr", "1", "--runs", str(tmp_path)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "did you mean --ppo.lr?" in ended.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_goes_before_the_preset_and_the_command_line_before_both(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("minutes = 3\n[ppo]\nepochs = 7\nlr = 0.5\n")
+    config = with_preset("skull_king", str(file))
+    assert (config.minutes, config.ppo.epochs, config.ppo.lr) == (3.0, 7, 0.5)
+    assert config.ppo.minibatch == with_preset("skull_king").ppo.minibatch
+    file.write_text("[ppo]\nepoch = 7\n")
+    with pytest.raises(sparring.ConfigError, match="did you mean 'epochs'"):
+        with_preset("skull_king", str(file))
+
+
+def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
+    agent = train("tic_tac_toe", minutes=0.05, runs=str(tmp_path), quiet=True, eval={"off": True})
+    events = json.loads((agent.run / "events.json").read_text())
+    (planned,) = [e for e in events if e["event"] == "planned"]
+    newest = checkpoints.newest_valid(agent.run / "checkpoints")
+    assert newest is not None
+    assert int(newest.name) == planned["total_updates"]
+
+
+def test_parallel_smoke(tmp_path: Path) -> None:
+    """Two threads, evaluation beside training, 100 updates; nothing is left behind."""
+    plan = {"off": False, "every_s": 0.5, "games": 64, "against": ("captain",), "final_games": 64}
+    config = settings(tmp_path, updates=100, threads=2, eval=plan)
+    assert config.eval == EvalPlan(0.5, 64, 64, ("captain",), 0, False)
+    agent = train_with(config, quiet=True)
+    assert agent.ended == "done"
+    curves = read(agent.run)
+    assert len(curves["eval/captain/win"][0]) >= 2
+    assert curves["losses/policy"][0].tolist() == list(range(1, 101))
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    if children.exists():
+        names = [Path(f"/proc/{c}/cmdline").read_text() for c in children.read_text().split()]
+        assert not [n for n in names if "evaluate" in n]
+
+
+def test_three_lines_of_python(tmp_path: Path) -> None:
+    agent = train("tic_tac_toe", updates=20, runs=str(tmp_path), quiet=True, eval={"off": True})
+    found = agent.evaluate("random", games=256)
+    where = agent.save(tmp_path / "policy")
+    assert found["random"].first.win_share > 0.5
+    loaded = sparring.load(where)
+    state = sparring.new_state("tic_tac_toe")
+    assert loaded.action(state) == agent.policy.action(state)

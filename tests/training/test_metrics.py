@@ -1,0 +1,234 @@
+"""Metrics: nothing is waited for, nothing written is lost, and readers see whole updates."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparring.errors import ConfigError
+from sparring.training import metrics
+from sparring.training.metrics import MetricsError, MetricsWriter, read
+
+
+def writer(folder: Path, **options: Any) -> MetricsWriter:
+    return MetricsWriter(folder, **{"tensorboard": False, **options})
+
+
+def test_what_is_read_is_what_was_added(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.add(2, {"losses/value": 0.1 + 0.2, "charts/score": -5}, seconds=1.5)
+        out.add(1, {"losses/value": 7.0}, seconds=0.5)
+        out.add(3, {"losses/value": 1e300}, seconds=2.5)
+        out.add(1, {"eval/captain/win": 0.25}, seconds=9.0)  # an evaluation that came late
+    found = read(tmp_path)
+    assert sorted(found) == ["charts/score", "eval/captain/win", "losses/value"]
+    updates, seconds, values = found["losses/value"]
+    np.testing.assert_array_equal(updates, [1, 2, 3])
+    np.testing.assert_array_equal(seconds, [0.5, 1.5, 2.5])
+    np.testing.assert_array_equal(values, [7.0, 0.1 + 0.2, 1e300])
+    assert (updates.dtype, values.dtype) == (np.int64, np.float64)
+    np.testing.assert_array_equal(found["eval/captain/win"][1], [9.0])
+
+
+def test_nothing_yet_is_no_error(tmp_path: Path) -> None:
+    assert read(tmp_path) == {}
+    writer(tmp_path).close()
+    assert read(tmp_path) == {}
+
+
+def test_numbers_that_are_none_are_null_and_counted(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.add(1, {"a": math.nan, "b": 1.0}, seconds=0)
+        out.add(2, {"a": math.inf, "b": -math.inf}, seconds=1)
+        assert out.nonfinite == {"a": 2, "b": 1}
+    np.testing.assert_array_equal(read(tmp_path)["b"][2], [1.0, np.nan])
+    with sqlite3.connect(tmp_path / "metrics.sqlite") as db:
+        rows = db.execute("SELECT count(*) FROM metrics WHERE value IS NULL").fetchone()
+    assert rows == (3,)
+
+
+def test_a_value_given_again_replaces_the_first(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.add(1, {"a": 1.0}, seconds=0)
+        out.flush()
+        out.add(1, {"a": 2.0}, seconds=0)
+    np.testing.assert_array_equal(read(tmp_path)["a"][2], [2.0])
+
+
+def test_add_does_not_wait_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, honest = threading.Event(), MetricsWriter._write
+
+    def slow(*args: Any) -> None:
+        assert answer.wait(30)
+        honest(*args)
+
+    monkeypatch.setattr(MetricsWriter, "_write", slow)
+    monkeypatch.setattr(metrics, "BATCH_S", 0.0)
+    out = writer(tmp_path)
+    for update in range(1000):
+        out.add(update, {"a": float(update)}, seconds=update)
+    assert len(read(tmp_path)) == 0
+    answer.set()
+    out.close()
+    np.testing.assert_array_equal(read(tmp_path)["a"][0], np.arange(1000))
+
+
+def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None:
+    def part(folder: Path, first: int, last: int, until: int | None = None) -> None:
+        with writer(folder) as out:
+            if until is not None:
+                out.truncate_after(until)
+            for update in range(first, last + 1):
+                out.add(update, {"a": update * 0.5, "b": -update}, seconds=update)
+
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+    part(tmp_path / "whole", 1, 20)
+    part(tmp_path / "stopped", 1, 14)
+    part(tmp_path / "stopped", 11, 20, until=10)
+    one, two = read(tmp_path / "whole"), read(tmp_path / "stopped")
+    assert one.keys() == two.keys()
+    for name in one:
+        for mine, theirs in zip(one[name], two[name], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    with writer(tmp_path / "whole") as out:
+        out.add(21, {"a": 0.0}, seconds=21)
+        out.truncate_after(5)  # what is still on its way goes as well
+    assert read(tmp_path / "whole")["a"][0].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_reader_sees_whole_updates_while_another_process_writes(tmp_path: Path) -> None:
+    text = (
+        "import sys, time; from pathlib import Path; from sparring.training import metrics\n"
+        "out = metrics.MetricsWriter(Path(sys.argv[1]), tensorboard=False)\n"
+        "for update in range(10**9):\n"
+        "    out.add(update, {f'm{n}': float(update) for n in range(20)}, seconds=update)\n"
+        "    out.flush()\n"
+        "    print(update, flush=True)\n"
+        "    time.sleep(0.003)\n"  # or the reader never catches up
+    )
+    command = [sys.executable, "-c", text, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        seen = 0
+        for _ in range(40):
+            said = int(process.stdout.readline())
+            found = read(tmp_path)
+            lengths = {len(curve[0]) for curve in found.values()}
+            assert len(found) == 20
+            assert len(lengths) == 1
+            assert lengths.pop() >= max(said + 1, seen)
+            seen = said
+        process.send_signal(signal.SIGKILL)
+        said = max([said, *(int(line) for line in process.stdout if line.endswith("\n"))])
+    found = read(tmp_path)
+    assert {len(curve[0]) for curve in found.values()} in ({said + 1}, {said + 2})
+    with writer(tmp_path) as out:  # and the run goes on
+        out.truncate_after(said)
+    assert len(read(tmp_path)["m0"][0]) == said + 1
+
+
+def test_an_error_of_the_thread_is_raised_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(MetricsWriter, "_write", full)
+    out = writer(tmp_path)
+    out.add(1, {"a": 1.0}, seconds=0)
+    with pytest.raises(MetricsError, match=r"disk is full; free some space"):
+        out.flush()
+    with pytest.raises(MetricsError):
+        out.add(2, {"a": 1.0}, seconds=0)
+    with pytest.raises(MetricsError):
+        out.close()
+    with pytest.raises(KeyError) as seen, writer(tmp_path) as again:
+        again.add(1, {"a": 1.0}, seconds=0)
+        raise KeyError("training failed")
+    assert "disk is full" in seen.value.__notes__[0]
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "metrics.sqlite").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(MetricsError, match=r"move metrics\.sqlite away"):
+        read(tmp_path)
+    with pytest.raises(MetricsError, match=r"move metrics\.sqlite away"):
+        writer(tmp_path)
+    with pytest.raises(MetricsError, match="check that the folder is there"):
+        writer(tmp_path / "gone")
+
+
+def test_a_read_only_disk_can_be_read(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.add(1, {"a": 1.0}, seconds=0)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount program")
+    if made.returncode:
+        pytest.skip(f"needs root to mount a small disk: {made.stderr.strip()}")
+    try:
+        (disk / "metrics.sqlite").write_bytes((tmp_path / "metrics.sqlite").read_bytes())
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        assert read(disk)["a"][2].tolist() == [1.0]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    return {
+        name: [(event.step, event.value) for event in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
+
+
+def test_tensorboard_shows_the_same_numbers(tmp_path: Path) -> None:
+    with writer(tmp_path, tensorboard=True) as out:
+        for update in (1, 2, 3):
+            out.add(update, {"losses/value": update * 0.5, "bad": math.nan}, seconds=update)
+    with writer(tmp_path, tensorboard=True) as out:
+        out.truncate_after(2)
+        out.add(3, {"losses/value": 8.0}, seconds=3)
+    assert scalars(tmp_path) == {"losses/value": [(1, 0.5), (2, 1.0), (3, 8.0)]}
+
+
+def test_without_wandb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(ConfigError, match=r"pip install 'sparring\[track\]'"):
+        writer(tmp_path, wandb=True)
+
+
+def test_wandb_gets_what_is_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    run = types.SimpleNamespace(
+        log=told.append,
+        define_metric=lambda *args, **named: told.append((args, named)),
+        finish=lambda: told.append("finished"),
+    )
+    module = types.ModuleType("wandb")
+    module.init = lambda **named: told.append(named) or run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    (tmp_path / "config.toml").write_text("seed = 3\n")
+    with writer(tmp_path, wandb=True) as out:
+        out.add(4, {"a": 1.0, "b": math.nan}, seconds=2.0)
+    assert told[0]["id"] == tmp_path.name
+    assert told[0]["config"] == {"seed": 3}
+    assert told[2:] == [{"update": 4, "seconds": 2.0, "a": 1.0}, "finished"]
