@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from pools.foreign_envs import Countdown, episodes
 from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError
@@ -103,6 +103,32 @@ def test_terminated_and_truncated_at_once_is_terminated() -> None:
     assert batch.policy.tolist() == [0]
     assert batch.reward.sum() == 0
     assert batch.obs[:, :8].view(np.float32).tolist() == [[2, 0]]
+
+
+class PaysForResets(VectorWrapper):
+    """Pays for the step that only resets, against the rules."""
+
+    def step(self, actions: Any) -> Any:
+        obs, reward, *rest = self.env.step(actions)
+        return obs, np.where(obs[:, 1] == 0, 7.0, reward), *rest
+
+
+def test_what_a_reset_pays_belongs_to_nobody() -> None:
+    pool = pool_of(PaysForResets(countdowns(AutoresetMode.NEXT_STEP, "nowhere")))
+    for ended in episodes(pool, 30, choose=lambda *_: 0).values():
+        assert {episode.score for episode in ended} == {1.0}
+
+
+def test_a_last_observation_without_a_mask_is_bootstrapped_too() -> None:
+    env = countdowns(AutoresetMode.NEXT_STEP, "info", count=1)
+    pool = pool_of(env)
+    pool.reset()
+    for time in range(4):
+        env.envs[0].masks = "nowhere" if time == 3 else "info"
+        batch = pool.step([0])
+    assert batch.final_mask.tolist() == [[[1, 1, 1]]]
+    env.envs[0].masks = "info"
+    assert pool.step([0]).mask.tolist() == [[1, 1, 0]]
 
 
 def test_observations_are_copied() -> None:

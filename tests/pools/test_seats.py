@@ -59,6 +59,16 @@ def test_rewards_between_decisions_are_those_of_the_native_pool() -> None:
     assert play_both(native, pool_of(aec_env("skull_king"), seed=5), 1000) == 1
 
 
+def test_every_env_has_a_seed_of_its_own() -> None:
+    first, second, again = (
+        pool_of([aec_env("skull_king") for _ in range(2)], seed=seed).reset().obs.copy()
+        for seed in (5, 6, 5)
+    )
+    assert np.array_equal(first, again)
+    assert np.array_equal(first[1], second[0])
+    assert not np.array_equal(first[0], first[1])
+
+
 def test_pettingzoos_own_tic_tac_toe() -> None:
     """Their board counts by columns and ours by rows, which leaves all lines where they are."""
     tictactoe = pytest.importorskip("pettingzoo.classic.tictactoe_v3", exc_type=ImportError)

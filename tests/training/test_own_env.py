@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gymnasium
+import numpy as np
 import pytest
 
 import sparring
 from sparring.training.metrics import read
+
+gymnasium = pytest.importorskip("gymnasium")
 
 QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True}
 
@@ -22,6 +24,11 @@ def test_cartpole_is_learned(tmp_path: Path) -> None:
     assert length[-1] > 4 * length[0]
     with pytest.raises(sparring.SparringError, match="your own environment"):
         agent.evaluate()
+    again = sparring.load(agent.save(tmp_path / "policy"))
+    obs = np.zeros((1, again.rules.obs_bytes), np.uint8)
+    mask = np.ones((1, 2), np.uint8)
+    assert again.act(obs, mask, greedy=True) == agent.policy.act(obs, mask, greedy=True)
+    assert sparring.load(agent.run).rules.name == agent.policy.rules.name
 
 
 def test_a_pettingzoo_game_trains_every_seat(tmp_path: Path) -> None:

@@ -196,15 +196,16 @@ SPARRING_FN inline TrickResult resolve(const u8* tokens, int count, const Config
 // What the winner of a trick takes besides the trick itself (section 6).
 struct Captures {
   int fourteens = 0, black_fourteens = 0;
-  int mermaids = 0;  // by a pirate
-  int pirates = 0;   // by the king
-  int kings = 0;     // by a mermaid
+  int mermaids = 0;   // by a pirate
+  int pirates = 0;    // by the king
+  int disguised = 0;  // Scary Mary as escape by the king: pays in the first edition
+  int kings = 0;      // by a mermaid
 };
 
 SPARRING_FN inline Captures captures_of(const u8* tokens, int count, const TrickResult& trick,
                                         const Config& config) {
   Captures taken;
-  int mermaids = 0, pirates = 0, kings = 0;
+  int mermaids = 0, pirates = 0, kings = 0, disguised = 0;
   for (int i = 0; i < count; ++i) {
     const int token = tokens[i];
     if (kToken.number[token] == 14) {
@@ -215,10 +216,9 @@ SPARRING_FN inline Captures captures_of(const u8* tokens, int count, const Trick
     }
     mermaids += kToken.kind[token] == kMermaid;
     kings += kToken.kind[token] == kKing;
+    disguised += token == kTigressEscape && config.tigress_bonus;
     if (token == kTigressPirate)
       pirates += config.tigress_bonus;
-    else if (token == kTigressEscape)  // Scary Mary counts in either role in the first edition
-      pirates += config.tigress_bonus && config.deck == kClassic66;
     else
       pirates += kToken.kind[token] == kPirate;
   }
@@ -227,13 +227,16 @@ SPARRING_FN inline Captures captures_of(const u8* tokens, int count, const Trick
   const int kind = kToken.kind[token];
   if (kind == kPirate && (token != kTigressPirate || config.tigress_bonus))
     taken.mermaids = mermaids;
-  if (kind == kKing) taken.pirates = pirates;
+  if (kind == kKing) {
+    taken.pirates = pirates;
+    taken.disguised = disguised;
+  }
   if (kind == kMermaid) taken.kings = kings;
   return taken;
 }
 
 SPARRING_FN inline int bonus_points(const Captures& taken, const Config& config) {
-  if (config.deck == kClassic66) return 30 * taken.pirates + 50 * taken.kings;
+  if (config.deck == kClassic66) return 30 * (taken.pirates + taken.disguised) + 50 * taken.kings;
   return 10 * taken.fourteens + 20 * taken.black_fourteens + 20 * taken.mermaids +
          30 * taken.pirates + 40 * taken.kings;
 }

@@ -226,7 +226,10 @@ class PPO:
             obs = torch.from_numpy(batch.final_obs[place][movers]).to(self.device)
             value = (self.net(obs)[1] * self.net.value_scale).cpu().numpy()
             self.rollout.final_value[step, game, movers] = value
-            if rules.seats == 2 and len(movers) == 1:  # what one seat wins the other loses
+            over = getattr(batch, "final_over", None)
+            if over is not None:  # a foreign env: seats that were out before the cut get nothing
+                self.rollout.final_value[step, game, over[place]] = 0.0
+            elif rules.seats == 2 and len(movers) == 1:  # what one seat wins the other loses
                 self.rollout.final_value[step, game, 1 - movers[0]] = -value[0]
 
     # Update

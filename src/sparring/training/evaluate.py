@@ -1,8 +1,8 @@
 """Evaluation beside training: a process of the lowest priority that plays matches on request.
 
 Requests and answers are JSON objects, one per line, over the process's stdin and stdout.
-Started as `python -m sparring.training.evaluate PARENT NICE IDLE`, it ends when stdin closes or when
-the process PARENT dies.
+Started as `python -m sparring.training.evaluate PARENT NICE IDLE`, it ends when stdin closes or
+when the process PARENT dies.
 """
 
 from __future__ import annotations

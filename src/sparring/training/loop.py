@@ -24,6 +24,7 @@ from sparring.pools.protocol import GamePool
 from sparring.training import checkpoint as checkpoints
 from sparring.training.evaluate import EvalWorker
 from sparring.training.metrics import MetricsWriter
+from sparring.training.policies import foreign_meta
 from sparring.training.run import Run
 from sparring.training.settings import as_table, read_opponents
 from sparring.training.snapshot import EXACT, Snapshot, restore, take
@@ -233,6 +234,7 @@ class Trainer:
             "rules_version": rules.rules_version,
             "game_config": rules.config,
             "net": as_plain(asdict(self.config.net)),
+            **foreign_meta(rules),
             "config": as_table(self.config),
             "seconds": self.status.seconds,
             "total_updates": self.status.total_updates,

@@ -14,6 +14,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
+from sparring.pools.foreign import ForeignRules
 from sparring.training.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.training.files import temp_name
 from sparring.training.manifest import MANIFEST
@@ -109,6 +110,8 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
         game, version, flags = meta["game"], meta["rules_version"], meta["game_config"]
     except KeyError as missing:
         raise CheckpointError(f"{folder} does not say its {missing}; it holds no policy") from None
+    if "foreign" in meta:
+        return ForeignRules(**meta["foreign"])
     rules = Rules(game, flags)
     if rules.rules_version != version:
         raise CheckpointError(
@@ -117,6 +120,11 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
             f"sparring train {game}"
         )
     return rules
+
+
+def foreign_meta(rules: Rules) -> dict[str, Any]:
+    """What a checkpoint has to say about an environment that is not ours."""
+    return {"foreign": rules.plain()} if isinstance(rules, ForeignRules) else {}
 
 
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
@@ -139,6 +147,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         "rules_version": rules.rules_version,
         "game_config": rules.config,
         "net": asdict(policy.net.config),
+        **foreign_meta(rules),
     }
     number = int(policy.meta.get("update", 0))
     target.parent.mkdir(parents=True, exist_ok=True)
