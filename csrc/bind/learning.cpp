@@ -97,13 +97,14 @@ class FirstLayer {
   Workers workers_;
 };
 
-// Row r draws number `drawn` of the sampling stream (seed, first_row + r, episode).
-void sample_masked(In<f32> logits, In<u8> mask, u64 seed, u32 first_row, u32 episode, u32 drawn,
+// Row r draws number `drawn` of the sampling stream (seed, row_id[r], episode), whatever batch it
+// comes in.
+void sample_masked(In<f32> logits, In<u8> mask, u64 seed, In<u32> row_id, u32 episode, u32 drawn,
                    bool greedy, Out<i32> action, Out<f32> log_probability) {
   const int actions = static_cast<int>(logits.shape(1));
   nb::gil_scoped_release released;
   for (size_t r = 0; r < logits.shape(0); ++r) {
-    Rng rng(seed, first_row + static_cast<u32>(r), episode, Stream::kSampling, drawn);
+    Rng rng(seed, row_id.data()[r], episode, Stream::kSampling, drawn);
     const size_t at = r * static_cast<size_t>(actions);
     const Drawn result = draw_masked(logits.data() + at, mask.data() + at, actions, greedy, rng);
     action.data()[r] = result.action;
@@ -165,7 +166,7 @@ void bind_advantage(nb::module_& m) {
 void bind_learning(nb::module_& m) {
   bind_advantage(m);
   m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
-  m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "first_row"_a, "episode"_a,
+  m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "row_id"_a, "episode"_a,
         "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
       .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)

@@ -108,6 +108,12 @@ class PPOConfig:
     """Games played at once. More gives more varied rollouts and slower updates."""
     steps: int = 64
     """Steps per rollout. Longer looks further ahead and updates less often."""
+    slots: int = 1
+    """Parts of the games. 2 lets one part step while a network on a GPU answers the other."""
+    bf16: bool = True
+    """On a GPU, compute in bfloat16; weights stay float32."""
+    compile: bool = False
+    """On a GPU, compile the network with torch.compile. Pays off in long runs."""
     epochs: int = 2
     """Passes over each rollout. More learns more per sample and costs more per second."""
     minibatch: int = 4096
@@ -150,6 +156,8 @@ class EvalPlan:
     """Games against each opponent after training."""
     against: tuple[str, ...] = ()
     """Bots to meet. Left out: the two best while training, all of them at the end."""
+    target: float = 0.0
+    """Win share against the hardest opponent whose time is taken down. 0: none."""
     patience: int = 0
     """Stop after this many evaluations without progress. 0: never."""
     off: bool = False

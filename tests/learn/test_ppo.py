@@ -122,6 +122,29 @@ def test_stored_log_probs_are_those_of_the_network() -> None:
     np.testing.assert_allclose(ppo.rollout.value[samples], value.detach().numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize(("game", "members"), [("tic_tac_toe", (0, 1)), ("skull_king", None)])
+def test_slots_collect_and_learn_the_same(game: str, members: tuple[Any, ...] | None) -> None:
+    """Overlapping stepping with inference changes nothing but the rounding of smaller batches."""
+    found = []
+    for slots in (1, 3):
+        rules = sparring.Rules(game)
+        lineups = [Lineup(members or (0,) * rules.seats)]
+        pool = Pool(rules, SMALL.games, seed=1, threads=2, lineups=lineups, slots=slots)
+        ppo = PPO(pool, replace(SMALL, slots=slots), NetConfig(hidden=(32, 32)), seed=1)
+        ppo.opponents[1] = ppo.net
+        for _ in range(3):
+            ppo.collect()
+            rows = {name: array.copy() for name, array in ppo.rollout.rows().items()}
+            ppo.update(0.0)
+        found.append((rows, ppo.pool.digest(), [p.detach() for p in ppo.net.parameters()]))
+    (rows, digest, weights), (other_rows, other_digest, other_weights) = found
+    assert digest == other_digest
+    for name, array in rows.items():
+        np.testing.assert_allclose(array, other_rows[name], atol=1e-6, err_msg=name)
+    for mine, yours in zip(weights, other_weights, strict=True):
+        torch.testing.assert_close(mine, yours, atol=1e-5, rtol=1e-4)
+
+
 def test_frozen_opponents_answer_their_own_rows() -> None:
     ppo = make(members=(0, 1))
     frozen = make().net

@@ -110,8 +110,8 @@ def test_sampling_is_equal_for_any_batch_split() -> None:
     logits, mask = torch.randn(64, 9), np.ones((64, 9), np.uint8)
     whole, _ = Sampler(7).draw(logits, mask, rollout=2, step=5)
     parts = [
-        Sampler(7).draw(logits[a : a + 16], mask[a : a + 16], rollout=2, step=5, first_row=a)[0]
-        for a in range(0, 64, 16)
+        Sampler(7).draw(logits[at], mask[at], rollout=2, step=5, rows=np.arange(64)[at])[0]
+        for at in (slice(a, a + 16) for a in range(0, 64, 16))
     ]
     np.testing.assert_array_equal(whole, np.concatenate(parts))
 

@@ -260,7 +260,7 @@ def test_parallel_smoke(tmp_path: Path) -> None:
     """Two threads, evaluation beside training, 100 updates; nothing is left behind."""
     plan = {"off": False, "every_s": 0.5, "games": 64, "against": ("captain",), "final_games": 64}
     config = settings(tmp_path, updates=100, threads=2, eval=plan)
-    assert config.eval == EvalPlan(0.5, 64, 64, ("captain",), 0, False)
+    assert config.eval == EvalPlan(every_s=0.5, games=64, final_games=64, against=("captain",))
     agent = train_with(config, quiet=True)
     assert agent.ended == "done"
     curves = read(agent.run)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from torch import Tensor, nn
 from sparring.config import NetConfig, PPOConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.learn.advantage import Assembler
+from sparring.learn.rollout import Earned, Part, Phases, Rollout, parts_of
 from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
 from sparring.nets.mlp import PolicyNet
 from sparring.pools.native import LEARNER
@@ -27,59 +26,6 @@ SCALE_MEMORY = 0.99
 
 class DivergedError(SparringError):
     """A loss that is not a number. The weights are those before it."""
-
-
-@dataclass
-class Phases:
-    """Seconds spent, by phase. Always on: two clock reads per phase."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, name: str) -> Any:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
-
-    def take(self) -> dict[str, float]:
-        """Return what was counted and start anew."""
-        taken, self.seconds = self.seconds, {}
-        return taken
-
-
-class Rollout:
-    """The rows of a rollout, behind the decisions carried over from the one before."""
-
-    def __init__(self, pool: GamePool, assembler: Assembler, steps: int) -> None:
-        rules, places = pool.rules, assembler.places
-        games, rows = pool.num_games, pool.num_games * pool.rules.rows
-        self.obs = np.zeros((places, rules.obs_bytes), np.uint8)
-        self.mask = np.zeros((places, rules.actions), np.uint8)
-        self.action = np.zeros(places, np.int32)
-        self.log_prob = np.zeros(places, np.float32)
-        self.value = np.zeros(places, np.float32)
-        self.seat = np.zeros((steps, rows), np.int8)
-        self.role = np.zeros((steps, rows), np.int8)
-        self.policy = np.zeros((steps, rows), np.int16)
-        self.reward = np.zeros((steps, games, rules.seats, len(rules.roles)), np.float32)
-        self.skipped = np.zeros((steps, games, rules.seats), np.uint16)
-        self.terminated = np.zeros((steps, games), np.bool_)
-        self.truncated = np.zeros((steps, games), np.bool_)
-        self.final_value = np.full((steps, games, rules.seats), np.nan, np.float32)
-
-    def rows(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays that have one entry per place."""
-        names = ("obs", "mask", "action", "log_prob", "value")
-        return {name: getattr(self, name) for name in names}
-
-    def carry(self, assembler: Assembler) -> None:
-        """Move the rows of decisions that are still open to the front."""
-        rows = assembler.open_rows()
-        kept = rows >= 0
-        for array in self.rows().values():
-            array[: assembler.carried][kept] = array[rows[kept]]
 
 
 @dataclass(frozen=True)
@@ -149,7 +95,7 @@ class PPO:
         self.net = PolicyNet(pool.rules, net, threads=threads).to(self.device)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.assembler = Assembler(pool.rules, config.games, config.steps, learner=LEARNER)
-        self.rollout = Rollout(pool, self.assembler, config.steps)
+        self.rollout = Rollout(pool, self.assembler, config.steps, self.device)
         self.sampler = Sampler(seed)
         self.opponents: dict[int, PolicyNet] = {}
         """Frozen networks by policy id; every line-up member above 0 needs one."""
@@ -157,49 +103,73 @@ class PPO:
         self.decisions = 0
         self.samples = 0
         self.phases = Phases()
-        self.batch = pool.reset()
+        self.bf16 = config.bf16 and self.device.type == "cuda"
+        self.compiled: Any = self.net
+        if config.compile and self.device.type == "cuda":
+            self.compiled = torch.compile(self.net, dynamic=True)
+        pool.reset()
+        self.parts = parts_of(pool)
 
     # Rollout
 
     def collect(self) -> dict[str, float]:
-        """Play `steps` steps and store every row; return what the finished games earned."""
-        rollout, carried = self.rollout, self.assembler.carried
-        rollout.final_value.fill(np.nan)
-        rows = self.pool.num_games * self.pool.rules.rows
-        scores: list[npt.NDArray[np.float32]] = []
-        lengths: list[npt.NDArray[np.int32]] = []
+        """Play `steps` steps and store every row; return what the finished games earned.
+
+        With several slots the games of one step while the network answers those of another.
+        """
+        self.rollout.final_value.fill(np.nan)
+        earned = Earned()
         for step in range(self.config.steps):
-            batch = self.batch
-            at = slice(carried + step * rows, carried + (step + 1) * rows)
-            with self.phases("stepping"):
-                rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
-                rollout.seat[step], rollout.role[step] = batch.seat, batch.role
-                rollout.policy[step] = batch.policy
-            with self.phases("inference"):
-                self._act(step, at)
-            with self.phases("stepping"):
-                batch = self.batch = self.pool.step(rollout.action[at])
-                rollout.reward[step], rollout.skipped[step] = batch.reward, batch.skipped
-                rollout.terminated[step] = batch.terminated
-                rollout.truncated[step] = batch.truncated
-                if len(batch.final_game):
-                    mine = batch.final_policy == LEARNER
-                    scores.append(batch.final_score[mine])
-                    lengths.append(batch.final_length.copy())
-            if batch.truncated.any():
-                with self.phases("inference"):
-                    self._value_cuts(step)
+            for part in self.parts:
+                if step:
+                    self._receive(step - 1, part, earned)
+                self._ask(step, part)
+        for part in self.parts:
+            self._receive(self.config.steps - 1, part, earned)
+        return earned.stats()
+
+    def _ask(self, step: int, part: Part) -> None:
+        """Store the rows of a part, choose their actions and hand them over."""
+        rollout, batch, rows = self.rollout, part.batch, part.rows
+        at = self._places(step, part)
+        with self.phases("stepping"):
+            rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
+            rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
+            rollout.policy[step, rows] = batch.policy
             self.decisions += int((batch.policy >= 0).sum())
-        stats = {"games": float(sum(len(x) for x in lengths))}
-        if scores:
-            stats["score"] = float(np.concatenate(scores).mean())
-            stats["length"] = float(np.concatenate(lengths).mean())
-        return stats
+        with self.phases("inference"):
+            self._act(step, part)
+        if len(self.parts) > 1:
+            with self.phases("stepping"):
+                self.pool.send(rollout.action[at], part.slot)
+
+    def _receive(self, step: int, part: Part, earned: Earned) -> None:
+        """Wait for the games of a part and store what the step brought."""
+        rollout, games = self.rollout, part.games
+        with self.phases("stepping"):
+            if len(self.parts) > 1:
+                batch = self.pool.recv(part.slot)
+            else:
+                batch = self.pool.step(rollout.action[self._places(step, part)])
+            part.batch = batch
+            rollout.reward[step, games], rollout.skipped[step, games] = batch.reward, batch.skipped
+            rollout.terminated[step, games] = batch.terminated
+            rollout.truncated[step, games] = batch.truncated
+            earned.add(batch)
+        if batch.truncated.any():
+            with self.phases("inference"):
+                self._value_cuts(step, part)
+
+    def _places(self, step: int, part: Part) -> slice:
+        """Where the rows of a part lie in the rollout."""
+        first = self.assembler.carried + step * self.pool.num_games * self.pool.rules.rows
+        return slice(first + part.rows.start, first + part.rows.stop)
 
     @torch.no_grad()
-    def _act(self, step: int, at: slice) -> None:
+    def _act(self, step: int, part: Part) -> None:
         """Choose an action for every row: one batched forward per policy."""
-        policy, rollout = self.rollout.policy[step], self.rollout
+        rollout, at = self.rollout, self._places(step, part)
+        policy = rollout.policy[step, part.rows]
         for member in np.unique(policy[policy >= 0]):
             chosen = policy == member
             everyone = bool(chosen.all())
@@ -207,30 +177,39 @@ class PPO:
             obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
             mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
             net = self.net if member == LEARNER else self.opponents[int(member)]
-            logits, value = net(torch.from_numpy(obs).to(self.device))
+            logits, value = self._forward(net, torch.from_numpy(obs))
             action, log_prob = self.sampler.draw(
-                logits, mask, rollout=self.updates, step=step, first_row=int(member) << 20
+                logits, mask, rollout=self.updates, step=step, rows=part.rows.start + rows
             )
             places = at.start + rows
             rollout.action[places], rollout.log_prob[places] = action, log_prob
-            rollout.value[places] = (value * net.value_scale).cpu().numpy()
+            rollout.value[places] = (value.float() * net.value_scale).cpu().numpy()
+
+    def _forward(self, net: PolicyNet, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Run a network on the device; on a GPU in bf16 if the configuration says so."""
+        on_device = obs.to(self.device, non_blocking=True)
+        run = self.compiled if net is self.net else net
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            out: tuple[Tensor, Tensor] = run(on_device)
+        return out
 
     @torch.no_grad()
-    def _value_cuts(self, step: int) -> None:
+    def _value_cuts(self, step: int, part: Part) -> None:
         """Estimate what a cut game would still have paid the seats that were to move."""
-        batch, rules = self.batch, self.pool.rules
+        batch, rules = part.batch, self.pool.rules
+        final_value = self.rollout.final_value[step, part.games]
         for place, game in enumerate(batch.final_game):
             if not batch.truncated[game]:
                 continue
             movers = np.flatnonzero(batch.final_mask[place].any(axis=1))
-            obs = torch.from_numpy(batch.final_obs[place][movers]).to(self.device)
-            value = (self.net(obs)[1] * self.net.value_scale).cpu().numpy()
-            self.rollout.final_value[step, game, movers] = value
+            obs = torch.from_numpy(batch.final_obs[place][movers])
+            value = (self._forward(self.net, obs)[1].float() * self.net.value_scale).cpu().numpy()
+            final_value[game, movers] = value
             over = getattr(batch, "final_over", None)
             if over is not None:  # a foreign env: seats that were out before the cut get nothing
-                self.rollout.final_value[step, game, over[place]] = 0.0
+                final_value[game, over[place]] = 0.0
             elif rules.seats == 2 and len(movers) == 1:  # what one seat wins the other loses
-                self.rollout.final_value[step, game, 1 - movers[0]] = -value[0]
+                final_value[game, 1 - movers[0]] = -value[0]
 
     # Update
 
@@ -325,7 +304,7 @@ class PPO:
     ) -> tuple[Losses, Tensor]:
         """One gradient step. A loss that is not finite is never stepped on."""
         part = {name: tensor[picked] for name, tensor in data.items()}
-        logits, value = self.net(part["obs"])
+        logits, value = self._forward(self.net, part["obs"])
         losses = ppo_loss(
             logits,
             value,

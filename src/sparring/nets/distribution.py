@@ -43,17 +43,18 @@ class Sampler:
         *,
         rollout: int,
         step: int,
-        first_row: int = 0,
+        rows: npt.NDArray[np.uint32] | None = None,
         greedy: bool = False,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Return an action and its log-probability for every row."""
-        rows = len(mask)
-        action, log_prob = np.empty(rows, np.int32), np.empty(rows, np.float32)
+        """Return an action and its log-probability for every row. `rows` are their numbers."""
+        count = len(mask)
+        rows = np.arange(count, dtype=np.uint32) if rows is None else rows
+        action, log_prob = np.empty(count, np.int32), np.empty(count, np.float32)
         _native.sample_masked(
             np.ascontiguousarray(logits.detach().float().cpu().numpy()),
             np.ascontiguousarray(mask),
             self.seed,
-            first_row,
+            np.ascontiguousarray(rows, np.uint32),
             rollout,
             step,
             greedy,

@@ -153,6 +153,7 @@ class ForeignPool(ABC):
 
     can: frozenset[str] = frozenset()
     """No clone, no exact state, no order that could be repeated."""
+    slots = 1
 
     def __init__(self, rules: ForeignRules, num_games: int, seed: int, agents: Sequence[Any]):
         self.rules, self.num_games, self.agents = rules, num_games, tuple(agents)
@@ -191,6 +192,18 @@ class ForeignPool(ABC):
         self._check_masks()
         self._running = True
         return batch
+
+    def batch(self, slot: int | None = None) -> ForeignBatch:
+        """Return the current rows."""
+        return self._batch
+
+    def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
+        """Step at once; there is nobody who could do it meanwhile."""
+        self.step(action)
+
+    def recv(self, slot: int = 0) -> ForeignBatch:
+        """Return what `send` brought."""
+        return self._batch
 
     def state(self) -> bytes:
         """Refuse: there is no way to save somebody else's environment."""

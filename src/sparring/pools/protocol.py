@@ -86,6 +86,10 @@ class GamePool(Protocol):
         """N."""
 
     @property
+    def slots(self) -> int:
+        """Parts that `send` and `recv` step separately; 1 where there are none."""
+
+    @property
     def can(self) -> frozenset[str]:
         """What this pool is able to do that others may not be, such as "exact state"."""
 
@@ -94,6 +98,15 @@ class GamePool(Protocol):
 
     def step(self, action: npt.ArrayLike) -> BatchLike:
         """Answer all rows at once. An illegal action refuses the whole step."""
+
+    def batch(self, slot: int | None = None) -> BatchLike:
+        """Return the current rows, of all games or of one slot, without stepping."""
+
+    def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
+        """Hand over a slot's actions; `recv` waits for them."""
+
+    def recv(self, slot: int = 0) -> BatchLike:
+        """Wait for a slot and return its rows."""
 
     def state(self) -> bytes:
         """Return all games, if the pool can ("exact state")."""

@@ -64,6 +64,11 @@ class FreePool:
 
     def __init__(self, rules: Rules, num_games: int, frames: Sequence[BatchLike]) -> None:
         self.rules, self.num_games, self.frames, self.at = rules, num_games, frames, 0
+        self.slots = 1
+
+    def batch(self) -> BatchLike:
+        """Return the current batch."""
+        return self.frames[self.at]
 
     def reset(self) -> BatchLike:
         """Go back to the first batch; only a reset shows it, it was not stepped to."""
@@ -79,7 +84,7 @@ class FreePool:
 def free_twin(learner: PPO, threads: int) -> PPO:
     """Let the learner play and learn from one more rollout; return a twin that is fed with it."""
     pool = learner.pool
-    recorder = Recorder(pool, learner.batch)
+    recorder = Recorder(pool, learner.parts[0].batch)
     learner.pool = cast(GamePool, recorder)
     try:
         learner.collect()

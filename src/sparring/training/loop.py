@@ -223,6 +223,9 @@ class Trainer:
         self.events.append({"update": self.ppo.updates, "event": what, **facts})
         self.run_folder.write_json("events.json", self.events)
 
+    def _noted(self, what: str) -> bool:
+        return any(event["event"] == what for event in self.events)
+
     def _save(self) -> None:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
         snapshot = take(self.ppo)
@@ -300,6 +303,9 @@ class Trainer:
             values["eval/strength"] = strength
             self.metrics.add(int(result["id"]), values, seconds=self.status.seconds)
             self.dry += 1
+            target = self.config.eval.target
+            if target and strength >= target and not self._noted("target reached"):
+                self._note("target reached", strength=strength, seconds=self.status.seconds)
             if strength > self.best["strength"]:
                 self.dry = 0
                 self.best = {"update": int(result["id"]), "strength": strength}
@@ -325,7 +331,14 @@ def make_pool(config: TrainConfig, threads: int) -> Pool:
         flags[key] = value.split(",") if "," in value else value
     rules = Rules(config.game, flags)
     lineups = read_opponents(rules, config.opponents)
-    return Pool(rules, config.ppo.games, seed=config.seed, threads=threads, lineups=lineups)
+    return Pool(
+        rules,
+        config.ppo.games,
+        seed=config.seed,
+        threads=threads,
+        lineups=lineups,
+        slots=config.ppo.slots,
+    )
 
 
 def choose_device(name: str) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sparring.errors import StateError
 from sparring.learn.ppo import PPO
+from sparring.learn.rollout import parts_of
 
 EXACT = "exact state"
 """What a pool must be able to do for its games to be part of a checkpoint."""
@@ -73,4 +74,5 @@ def restore_games(ppo: PPO, snapshot: Snapshot) -> None:
     if open_rows.shape != ppo.assembler.open.shape:
         raise StateError("the checkpoint was taken with another number of games")
     ppo.assembler.open[:] = open_rows
-    ppo.batch = ppo.pool.load_state(snapshot.blobs["games.bin"])
+    ppo.pool.load_state(snapshot.blobs["games.bin"])
+    ppo.parts = parts_of(ppo.pool)
