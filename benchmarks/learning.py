@@ -1,6 +1,6 @@
 """How strong an agent becomes: `sparring train` over several seeds, kept as JSON.
 
-python benchmarks/learning.py                            train, write results/learning-<machine>.json
+python benchmarks/learning.py                            train, write results/learning-*.json
 python benchmarks/learning.py --update-readme            ... and write the README's table anew
 python benchmarks/learning.py --update-readme --stored   only the table, from the results there are
 python benchmarks/learning.py --reports a.json b.json    from what `sparring train --json` printed
@@ -29,7 +29,9 @@ def main() -> None:
     """Train or read reports, and write down what came out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 0, 1, ...")
-    parser.add_argument("--minutes", type=float, help="training time of each; default: the preset's")
+    parser.add_argument(
+        "--minutes", type=float, help="training time of each; default: the preset's"
+    )
     parser.add_argument("--reports", nargs="+", type=Path, help="reports instead of training")
     parser.add_argument("--stored", action="store_true", help="do not train, use what is there")
     parser.add_argument("--update-readme", action="store_true", help="write the README's table")

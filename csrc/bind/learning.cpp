@@ -8,6 +8,7 @@
 #include "core/advantage.hpp"
 #include "core/first_layer.hpp"
 #include "core/sampler.hpp"
+#include "core/tanh.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -81,6 +82,12 @@ class FirstLayer {
     FirstLayerForward job(obs.data(), static_cast<i64>(obs.shape(0)),
                           static_cast<int>(obs.shape(1)), runs_, weight.data(), bias.data(),
                           static_cast<int>(weight.shape(1)), out.data());
+    workers_.run(job);
+  }
+
+  void tanh(In<f32> in, Out<f32> out) {
+    nb::gil_scoped_release released;
+    TanhJob job(in.data(), static_cast<i64>(in.size()), out.data());
     workers_.run(job);
   }
 
@@ -171,6 +178,7 @@ void bind_learning(nb::module_& m) {
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
       .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)
+      .def("tanh", &FirstLayer::tanh, "in_"_a, "out"_a)
       .def("backward", &FirstLayer::backward, "obs"_a, "grad"_a, "weight_grad"_a, "bias_grad"_a);
 }
 

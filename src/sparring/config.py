@@ -97,7 +97,7 @@ class NetConfig:
     activation: str = "relu"
     """relu, tanh or silu."""
     sparse: bool = True
-    """On a CPU, skip features that are 0 in the first layer. The values are the same."""
+    """On a CPU, the native first layer (skips features that are 0) and tanh. Same values."""
 
 
 @dataclass(frozen=True)

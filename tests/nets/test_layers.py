@@ -63,6 +63,19 @@ def test_gradients_are_equal_for_any_number_of_threads() -> None:
     assert torch.equal(found[0], found[2])
 
 
+def test_native_tanh_equals_torchs() -> None:
+    rules = sparring.Rules("tic_tac_toe")
+    net = PolicyNet(rules, NetConfig(hidden=(8,), activation="tanh"), threads=2)
+    grid = torch.cat([torch.linspace(-12, 12, 70_003), torch.tensor([0.0, 1e-8, -1e-8, 50, -50])])
+    fast, slow = grid.clone().requires_grad_(), grid.clone().requires_grad_()
+    out, expected = net.activation(fast), torch.tanh(slow)
+    torch.testing.assert_close(out, expected, atol=4e-7, rtol=1e-6)
+    out.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(fast.grad, slow.grad, atol=2e-6, rtol=0)
+    assert torch.isnan(net.activation(torch.tensor([torch.nan])))
+
+
 def test_masked_distribution_against_float64() -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(100, 20)) * 5

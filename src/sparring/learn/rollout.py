@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -92,7 +91,7 @@ def parts_of(pool: GamePool) -> list[Part]:
     if pool.slots == 1:
         whole = slice(0, pool.num_games)
         return [Part(0, whole, slice(0, pool.num_games * rows), pool.batch())]
-    parts = []
+    parts: list[Part] = []
     for slot in range(pool.slots):
         batch = pool.batch(slot)
         first = parts[-1].games.stop if parts else 0

@@ -68,6 +68,39 @@ class SparseLinear(torch.autograd.Function):
         return None, weight_grad, bias_grad, None
 
 
+class NativeTanh(torch.autograd.Function):
+    """The native tangent with its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, native: _native.FirstLayer) -> Tensor:
+        x = x.detach().contiguous()
+        out = torch.empty_like(x)
+        native.tanh(x.numpy(), out.numpy())
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        (out,) = ctx.saved_tensors
+        return torch.ops.aten.tanh_backward(grad, out), None
+
+
+class Tanh(nn.Module):
+    """The hyperbolic tangent; on a CPU a cheaper one than torch's, within 4e-7 of it."""
+
+    def __init__(self, native: _native.FirstLayer, *, fast: bool) -> None:
+        super().__init__()
+        self.native, self.fast = native, fast
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return tanh of every number."""
+        if not self.fast or x.device.type != "cpu" or x.dtype != torch.float32:
+            return torch.tanh(x)
+        apply: Any = NativeTanh.apply
+        out: Tensor = apply(x, self.native)
+        return out
+
+
 def byte_parts(
     rules: Rules,
 ) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:

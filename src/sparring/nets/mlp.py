@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.first_layer import FirstLayer
+from sparring.nets.first_layer import FirstLayer, Tanh
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 
@@ -28,17 +29,23 @@ class PolicyNet(nn.Module):
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
         self.config = config
-        activation = ACTIVATIONS[config.activation]
         towers = 1 if config.shared else 2
         self.first = FirstLayer(
             rules, config.hidden[0] * towers, sparse=config.sparse, threads=threads
         )
-        self.activation = activation()
-        self.towers = nn.ModuleList(tower(config.hidden, activation) for _ in range(towers))
+        self.activation = self._make_activation()
+        self.towers = nn.ModuleList(
+            tower(config.hidden, self._make_activation) for _ in range(towers)
+        )
         self.policy_head = nn.Linear(config.hidden[-1], rules.actions)
         self.value_head = nn.Linear(config.hidden[-1], 1)
         self.register_buffer("value_scale", torch.ones(()))
         self._initialise(config)
+
+    def _make_activation(self) -> nn.Module:
+        if self.config.activation == "tanh":
+            return Tanh(self.first.native, fast=self.config.sparse)
+        return ACTIVATIONS[self.config.activation]()
 
     def _initialise(self, config: NetConfig) -> None:
         """Orthogonal weights; an almost uniform policy and the value 0 to begin with."""
@@ -69,7 +76,7 @@ class PolicyNet(nn.Module):
         self.value_scale.fill_(scale)
 
 
-def tower(hidden: tuple[int, ...], activation: type[nn.Module]) -> nn.Sequential:
+def tower(hidden: tuple[int, ...], activation: Callable[[], nn.Module]) -> nn.Sequential:
     """The layers behind the first one."""
     layers: list[nn.Module] = []
     for width, following in pairwise(hidden):
