@@ -344,7 +344,7 @@ def mix(start: float, end: float, progress: float) -> float:
 @contextmanager
 def best_matmul(device: torch.device) -> Iterator[None]:
     """On Arm CPUs oneDNN costs 4 to 6 % here against the BLAS that torch has besides."""
-    before = torch.backends.mkldnn.enabled
+    before = bool(torch.backends.mkldnn.enabled)
     switch = device.type == "cpu" and platform.machine() == "aarch64"
     if switch:
         set_onednn(False)
@@ -359,4 +359,4 @@ def set_onednn(enabled: bool) -> None:
     """Switch oneDNN; torch warns about GPUs of another maker on the way, which helps nobody."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        torch.backends.mkldnn.set_flags(enabled)
+        torch.backends.mkldnn.set_flags(enabled)  # type: ignore[no-untyped-call]
