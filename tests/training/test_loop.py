@@ -265,11 +265,20 @@ def test_parallel_smoke(tmp_path: Path) -> None:
     assert agent.ended == "done"
     curves = read(agent.run)
     assert len(curves["eval/captain/win"][0]) >= 2
+    assert len(curves["eval/previous best/win"][0]) >= 1
     assert curves["losses/policy"][0].tolist() == list(range(1, 101))
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if children.exists():
         names = [Path(f"/proc/{c}/cmdline").read_text() for c in children.read_text().split()]
         assert not [n for n in names if "evaluate" in n]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_tic_tac_toe_never_loses_to_random_after_half_a_minute(tmp_path: Path) -> None:
+    agent = train("tic_tac_toe", minutes=0.4, runs=str(tmp_path), quiet=True, eval={"off": True})
+    found = agent.evaluate("random", games=8192)["random"].first
+    assert found.losses == 0
 
 
 def test_three_lines_of_python(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
 LAST_EVALUATION_S = 120.0
 """Longest wait for the evaluation of the last checkpoint."""
+PREVIOUS_BEST = "previous best"
+"""What curves and tables call the best checkpoint before this one."""
 PLAN_MARGIN = 0.97
 """Share of the remaining time that is planned; the rest covers slower updates later on."""
 
@@ -262,12 +264,15 @@ class Trainer:
         folder = self.run_folder.path / "checkpoints" / f"{number:08d}"
         if number < 0 or not self.worker or self.worker.busy or not folder.exists():
             return
-        self.asked, self.to_evaluate = {number}, -1
+        best = int(self.best["update"])
+        before = folder.with_name(f"{best:08d}")
+        rivals = [str(before)] if best >= 0 and before.exists() else []
+        self.asked, self.to_evaluate = {number, best}, -1
         self.worker.submit(
             {
                 "id": number,
                 "checkpoint": str(folder),
-                "opponents": self.opponents,
+                "opponents": [*self.opponents, *rivals],
                 "games": self.config.eval.games,
                 "seed": 1_000_000 + number,
             }
@@ -295,11 +300,12 @@ class Trainer:
                 warnings.warn(SparringWarning(text), stacklevel=2)
                 continue
             values = {}
-            for name, found in result["results"].items():
+            for opponent, found in result["results"].items():
+                name = opponent if opponent in self.opponents else PREVIOUS_BEST
                 self.status.wins[name] = found
                 for key in ("win", "low", "high", "score"):
                     values[f"eval/{name}/{key}"] = found[key]
-            strength = min(found["win"] for found in result["results"].values())
+            strength = min(result["results"][name]["win"] for name in self.opponents)
             values["eval/strength"] = strength
             self.metrics.add(int(result["id"]), values, seconds=self.status.seconds)
             self.dry += 1
