@@ -28,7 +28,7 @@ from sparring.training.settings import merged, with_preset
 PROGRAM = Path(sys.executable).parent / "sparring"
 QUICK: dict[str, Any] = {
     "net": {"hidden": (32, 32)},
-    "ppo": {"games": 32, "steps": 16, "epochs": 2, "minibatch": 256},
+    "ppo": {"games": 32, "steps": 16, "epochs": 2, "minibatch": 256, "lr_end": 1, "entropy_end": 1},
     "eval": {"off": True},
     "tensorboard": False,
 }
@@ -66,6 +66,8 @@ def command(config: TrainConfig, *more: str) -> list[str]:
     words += [str(config.updates), "--threads", str(config.threads), "--net.hidden", "32", "32"]
     words += ["--ppo.games", str(ppo.games), "--ppo.steps", str(ppo.steps), "--ppo.epochs", "2"]
     words += ["--ppo.minibatch", str(ppo.minibatch), "--eval.off", "--set", "rounds=1,2,3"]
+    # Constant schedules: a run's weights then do not depend on how long it was meant to be.
+    words += ["--ppo.lr-end", "1", "--ppo.entropy-end", "1"]
     return [*words, "--checkpoint-every-s", "0", "--keep", "100", *more]
 
 
