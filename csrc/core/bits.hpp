@@ -112,8 +112,7 @@ SPARRING_FN inline void expand_bits_over(const Bits<Count>& set, u8* out) {
   }
 #else
   for (int i = 0; i < Count; i += 8) {
-    const u64 eight = spread8(static_cast<u32>(set.word[i >> 6] >> (i & 63)));
-    copy_bytes(out + i, &eight, 8);
+    store8(out + i, spread8(static_cast<u32>(set.word[i >> 6] >> (i & 63))));
   }
 #endif
 }
@@ -133,16 +132,14 @@ SPARRING_FN inline void expand_bits(const Bits<N>& set, int count, u8* out) {
   }
 #endif
   for (; i + 8 <= count; i += 8) {
-    const u64 eight = spread8(static_cast<u32>(words[i >> 6] >> (i & 63)));
-    copy_bytes(out + i, &eight, 8);
+    store8(out + i, spread8(static_cast<u32>(words[i >> 6] >> (i & 63))));
   }
   if constexpr (Bits<N>::kWords > 1) {
     if (i < count && count > 64) {  // the last eight, ending exactly at the end
       i = count - 8;
       u64 window = words[i >> 6] >> (i & 63);
       if ((i & 63) > 56) window |= words[(i >> 6) + 1] << (64 - (i & 63));
-      const u64 eight = spread8(static_cast<u32>(window));
-      copy_bytes(out + i, &eight, 8);
+      store8(out + i, spread8(static_cast<u32>(window)));
       return;
     }
   }

@@ -7,6 +7,14 @@
 #define SPARRING_FN
 #endif
 
+// Put before a large function that is called from several places: a GPU compiler would copy it
+// into each of them, and take minutes.
+#if defined(__CUDACC__)
+#define SPARRING_APART __noinline__
+#else
+#define SPARRING_APART
+#endif
+
 // Promises that a row is written through this pointer only, so that the game's own fields can
 // stay in registers while it is.
 #define SPARRING_RESTRICT __restrict__
@@ -65,6 +73,15 @@ SPARRING_FN inline void copy_bytes(void* to, const void* from, int count) {
   memcpy(to, from, static_cast<decltype(sizeof(0))>(count));
 }
 
+// Writes eight bytes, lowest first, to any address. A GPU would copy them through memory.
+SPARRING_FN inline void store8(u8* to, u64 value) {
+#if defined(__CUDA_ARCH__)
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<u8>(value >> (8 * i));
+#else
+  memcpy(to, &value, 8);
+#endif
+}
+
 SPARRING_FN inline void zero_bytes(void* to, int count) {
   memset(to, 0, static_cast<decltype(sizeof(0))>(count));
 }
@@ -78,6 +95,8 @@ template <class T>
 SPARRING_FN constexpr T most(T a, T b) {
   return a < b ? b : a;
 }
+
+SPARRING_FN constexpr bool is_finite(f32 x) { return x - x == 0; }
 
 SPARRING_FN constexpr int absolute(int x) { return x < 0 ? -x : x; }
 

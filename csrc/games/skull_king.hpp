@@ -223,7 +223,7 @@ struct Game {
   }
 
   // Section 14.4, in this order so that every implementation deals the same cards.
-  SPARRING_FN void deal(const Config& config, int number, Rng& rng) {
+  SPARRING_APART SPARRING_FN void deal(const Config& config, int number, Rng& rng) {
     u8 deck[kCards];
     int size = 0;
     if (config.deck == kFull74)
@@ -292,7 +292,7 @@ struct Game {
     actor = leader;
   }
 
-  SPARRING_FN void lay(const Config& config, int token) {
+  SPARRING_APART SPARRING_FN void lay(const Config& config, int token) {
     const int by = actor;
     const int id = token == kTigressEscape ? kTigressId : token - 1;
     const int kind = kToken.kind[token];
@@ -320,7 +320,7 @@ struct Game {
     if (trick_size < config.seats()) actor = static_cast<u8>(seat_at(config, trick_size));
   }
 
-  SPARRING_FN void finish_trick(const Config& config, Rng& rng, Result& result) {
+  SPARRING_APART SPARRING_FN void finish_trick(const Config& config, Rng& rng, Result& result) {
     const TrickResult trick = is_plain() ? TrickResult{winning, winning, false}
                                          : resolve(trick_token, trick_size, config);
     const int winner = trick.winner < 0 ? -1 : trick_seat[trick.winner];
@@ -462,7 +462,7 @@ struct Game {
     result.pay(kAbilityNudge, actor, nudge);
   }
 
-  SPARRING_FN void finish_round(const Config& config, Rng& rng, Result& result) {
+  SPARRING_APART SPARRING_FN void finish_round(const Config& config, Rng& rng, Result& result) {
     const int players = config.num_players;
     int points[8], sum = 0;
     for (int s = 0; s < players; ++s) {
@@ -628,8 +628,8 @@ struct Game {
                        u64{s == leads} << 16 | u64{s == winner} << 24 |
                        static_cast<u64>(looted ? allied(s, me) : 0) << 32 | u64{s == acts} << 40 |
                        u64{sum_bid[s]} << 48 | u64{sum_err[s]} << 56;
-      copy_bytes(out, &low, 8);
-      copy_bytes(out + 8, &high, 8);
+      store8(out, low);
+      store8(out + 8, high);
       needs[r] = static_cast<i8>(known ? placed_bid - static_cast<int>(took) : 0);
       over += player ? placed_bid : 0;
     }
@@ -646,8 +646,7 @@ struct Game {
     }
     // Signed bytes, then the scores as 16 bits at the next even offset.
     *out++ = static_cast<u8>(open ? over - cards : 0);
-    copy_bytes(out, needs, seats);
-    out += seats;
+    for (int r = 0; r < seats; ++r) *out++ = static_cast<u8>(needs[r]);
     if (config.history) {
       for (int t = 0; t < 10; ++t) {
         const int led = history_leader[t];
@@ -658,7 +657,8 @@ struct Game {
     for (int r = 0; r < seats; ++r, out += 2) {
       const int s = seat_of(r);
       const i16 points = s < players ? total[s] : i16{0};
-      copy_bytes(out, &points, 2);
+      out[0] = static_cast<u8>(points);
+      out[1] = static_cast<u8>(points >> 8);
     }
   }
 

@@ -91,7 +91,7 @@ SPARRING_FN inline int extreme_card(const Cards& set, int sign, Worth&& worth) {
   return best;
 }
 
-SPARRING_FN inline int rule_bid(const Game& game, int level, Rng& rng) {
+SPARRING_APART SPARRING_FN inline int rule_bid(const Game& game, int level, Rng& rng) {
   i64 worth = 0;
   game.hand[game.actor].each([&](int id) { worth += rule_worth(id); });
   const i64 spread = level == kRuleEasy ? 100 : level == kRuleMedium ? 50 : 20;
@@ -101,7 +101,8 @@ SPARRING_FN inline int rule_bid(const Game& game, int level, Rng& rng) {
   return static_cast<int>(least<i64>(most<i64>(bid, 0), game.cards));
 }
 
-SPARRING_FN inline int rule_card(const Game& game, int level, const Cards& legal, Rng& rng) {
+SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, const Cards& legal,
+                                                Rng& rng) {
   enum Plan { kWinIt, kLoseIt, kMiddle };
   const int need = game.need(game.actor);
   const int rest = game.cards - game.tricks_done - 1;
@@ -121,7 +122,7 @@ SPARRING_FN inline int rule_card(const Game& game, int level, const Cards& legal
   return extreme_card(left, -1, strength);
 }
 
-SPARRING_FN inline int captain_bid(const Game& game, const Config& config) {
+SPARRING_APART SPARRING_FN inline int captain_bid(const Game& game, const Config& config) {
   const Cards deck = config.deck_cards();
   f64 expected = 0;
   game.hand[game.actor].each([&](int id) {
@@ -144,8 +145,8 @@ struct Option {
   f64 wins;
 };
 
-SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config, int token,
-                                      const Cards& unseen) {
+SPARRING_APART SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config,
+                                                     int token, const Cards& unseen) {
   const int kind = kToken.kind[token];
   if (kind >= kKraken) return 0;
   u8 trick[8];
@@ -159,7 +160,8 @@ SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config, in
   return power(1 - least(1.0, static_cast<f64>(threat) / static_cast<f64>(10 * pool)), after);
 }
 
-SPARRING_FN inline i32 captain_play(const Game& game, const Config& config, const Cards& legal) {
+SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Config& config,
+                                                   const Cards& legal) {
   constexpr f64 kHair = 1e-9;  // thresholds include the values that lie exactly on them
   const int me = game.actor;
   const int need = game.need(me), left = game.cards - game.tricks_done;

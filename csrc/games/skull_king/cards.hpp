@@ -145,7 +145,8 @@ struct TrickResult {
 };
 
 // Who wins the cards laid so far, in play order.
-SPARRING_FN inline TrickResult resolve(const u8* tokens, int count, const Config& config) {
+SPARRING_APART SPARRING_FN inline TrickResult resolve(const u8* tokens, int count,
+                                                      const Config& config) {
   int leviathan = -1, kraken = -1;
   int king = -1, pirate = -1, mermaid = -1, first_other = -1;
   int black = -1, black_number = 0, lead = -1, lead_suit = -1, lead_number = 0;
