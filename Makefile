@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
-SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cpp' -o -name '*.in')
+SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install train test test-slow bench lint format sanitize native-test clean
+.PHONY: help install train test test-slow bench gpu lint format sanitize native-test clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,10 +35,13 @@ test-slow: install sanitize  ## The long comparisons
 bench: install  ## The figures of the README
 	$(BIN)/python benchmarks/pool.py
 
+gpu:  ## Build, test and measure on a GPU, in one call
+	scripts/gpu_suite.sh
+
 lint: install  ## Formatters, linters, types, import rules, the extension's stub
 	$(BIN)/ruff format --check -q src tests benchmarks examples
 	$(BIN)/ruff check -q src tests benchmarks examples
-	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cpp,$(SOURCES))
+	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o build/_native.pyi
@@ -47,7 +50,7 @@ lint: install  ## Formatters, linters, types, import rules, the extension's stub
 format: install  ## Format everything, write the stub anew
 	$(BIN)/ruff check -q --fix src tests benchmarks examples
 	$(BIN)/ruff format -q src tests benchmarks examples
-	$(BIN)/clang-format -i $(filter %.hpp %.cpp,$(SOURCES))
+	$(BIN)/clang-format -i $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
 
 native-test: install  ## The native core without Python

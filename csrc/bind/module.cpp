@@ -155,6 +155,7 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("obs_bytes",
                    [](const Rules& r) { return r.game->shape(r.config.data()).obs_bytes; })
       .def_prop_ro("box", [](const Rules& r) { return r.game->box(); })
+      .def_prop_ro("legal_words", [](const Rules& r) { return r.game->legal_words(); })
       .def_prop_ro("rows", [](const Rules& r) { return r.game->rows(); })
       .def_prop_ro("roles", [](const Rules& r) { return r.game->spec(r.config.data()).role_names; })
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
@@ -340,6 +341,17 @@ void bind_pool(nb::module_& m) {
                    [=](Self h) {
                      AnyPool& p = self(h);
                      return view<u8>(h, p.side.data(), {size_t(p.games()), size_t(p.side_bytes())});
+                   })
+      .def_prop_ro("legal",
+                   [=](Self h) {
+                     AnyPool& p = self(h);
+                     return view<u64>(h, p.legal_bits(),
+                                      {size_t(p.games() * p.rows()), size_t(p.legal_words())});
+                   })
+      .def_prop_ro("setting",
+                   [=](Self h) {
+                     AnyPool& p = self(h);
+                     return view<u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
                    })
       .def_prop_ro("seed", &AnyPool::seed)
       .def("final_count", [](const AnyPool& p, int slot) { return p.final_count[size_t(slot)]; })

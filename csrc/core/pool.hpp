@@ -1,7 +1,6 @@
 // N games stepped together on CPU threads, writing into arrays that never move. Host only.
 #pragma once
 
-#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -58,17 +57,6 @@ struct Refusal {
 };
 
 template <class G>
-bool is_playable(const Legal<G>& legal, const typename G::Action& action, int actions) {
-  if constexpr (kDiscrete<G>) {
-    return action >= 0 && action < actions && legal.test(action);
-  } else {
-    for (f32 value : action.value)
-      if (!std::isfinite(value)) return false;
-    return true;
-  }
-}
-
-template <class G>
 Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
                    const typename G::Action& action) {
   Refusal refused;
@@ -80,7 +68,7 @@ Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
     legal.each([&](int a) { refused.legal.push_back(a); });
   } else {
     int i = 0;
-    while (std::isfinite(action.value[i])) ++i;
+    while (is_finite(action.value[i])) ++i;
     refused.component = i;
     refused.value = action.value[i];
   }
@@ -133,12 +121,18 @@ class AnyPool {
   virtual std::string audit() const = 0;
   virtual i64 table_bytes() const = 0;
   virtual u8* tables() = 0;
+  // Legal actions as bits, one set of words per row.
+  virtual u64* legal_bits() = 0;
+  virtual int legal_words() const = 0;
   virtual void refresh() = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& members,
                           const std::vector<u8>& shuffle) = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
   virtual void* config_bytes() = 0;
+  // What a GPU pool needs to play the same games.
+  virtual u8* setting_bytes() = 0;
+  virtual i64 setting_size() const = 0;
   virtual u64 seed() const = 0;
 
   const PoolOptions& options() const { return options_; }
@@ -192,7 +186,8 @@ class Pool final : public AnyPool {
         actions_(options.games * G::kRows),
         reasons_(options.games),
         crew_(options.slots > 1 ? options.threads : options.threads - 1) {
-    setting_ = std::make_unique<Setting<G>>();
+    setting_ = std::make_unique<OwnSetting<G>>();
+    setting_->lineup = setting_->table;
     setting_->config = config;
     setting_->shape = shape();
     setting_->seed = options.seed;
@@ -268,6 +263,8 @@ class Pool final : public AnyPool {
 
   i64 table_bytes() const override { return sizeof(Table<G>); }
   u8* tables() override { return reinterpret_cast<u8*>(tables_.data()); }
+  u64* legal_bits() override { return legal_.data()->word; }
+  int legal_words() const override { return Legal<G>::kWords; }
 
   // Rewrites the rows from the tables, after their bytes were replaced.
   void refresh() override {
@@ -289,7 +286,7 @@ class Pool final : public AnyPool {
     const size_t seats = static_cast<size_t>(shape().seats);
     f64 total = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
-      Lineup<G>& lineup = setting_->lineup[i];
+      Lineup<G>& lineup = setting_->table[i];
       lineup.up_to = total += weights[i];
       lineup.shuffle = shuffle[i] != 0;
       for (size_t s = 0; s < seats; ++s) lineup.member[s] = members[i * seats + s];
@@ -310,6 +307,8 @@ class Pool final : public AnyPool {
   }
 
   void* config_bytes() override { return &setting_->config; }
+  u8* setting_bytes() override { return reinterpret_cast<u8*>(setting_.get()); }
+  i64 setting_size() const override { return sizeof(OwnSetting<G>); }
   u64 seed() const override { return setting_->seed; }
 
  protected:
@@ -479,7 +478,7 @@ class Pool final : public AnyPool {
     }
   }
 
-  std::unique_ptr<Setting<G>> setting_;
+  std::unique_ptr<OwnSetting<G>> setting_;
   Array<Table<G>> tables_;
   Array<Legal<G>> legal_;
   Array<Action> actions_;

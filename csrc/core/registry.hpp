@@ -27,6 +27,7 @@ class AnyGame {
   virtual int rows() const = 0;
   virtual int roles() const = 0;
   virtual int box() const = 0;
+  virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
   virtual std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions&) const = 0;
   virtual std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game,
@@ -111,6 +112,7 @@ class Registered final : public AnyGame {
     else
       return static_cast<int>(sizeof(typename G::Action) / sizeof(f32));
   }
+  int legal_words() const override { return Legal<G>::kWords; }
   bool hides() const override {
     return requires(G& game, const Config& config, Rng& rng) {
       game.resample_hidden(config, 0, rng);

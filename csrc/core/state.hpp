@@ -44,7 +44,7 @@ class State final : public AnyState {
 
   State(const typename G::Config& config, u64 seed, u32 game, bool skip_forced,
         const std::vector<f32>& weights)
-      : setting_(std::make_shared<Setting<G>>()), game_(game) {
+      : setting_(std::make_shared<OwnSetting<G>>()), game_(game) {
     setting_->config = config;
     setting_->shape = G::shape(config);
     setting_->seed = seed;
@@ -54,6 +54,7 @@ class State final : public AnyState {
       if (weights[i] != 0) setting_->wanted |= 1u << (i / G::kRoles);
     }
     setting_->lineups = 1;
+    setting_->lineup = setting_->table;
     if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     begin(held_.table, *setting_, game_, side_.data(), held_.legal);
@@ -188,7 +189,7 @@ class State final : public AnyState {
     return fine ? Refusal{} : refusal_of<G>(0, row, seat(row), held_.legal[row], action);
   }
 
-  std::shared_ptr<Setting<G>> setting_;
+  std::shared_ptr<OwnSetting<G>> setting_;
   u32 game_;
   std::vector<u8> side_;
   Held held_;

@@ -32,7 +32,13 @@ struct Setting {
   u32 wanted;
   f32 weight[kPartCount<G> * G::kRoles];
   int lineups;
-  Lineup<G> lineup[kMaxLineups];
+  const Lineup<G>* lineup;
+};
+
+// A setting together with the line-ups that it points to.
+template <class G>
+struct OwnSetting : Setting<G> {
+  Lineup<G> table[kMaxLineups];
 };
 
 // One game with all that is needed to continue it. Copying the bytes clones it.
@@ -57,7 +63,8 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
 
 // Draws the line-up of a new episode and shuffles the seats.
 template <class G>
-SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u32 game) {
+SPARRING_APART SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting,
+                                                  u32 game) {
   Rng rng(setting.seed, game, table.episode, Stream::kLineups);
   int chosen = 0;
   if (setting.lineups > 1) {
@@ -92,6 +99,19 @@ SPARRING_FN inline typename G::Action sample_action(const Legal<G>& legal, Rng& 
   }
 }
 
+// Whether a policy's answer can be played: a legal action, or finite numbers.
+template <class G>
+SPARRING_FN inline bool is_playable(const Legal<G>& legal, const typename G::Action& action,
+                                    int actions) {
+  if constexpr (kDiscrete<G>) {
+    return action >= 0 && action < actions && legal.test(action);
+  } else {
+    for (f32 value : action.value)
+      if (!is_finite(value)) return false;
+    return true;
+  }
+}
+
 template <class G>
 SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
   if constexpr (!kDiscrete<G>)
@@ -100,9 +120,10 @@ SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
 }
 
 template <class G>
-SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Setting<G>& setting,
-                                                 int row, int member, const Legal<G>& legal,
-                                                 Rng& rng, const u8* side) {
+SPARRING_APART SPARRING_FN inline typename G::Action bot_action(const Table<G>& table,
+                                                                const Setting<G>& setting, int row,
+                                                                int member, const Legal<G>& legal,
+                                                                Rng& rng, const u8* side) {
   if constexpr (requires { G::kBots; }) {
     if (member < kRandomBot) {
       if constexpr (HasSide<G>)
@@ -116,9 +137,10 @@ SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Se
 
 // One step of the rules. `given` has the policies' actions; bots and forced moves fill the rest.
 template <class G>
-SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                             const Legal<G>* legal, const typename G::Action* given, bool forced,
-                             Result& result) {
+SPARRING_APART SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game,
+                                            u8* side, const Legal<G>* legal,
+                                            const typename G::Action* given, bool forced,
+                                            Result& result) {
   typename G::Action actions[G::kRows]{};
   Rng bots(setting.seed, game, table.episode, Stream::kBots, table.bots_drawn);
   for (int row = 0; row < G::kRows; ++row) {
@@ -144,8 +166,8 @@ SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 gam
 // Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
 // rows in `legal`. A table of bots alone makes one decision per call of `play`.
 template <class G>
-SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                               Legal<G>* legal, Result& result) {
+SPARRING_APART SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game,
+                                              u8* side, Legal<G>* legal, Result& result) {
   while (!result.over()) {
     bool awaited = table.policies == 0;
     bool forced = setting.skip_forced && kDiscrete<G>;
@@ -166,8 +188,8 @@ SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 g
 // Starts the next episode. Games that end before any policy had a say are played out and
 // followed by another; nothing that happened in them belongs to anybody's decision.
 template <class G>
-SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                              Legal<G>* legal) {
+SPARRING_APART SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game,
+                                             u8* side, Legal<G>* legal) {
   for (;;) {
     ++table.episode;
     table.chance_drawn = table.bots_drawn = table.sampled = table.length = 0;

@@ -121,6 +121,7 @@ class Rules:
         self.roles = tuple(self.native.roles)
         self.actions = self.native.actions
         self.box = self.native.box
+        self.legal_words = self.native.legal_words
         self.obs_bytes = self.native.obs_bytes
         self.parts = tuple(self.native.parts)
         self.bots = tuple(self.native.bots)

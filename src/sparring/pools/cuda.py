@@ -1,0 +1,424 @@
+"""Games stepped together on a GPU, through the same headers as on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.state import check_version, seal, unseal
+from sparring.kernels import build, i64
+from sparring.pools.native import Lineup, Member, Pool
+
+BLOCK = 32
+"""Threads per block, a warp; one plays one game."""
+SOURCE = """
+#include "games/{name}.hpp"
+#define SPARRING_GAME ::sparring::{name}::Game
+#include "cuda/pool.cuh"
+"""
+
+
+class CudaBatch:
+    """The rows that ask for a decision and what the last step brought, all on the device.
+
+    The next step overwrites the arrays. `final_*` are those of a CPU pool; reading one waits for
+    the step, because their length is how many games ended.
+    """
+
+    def __init__(self, rules: Rules, games: int, words: int, device: torch.device) -> None:
+        rows, seats = games * rules.rows, rules.seats
+
+        def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
+            return torch.zeros(shape, dtype=dtype, device=device)
+
+        self.obs = zeros(rows, rules.obs_bytes, dtype=torch.uint8)
+        """[R, obs_bytes]"""
+        self.mask = zeros(rows, rules.actions, dtype=torch.uint8)
+        """[R, actions], 1 where legal."""
+        self.legal = zeros(rows, words, dtype=torch.int64)
+        """[R, words], the mask as bits."""
+        self.seat = zeros(rows, dtype=torch.int8)
+        self.role = zeros(rows, dtype=torch.int8)
+        self.policy = zeros(rows, dtype=torch.int16)
+        self.reward = zeros(games, seats, len(rules.roles), dtype=torch.float32)
+        self.skipped = zeros(games, seats, dtype=torch.uint16)
+        self.terminated = zeros(games, dtype=torch.bool)
+        self.truncated = zeros(games, dtype=torch.bool)
+        self.finals = {
+            "obs": zeros(games, seats, rules.obs_bytes, dtype=torch.uint8),
+            "legal": zeros(games, seats, words, dtype=torch.int64),
+            "score": zeros(games, seats, dtype=torch.float32),
+            "policy": zeros(games, seats, dtype=torch.int16),
+            "length": zeros(games, dtype=torch.int32),
+            "reason": zeros(games, dtype=torch.uint8),
+        }
+        """Last words of every game, by game; those of games that go on are old."""
+        self._actions = rules.actions
+
+    def rows(self) -> tuple[Tensor, ...]:
+        """What describes the decisions, in the order of the kernels' arguments."""
+        return self.obs, self.legal, self.seat, self.role, self.policy
+
+    def outcome(self) -> tuple[Tensor, ...]:
+        """What a step writes per game, in the order of the kernels' arguments."""
+        return self.reward, self.skipped, self.terminated, self.truncated
+
+    @property
+    def final_game(self) -> Tensor:
+        """[E], the games that just ended, ascending."""
+        return (self.terminated | self.truncated).nonzero().squeeze(1).int()
+
+    def __getattr__(self, name: str) -> Tensor:
+        """`final_obs`, `final_score`, `final_policy`, `final_length`, `final_reason`, by game."""
+        kind = name.removeprefix("final_")
+        if kind == name or kind not in self.__dict__.get("finals", {}):
+            raise AttributeError(name)
+        chosen: Tensor = self.finals[kind][self.final_game.long()]
+        return chosen
+
+    @property
+    def final_mask(self) -> Tensor:
+        """[E, seats, actions], legal actions where a seat was still to act (truncation)."""
+        legal: Tensor = self.final_legal
+        action = torch.arange(self._actions, device=legal.device)
+        return (legal[..., action // 64] >> (action % 64) & 1).to(torch.uint8)
+
+
+class CudaPool:
+    """N games of one kind on a GPU: the same games as a CPU pool's, bit for bit.
+
+    Actions that cannot be played freeze their game; `check` raises the error. It is called
+    wherever the pool has to wait for the device anyway (`state`, `load_state`, `reset`).
+    """
+
+    can = frozenset({"clone", "exact state", "repeatable order"})
+    slots = 1
+
+    def __init__(
+        self,
+        game: str | Rules,
+        num_games: int,
+        *,
+        seed: int = 0,
+        seeds: Sequence[int] = (),
+        config: Mapping[str, Any] | None = None,
+        lineups: Sequence[Lineup] | None = None,
+        rewards: Rewards | None = None,
+        first_game: int = 0,
+        observe: bool = True,
+        device: str = "cuda",
+    ) -> None:
+        """Make the games; `reset` starts them.
+
+        seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
+            of their own with these seeds would play.
+        observe: False leaves observations and masks out, for measuring.
+        """
+        self.rules = configured(game, config)
+        self.device = torch.device(device)
+        if self.device.type != "cuda" or not torch.cuda.is_available():
+            raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
+        self.seeds = tuple(seeds) or (seed,)
+        if num_games < 1 or num_games % len(self.seeds):
+            raise ConfigError(
+                f"num_games={num_games} must be a multiple of the {len(self.seeds)} seeds"
+            )
+        if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
+            raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
+        self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
+        self.first_game, self._observe, self._started = int(first_game), observe, False
+        # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
+        self._hosts = [
+            Pool(
+                self.rules,
+                1,
+                seed=one,
+                threads=1,
+                lineups=lineups,
+                rewards=rewards,
+                first_game=first_game,
+                observe=False,
+            )
+            for one in self.seeds
+        ]
+        native = self._hosts[0]._native
+        side_bytes = native.side.size
+        self._kernels = build(
+            SOURCE.format(name=self.rules.name),
+            sizes_of(self.rules, self._hosts[0]),
+            exact=True,
+            device=self.device,
+        )
+        sizes = torch.zeros(4, dtype=torch.int32, device=self.device)
+        self._kernels.sizes(1, 1, sizes)
+        table, setting, legal, _ = sizes.tolist()
+        if (table, setting) != (native.tables.shape[1], native.setting.size):
+            raise SparringError("GPU and CPU lay a game out differently; please report this")
+        with torch.device(self.device):
+            self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
+            self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
+            self.settings = torch.zeros(len(self.seeds), setting, dtype=torch.uint8)
+            self.frozen = torch.zeros(self.num_games, dtype=torch.uint8)
+            self.refused = self._action_array()
+            self._sampled = self._action_array()
+        self._batch = CudaBatch(self.rules, self.num_games, legal // 8, self.device)
+        self._upload()
+
+    def _action_array(self) -> Tensor:
+        rows = self.num_games * self.rules.rows
+        if self.rules.box:
+            return torch.zeros(rows, self.rules.box, dtype=torch.float32, device=self.device)
+        return torch.zeros(rows, dtype=torch.int32, device=self.device)
+
+    def _upload(self) -> None:
+        """Send seeds, flags, line-ups and weights to the device; captured graphs see them too."""
+        raw = np.stack([host._native.setting for host in self._hosts])
+        self.settings.copy_(torch.from_numpy(raw))
+
+    @property
+    def seed(self) -> int:
+        """The seed the games are drawn from, the first if there are several."""
+        return self._hosts[0].seed
+
+    def batch(self, slot: int | None = None) -> CudaBatch:
+        """Return the current rows without stepping."""
+        return self._batch
+
+    def reset(self, seed: int | None = None) -> CudaBatch:
+        """Start a new episode in every game; with a seed, the games of that seed."""
+        if seed is not None:
+            if len(self.seeds) > 1:
+                raise ConfigError("a pool of several seeds cannot be given one; make a new pool")
+            self.seeds = (seed,)
+            self._hosts[0]._native.reseed(seed % 2**64)
+            self.tables.zero_()
+            self._upload()
+        self._open_rows(restart=True)
+        return self._batch
+
+    def _open_rows(self, *, restart: bool) -> None:
+        batch = self._batch
+        self._kernels.open_rows(
+            self._blocks(),
+            BLOCK,
+            *self._games(),
+            int(restart),
+            self.frozen,
+            *self._rows(),
+            *batch.outcome(),
+        )
+        self._expand_mask()
+        self._started = True
+
+    def step(self, action: Any) -> CudaBatch:
+        """Answer all rows at once. Nothing waits for the device."""
+        given = self._actions(action)
+        if not self._started:
+            raise IllegalActionError("no game has started; call reset() first")
+        batch = self._batch
+        finals = batch.finals
+        self._kernels.step(
+            self._blocks(),
+            BLOCK,
+            *self._games(),
+            batch.legal,
+            given,
+            self.frozen,
+            self.refused,
+            *self._rows(),
+            *batch.outcome(),
+            finals["obs"] if self._observe else None,
+            *(finals[name] for name in ("legal", "score", "policy", "length", "reason")),
+            *(None,) * 4,
+            0,
+            0,
+        )
+        self._expand_mask()
+        return batch
+
+    def step_into(
+        self,
+        *,
+        legal_before: Tensor,
+        action: Tensor,
+        rows: Sequence[Tensor],
+        outcome: Sequence[Tensor],
+        ends: Sequence[Tensor],
+        step: int,
+    ) -> None:
+        """Answer all rows and write into a learner's arrays; may be captured in a graph.
+
+        rows: obs, legal, seat, role, policy of the next decisions;
+        outcome: reward, skipped, terminated, truncated;
+        ends: earned, cut_obs, cut_at, cut_count (see `Ends` in csrc/cuda/pool.cuh).
+        """
+        self._kernels.step(
+            self._blocks(),
+            BLOCK,
+            *self._games(),
+            legal_before,
+            action,
+            self.frozen,
+            self.refused,
+            *rows,
+            *outcome,
+            *(None,) * 6,
+            *ends,
+            ends[2].shape[1],
+            step,
+        )
+
+    def sample_actions(self) -> Tensor:
+        """Draw uniform legal actions. The array is reused by the next call."""
+        batch = self._batch
+        self._kernels.sample_actions(
+            self._blocks(), BLOCK, *self._games()[:4], batch.legal, batch.policy, self._sampled
+        )
+        return self._sampled
+
+    def check(self) -> None:
+        """Wait for the device and raise the first action that could not be played."""
+        frozen = self.frozen.nonzero()
+        if not len(frozen):
+            return
+        game = int(frozen[0])
+        row = game * self.rules.rows + int(self.frozen[game]) - 1
+        action, legal = self.refused[row].cpu(), self._batch.legal[row].cpu().numpy()
+        options = [a for a in range(self.rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
+        seat = int(self._batch.seat[row])
+        where = (self.first_game + game % self.each, row, seat)
+        if self.rules.box:
+            component = int(torch.isfinite(action).logical_not().nonzero()[0])
+            refused: tuple[Any, ...] = (*where, -1, component, float(action[component]), [])
+        else:
+            refused = (*where, int(action), -1, 0.0, options)
+        raise IllegalActionError(
+            f"{describe_refusal(self.rules, refused)}; the game stands still since then, "
+            "load an earlier state or reset"
+        )
+
+    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
+        """Choose who plays; every game draws one of them at its next reset."""
+        for host in self._hosts:
+            host.set_lineups(lineups)
+        self._upload()
+
+    def set_rewards(self, rewards: Rewards) -> None:
+        """Change the weight of reward parts, from the next step on."""
+        for host in self._hosts:
+            host.set_rewards(rewards)
+        self._upload()
+
+    def set_config(self, **flags: Any) -> None:
+        """Change flags that may change while games run; each game follows at its next reset."""
+        for host in self._hosts:
+            host.set_config(**flags)
+        self.rules = self._hosts[0].rules
+        self._upload()
+
+    def member_id(self, member: Member) -> int:
+        """Return the number that stands for a line-up member in `policy` arrays."""
+        return self._hosts[0].member_id(member)
+
+    def member_name(self, member: int) -> str:
+        """Return the bot's name, or "policy K"."""
+        return self._hosts[0].member_name(member)
+
+    def state(self, member: int = 0) -> bytes:
+        """Return all games (of one seed), as a CPU pool's `state` does: either loads both."""
+        self.check()
+        if not self._started:
+            raise IllegalActionError("no game has started; call reset() first")
+        games = self._games_of(member)
+        body = self.tables[games].cpu().numpy().tobytes() + self.side[games].cpu().numpy().tobytes()
+        more = {
+            "games": self.each,
+            "first_game": self.first_game,
+            "seed": self._hosts[member].seed,
+            "table": self.tables.shape[1],
+        }
+        return seal(self.rules, more, body)
+
+    def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
+        """Continue from `state()` of a pool of the same game, configuration and size."""
+        header, body = unseal(raw)
+        mine = {
+            "game": self.rules.name,
+            "config": self.rules.config,
+            "games": self.each,
+            "first_game": self.first_game,
+            "table": self.tables.shape[1],
+        }
+        for key, value in mine.items():
+            if header.get(key) != value:
+                raise StateError(f"the state has {key} {header.get(key)}, this pool has {value}")
+        check_version(self.rules, header)
+        games = self._games_of(member)
+        tables, side = self.tables[games], self.side[games]
+        if len(body) != tables.numel() + side.numel():
+            raise StateError("the state was saved by another build of the native core")
+        flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
+        tables.copy_(flat[: tables.numel()].view_as(tables))
+        side.copy_(flat[tables.numel() :].view_as(side))
+        self._hosts[member]._native.reseed(header["seed"])
+        self._upload()
+        self._open_rows(restart=False)
+        return self._batch
+
+    def audit(self) -> str:
+        """Return what is wrong with any of the games, "" if nothing."""
+        for member in range(len(self.seeds)):
+            pool = Pool(self.rules, self.each, threads=1, first_game=self.first_game)
+            pool.load_state(self.state(member))
+            if wrong := pool.audit():
+                return wrong
+        return ""
+
+    def _games_of(self, member: int) -> slice:
+        return slice(member * self.each, (member + 1) * self.each)
+
+    def _blocks(self) -> int:
+        return -(-self.num_games // BLOCK)
+
+    def _games(self) -> tuple[Any, ...]:
+        return self.tables, self.settings, self.num_games, self.each, self.side
+
+    def _rows(self) -> tuple[Any, ...]:
+        obs, *others = self._batch.rows()
+        return obs if self._observe else None, *others
+
+    def _expand_mask(self) -> None:
+        mask = self._batch.mask
+        if self._observe and mask.numel():
+            blocks = -(-mask.numel() // (4 * 256))
+            self._kernels.expand_masks(blocks, 256, self._batch.legal, i64(mask.numel()), mask)
+
+    def _actions(self, action: Any) -> Tensor:
+        rows = self.num_games * self.rules.rows
+        wanted = (rows, self.rules.box) if self.rules.box else (rows,)
+        given = torch.as_tensor(action, device=self.device)
+        if tuple(given.shape) != wanted:
+            raise IllegalActionError(f"actions have shape {tuple(given.shape)}, need {wanted}")
+        if self.rules.box:
+            return given.float().contiguous()
+        if given.is_floating_point() or given.dtype == torch.bool:
+            raise IllegalActionError(f"actions are {given.dtype}, need integers")
+        if given.dtype != torch.int32:
+            given = given.clamp(-(2**31), 2**31 - 1).int()
+        return given.contiguous()
+
+
+def sizes_of(rules: Rules, host: Pool) -> dict[str, int]:
+    """What the kernels are compiled for."""
+    return {
+        "SPARRING_SEATS": rules.seats,
+        "SPARRING_ACTIONS": rules.actions,
+        "SPARRING_OBS_BYTES": rules.obs_bytes,
+        "SPARRING_SIDE_BYTES": host._native.side.size,
+    }

@@ -1,0 +1,181 @@
+"""Games on the GPU are the games on the CPU, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.rules import Rules
+from sparring.pools import Lineup, Pool
+from sparring.pools.cuda import CudaPool
+
+EXTRAS = {"num_players": 6, "abilities": 1, "scoring": "RASCAL", "cannonball": 1, "history": 1}
+CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
+    "skull_king": ("skull_king", {}, []),
+    "skull_king bots": (
+        "skull_king",
+        {},
+        [
+            Lineup((0, "captain", "captain", "rule_hard")),
+            Lineup((0, 0, "random", "rule_easy"), weight=2.0),
+            Lineup((0, 0, 0, 0), weight=0.5, shuffle=False),
+        ],
+    ),
+    "skull_king extras": ("skull_king", {**EXTRAS, "skip_forced": 1}, []),
+    "skull_king two": ("skull_king", {"num_players": 2, "episode": "ROUND"}, []),
+    "tic_tac_toe": ("tic_tac_toe", {}, []),
+    "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
+    "duel": ("duel", {"limit": 9}, []),
+    "duel bot": ("duel", {}, [Lineup((0, "pusher")), Lineup((0, 0))]),
+}
+ARRAYS = ("obs", "mask", "seat", "role", "policy", "reward", "terminated", "truncated")
+FINALS = ("game", "obs", "mask", "score", "policy", "length", "reason")
+
+
+def pools(case: str, games: int, *, seed: int = 3) -> tuple[Pool, CudaPool]:
+    game, config, lineups = CASES[case]
+    rules = Rules(game, config)
+    given = {"seed": seed, "lineups": lineups or None}
+    return Pool(rules, games, threads=4, **given), CudaPool(rules, games, **given)
+
+
+def bits(array: Any) -> np.ndarray[Any, Any]:
+    """The bytes of an array, so that -0 is not 0 and NaN is itself."""
+    plain = array.cpu().numpy() if isinstance(array, torch.Tensor) else np.asarray(array)
+    return np.ascontiguousarray(plain).view(np.uint8)
+
+
+def assert_same(cpu: Pool, gpu: CudaPool, where: str) -> None:
+    ours, theirs = cpu.batch(), gpu.batch()
+    for name in ARRAYS:
+        same = np.array_equal(bits(getattr(ours, name)), bits(getattr(theirs, name)))
+        assert same, f"{where}: {name} differs"
+    assert np.array_equal(ours.skipped, theirs.skipped.cpu().numpy()), f"{where}: skipped"
+    for name in FINALS:
+        mine, other = getattr(ours, f"final_{name}"), getattr(theirs, f"final_{name}")
+        assert np.array_equal(bits(mine), bits(other)), f"{where}: final_{name} differs"
+    assert np.array_equal(cpu._native.tables, gpu.tables.cpu().numpy()), f"{where}: state differs"
+    assert np.array_equal(cpu._native.side, gpu.side.cpu().numpy()), f"{where}: side differs"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_million_decisions_are_the_same(case: str) -> None:
+    games = 1024
+    cpu, gpu = pools(case, games)
+    cpu.reset()
+    gpu.reset()
+    decisions, step, ends = 0, 0, 0
+    while decisions < 1_000_000:
+        decisions += int((cpu.batch().policy >= 0).sum())
+        actions, others = cpu.sample_actions(), gpu.sample_actions()
+        assert np.array_equal(bits(actions), bits(others)), f"step {step}: sampled actions differ"
+        cpu.step(actions)
+        gpu.step(others)
+        step += 1
+        ends += len(cpu.batch().final_game)
+        assert_same(cpu, gpu, f"{case}, step {step}")
+    assert ends > games // 2
+    gpu.check()
+
+
+@pytest.mark.parametrize("case", ["skull_king bots", "tic_tac_toe", "duel bot"])
+def test_a_game_saved_on_one_continues_on_the_other(case: str) -> None:
+    cpu, gpu = pools(case, 256)
+    gpu.reset()
+    for _ in range(40):
+        gpu.step(gpu.sample_actions())
+    saved = gpu.state()
+    cpu.load_state(saved)
+    assert cpu.state() == saved
+    for _ in range(40):
+        cpu.step(cpu.sample_actions())
+        gpu.step(gpu.sample_actions())
+        assert_same(cpu, gpu, case)
+    other = pools(case, 256, seed=99)[1]
+    other.load_state(cpu.state())
+    assert other.state() == cpu.state()
+    for _ in range(40):
+        cpu.step(cpu.sample_actions())
+        other.step(other.sample_actions())
+        assert_same(cpu, other, case)
+
+
+def test_several_seeds_play_as_pools_of_their_own() -> None:
+    both = CudaPool("skull_king", 512, seeds=(5, 6))
+    alone = [CudaPool("skull_king", 256, seed=seed) for seed in (5, 6)]
+    for pool in (both, *alone):
+        pool.reset()
+        for _ in range(60):
+            pool.step(pool.sample_actions())
+    for member, pool in enumerate(alone):
+        assert both.state(member) == pool.state()
+
+
+def test_an_illegal_action_freezes_its_game_alone() -> None:
+    cpu, gpu = pools("skull_king", 64)
+    cpu.reset()
+    gpu.reset()
+    action = gpu.sample_actions().clone()
+    action[17] = 85
+    gpu.step(action)
+    before = gpu.batch().obs[17].clone(), gpu.batch().legal[17].clone()
+    with pytest.raises(IllegalActionError, match=r"skull_king game 17, seat \d .*action 85"):
+        gpu.check()
+    good = cpu.sample_actions().copy()
+    cpu.step(good)
+    others = [game for game in range(64) if game != 17]
+    assert np.array_equal(cpu._native.tables[others], gpu.tables.cpu().numpy()[others])
+    gpu.step(gpu.sample_actions())
+    assert torch.equal(gpu.batch().obs[17], before[0])
+    assert torch.equal(gpu.batch().legal[17], before[1])
+    with pytest.raises(IllegalActionError):
+        gpu.state()
+    gpu.reset()
+    gpu.check()
+
+
+def test_numbers_that_are_not_finite_freeze_a_box_game() -> None:
+    pool = CudaPool("duel", 8)
+    pool.reset()
+    action = pool.sample_actions().clone()
+    action[5, 1] = torch.nan
+    pool.step(action)
+    with pytest.raises(IllegalActionError, match=r"game 2, seat 1.*component 1 is nan"):
+        pool.check()
+
+
+def test_line_ups_and_rewards_change_on_the_way() -> None:
+    cpu, gpu = pools("skull_king", 256)
+    for pool in (cpu, gpu):
+        pool.reset()
+        pool.set_lineups([Lineup((0, "captain", "captain", "captain"))])
+        pool.set_rewards({"rank": 1.0, "win": 0.5})
+    for step in range(500):
+        cpu.step(cpu.sample_actions())
+        gpu.step(gpu.sample_actions())
+        assert_same(cpu, gpu, f"step {step}")
+
+
+def test_bad_input_is_refused() -> None:
+    pool = CudaPool("tic_tac_toe", 4)
+    with pytest.raises(IllegalActionError, match="reset"):
+        pool.step(torch.zeros(4, dtype=torch.int32))
+    pool.reset()
+    with pytest.raises(IllegalActionError, match="shape"):
+        pool.step(torch.zeros(5, dtype=torch.int32))
+    with pytest.raises(IllegalActionError, match="integers"):
+        pool.step(torch.zeros(4))
+    with pytest.raises(StateError, match="games"):
+        pool.load_state(some_state(8))
+    with pytest.raises(ConfigError, match="multiple"):
+        CudaPool("tic_tac_toe", 7, seeds=(1, 2))
+
+
+def some_state(games: int) -> bytes:
+    pool = CudaPool("tic_tac_toe", games)
+    pool.reset()
+    return pool.state()
