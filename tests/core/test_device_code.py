@@ -1,57 +1,77 @@
-"""Every game header compiles for the GPU, on machines without one too."""
+"""Every game compiles for the GPU, on machines without one too, and is compiled only once."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-KERNEL = """
-#include "core/advantage.hpp"
-#include "core/table.hpp"
-#include "{header}"
-using G = sparring::{name}::Game;
-static_assert(sparring::Game<G>);
+from sparring import kernels
+from sparring.games.rules import Rules
+from sparring.nets import fused
+from sparring.pools import cuda
+from sparring.pools.native import Pool
 
-// Everything a GPU pool calls, so that nothing escapes the compiler.
-extern "C" __global__ void play_all(
-    sparring::Table<G>* tables, const sparring::Setting<G>* setting, unsigned char* side,
-    sparring::Legal<G>* legal, const G::Action* actions, float* reward, unsigned short* skipped,
-    unsigned char* obs, unsigned char* mask, float* score, sparring::RolloutView* rollout) {{
-  const unsigned game = blockIdx.x * blockDim.x + threadIdx.x;
-  sparring::begin(tables[game], *setting, game, side, legal + game * G::kRows);
-  const sparring::Result result =
-      sparring::answer(tables[game], *setting, game, side, legal + game * G::kRows,
-                       actions + game * G::kRows, reward, skipped);
-  if (result.over()) score[game] = tables[game].game.score(setting->config, 0);
-  sparring::call_observe(tables[game].game, setting->config, 0, obs, side);
-  sparring::expand_bits(legal[game], setting->shape.actions, mask);
-  sparring::link_game(*rollout, static_cast<int>(game));
-  sparring::advantages_of_game(*rollout, static_cast<int>(game));
-}}
-"""
+pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparring[cuda]'")
+GAMES = sorted(kernels._native.game_names())
 
 
-def games() -> list[tuple[str, str]]:
-    """The games of the build's list, and the test game."""
-    listed = re.search(r"set\(SPARRING_GAMES(.*?)\)", (ROOT / "CMakeLists.txt").read_text(), re.S)
-    assert listed is not None
-    return [(n, f"games/{n}.hpp") for n in listed[1].split()] + [("duel", "tests/duel.hpp")]
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "sparring" / "kernels"
 
 
-@pytest.mark.parametrize(("name", "header"), games())
-def test_header_compiles_as_device_code(name: str, header: str) -> None:
-    core = pytest.importorskip("cuda.core", reason="needs the extra: pip install 'sparring[cuda]'")
-    options = core.ProgramOptions(
-        std="c++20",
-        arch="sm_90",
-        include_path=str(ROOT / "csrc"),
-        device_as_default_execution_space=True,
-        fma=False,
-        ofast_compile="max",
-    )
-    source = KERNEL.format(name=name, header=header)
-    compiled = core.Program(source, "c++", options).compile("cubin")
-    assert b"play_all" in compiled.code
+def learn_code(game: str = "skull_king", *, bf16: bool = True, **sizes: int) -> bytes:
+    constants = fused.constants(Rules(game), bf16=bf16) | sizes
+    return kernels.compiled(fused.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_pool_compiles(game: str) -> None:
+    rules = Rules(game)
+    sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
+    source = cuda.SOURCE.format(name=game)
+    code = kernels.compiled(source, sizes, exact=True, arch="sm_90", draft=True)
+    for kernel in (b"step", b"open_rows", b"sample_actions", b"expand_masks"):
+        assert kernel in code
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("game", GAMES)
+def test_the_learner_compiles(game: str, bf16: bool) -> None:
+    if Rules(game).box:
+        pytest.skip("continuous actions are learned on the CPU")
+    code = learn_code(game, bf16=bf16)
+    for kernel in (b"widen", b"draw", b"advantages", b"loss", b"backward_activation", b"adam"):
+        assert kernel in code
+
+
+def test_many_actions_compile() -> None:
+    assert b"draw" in learn_code(SPARRING_ACTIONS=2187, SPARRING_LEGAL_WORDS=35)
+
+
+def test_what_was_compiled_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = learn_code()
+    (file,) = own_cache.iterdir()
+    monkeypatch.setattr(kernels, "run_compiler", lambda *_: pytest.fail("compiled again"))
+    assert learn_code() == code
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache.parents[1]))
+    file.write_bytes(file.read_bytes()[:-7])  # a damaged file is not trusted
+    assert learn_code() == code
+    assert learn_code(bf16=False) != code
+    assert len(list(own_cache.iterdir())) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_cache.parent.mkdir(parents=True)
+    own_cache.write_text("in the way")
+    assert b"adam" in learn_code()
+
+
+def test_complaints_of_the_compiler_are_shown() -> None:
+    with pytest.raises(kernels.SparringError, match="not_a_type"):
+        kernels.compiled("not_a_type x;", {}, exact=False, arch="sm_90")

@@ -113,6 +113,18 @@ class PPO:
         pool.reset()
         self.parts = parts_of(pool)
 
+    def iterate(self, progress: float) -> list[dict[str, float]]:
+        """Play a rollout and learn from it; returns what was earned and learned.
+
+        A list of one: the learner on a GPU has several members.
+        """
+        earned = self.collect()
+        return [{**self.update(progress), **{f"charts/{k}": v for k, v in earned.items()}}]
+
+    def counts(self) -> list[tuple[int, int]]:
+        """Decisions made and samples learned from so far."""
+        return [(self.decisions, self.samples)]
+
     # Rollout
 
     def collect(self) -> dict[str, float]:

@@ -1,0 +1,322 @@
+"""The networks of a population as flat arrays on a GPU, forward and backward written out.
+
+Same networks as `PolicyNet`, for the fast path: static buffers, one matrix product per layer for
+all members, bias and relu inside the product where the library can, bf16 products from float32
+weights. A test holds it equal to `PolicyNet` and autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import torch
+from torch import Tensor
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.kernels import Module, build, i64
+from sparring.nets.first_layer import byte_parts
+
+SOURCE = '#include "cuda/learn.cuh"'
+VALUE_WIDTH = 8
+"""Columns of the value head. One is used; products want their sizes in multiples of 8."""
+SUM_BLOCKS = 256
+"""Most blocks of rows whose column sums are added up separately."""
+KINDS = {"relu": 1, "tanh": 2}
+"""Activations, as the kernels count them."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One matrix (or bias, with one row) in the flat arrays."""
+
+    name: str
+    """Its name in `PolicyNet`."""
+    offset: int
+    rows: int
+    columns: int
+    turned: bool
+    """torch's linear layers keep their weights the other way round."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return self.rows * self.columns
+
+
+class Activations:
+    """What a pass over a batch writes; made once, so that graphs can replay it."""
+
+    def __init__(self, net: FusedNet, rows: int, *, learn: bool) -> None:
+        self.rows, members, device = rows, net.members, net.device
+        hidden, towers = net.config.hidden, net.towers
+
+        def make(columns: int, dtype: torch.dtype = net.dtype) -> Tensor:
+            return torch.zeros(members, rows, columns, dtype=dtype, device=device)
+
+        self.x = make(net.width)
+        """Widened observations; the caller fills them."""
+        self.first = make(hidden[0] * towers)
+        self.hidden = [[make(width) for width in hidden[1:]] for _ in range(towers)]
+        self.logits = make(net.action_width, torch.float32)
+        """Without the bias, which the kernels add."""
+        self.value = make(VALUE_WIDTH, torch.float32)
+        """In units of the value scale, without the bias; one column counts."""
+        if not learn:
+            return
+        self.first_grad = make(hidden[0] * towers)
+        self.hidden_grad = [[make(width) for width in hidden[1:]] for _ in range(towers)]
+        self.logits_grad, self.value_grad = make(net.action_width), make(VALUE_WIDTH)
+        self.sum_blocks = min(SUM_BLOCKS, -(-rows // 64))
+        self.sums = torch.zeros(members, self.sum_blocks, len(net.bias_at), device=device)
+
+
+class FusedNet:
+    """Weights, gradients and passes of all members."""
+
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
+    ) -> None:
+        if config.activation not in KINDS:
+            raise ConfigError(
+                f"activation {config.activation!r} has no GPU kernels; use relu or tanh, or "
+                "train with --pool cpu"
+            )
+        if any(width % 8 for width in config.hidden):
+            raise ConfigError(f"on a GPU hidden widths are multiples of 8, not {config.hidden}")
+        self.rules, self.config, self.members, self.device = rules, config, members, device
+        self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
+        self.kind = KINDS[config.activation]
+        self.towers = 1 if config.shared else 2
+        self.width = widened_width(rules)
+        self.action_width = -(-rules.actions // 8) * 8
+        self.kernels: Module = build(
+            SOURCE, constants(rules, bf16=bf16), exact=False, device=device
+        )
+        self.pieces = self._lay_out()
+        self.size = sum(piece.size for piece in self.pieces.values())
+        biases = [piece for name, piece in self.pieces.items() if name.endswith("bias")]
+        places = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
+        self.bias_at = torch.cat(places).to(device)
+        """Where the biases lie, side by side."""
+        ends = accumulate(b.size for b in biases)
+        self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
+        with torch.device(device):
+            self.weight = torch.zeros(members, self.size)
+            self.compute = torch.zeros(members, self.size, dtype=self.dtype)
+            self.grad = torch.zeros(members, self.size)
+            self.scale = torch.ones(self.size)
+            self.value_scale = torch.ones(members)
+        _, order, divisors = byte_parts(rules)
+        self._bytes = constants(rules, bf16=bf16)["SPARRING_U8S"]
+        self._order = torch.tensor(order)
+        first = self.pieces["first.weight"]
+        scale = self.scale[: first.size].view(first.rows, first.columns)
+        scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
+
+    def _lay_out(self) -> dict[str, Piece]:
+        """Place every matrix; the value head last, weight and bias together."""
+        hidden, towers = self.config.hidden, self.towers
+        shapes: list[tuple[str, int, int]] = [("first", self.width, hidden[0] * towers)]
+        for t in range(towers):
+            for layer, (width, following) in enumerate(pairwise(hidden)):
+                shapes.append((f"towers.{t}.{2 * layer}", width, following))
+        shapes.append(("policy_head", hidden[-1], self.action_width))
+        shapes.append(("value_head", hidden[-1], VALUE_WIDTH))
+        pieces, offset = {}, 0
+        for name, rows, columns in shapes:
+            for kind, height in (("weight", rows), ("bias", 1)):
+                turned = kind == "weight" and name != "first"
+                piece = Piece(f"{name}.{kind}", offset, height, columns, turned)
+                pieces[piece.name] = piece
+                offset += piece.size
+        return pieces
+
+    def view(self, flat: Tensor, name: str) -> Tensor:
+        """Return a matrix of all members [members, rows, columns]."""
+        piece = self.pieces[name]
+        part = flat[:, piece.offset : piece.offset + piece.size]
+        return part.view(self.members, piece.rows, piece.columns)
+
+    # Exchange with PolicyNet
+
+    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
+        """Return tensors named and shaped as in `PolicyNet` as one flat array."""
+        flat = torch.zeros(self.size)
+        for name, piece in self.pieces.items():
+            given = named[name].detach().float().cpu()
+            if name == "first.weight":
+                given = given[self._order]
+            matrix = given.T if piece.turned else given
+            matrix = matrix.reshape(-1, matrix.shape[-1])
+            at = flat[piece.offset : piece.offset + piece.size].view(piece.rows, piece.columns)
+            at[: matrix.shape[0], : matrix.shape[1]] = matrix
+        return flat
+
+    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
+        """Return a flat array as tensors named and shaped as in `PolicyNet`."""
+        flat, named = flat.detach().float().cpu(), {}
+        columns = {"policy_head": self.rules.actions, "value_head": 1}
+        for name, piece in self.pieces.items():
+            matrix = flat[piece.offset : piece.offset + piece.size]
+            matrix = matrix.view(piece.rows, piece.columns)
+            matrix = matrix[:, : columns.get(name.split(".")[0], piece.columns)]
+            if name == "first.weight":
+                features = torch.empty(len(self._order), piece.columns)
+                features[self._order] = matrix[: len(self._order)]
+                matrix = features
+            matrix = matrix.T if piece.turned else matrix
+            named[name] = (matrix[0] if name.endswith("bias") else matrix).contiguous().clone()
+        return named
+
+    def parameter_names(self) -> list[str]:
+        """The parameters in the order in which `PolicyNet` has them."""
+        order = ("first", "towers", "policy_head", "value_head")
+        return sorted(self.pieces, key=lambda name: order.index(name.split(".")[0]))
+
+    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Take over the weights of a `PolicyNet`."""
+        self.weight[member] = self.pack(state).to(self.device)
+        self.value_scale[member] = float(state["value_scale"])
+        self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
+
+    def state(self, member: int) -> dict[str, Tensor]:
+        """Return the weights as a `PolicyNet` loads them."""
+        named = self.unpack(self.weight[member])
+        return {**named, "value_scale": self.value_scale[member].cpu().clone()}
+
+    # Passes
+
+    def widen(self, obs: Tensor, to: Activations, places: Tensor | None = None) -> None:
+        """Fill `to.x` from observation rows, or from those at `places`, zeros where it is -1."""
+        rows, eights = self.members * to.rows, self._bytes // 8
+        threads = rows * (eights + self.width - 8 * eights)
+        self.kernels.widen(-(-threads // 256), 256, obs, places, rows, to.x)
+
+    def forward(self, to: Activations) -> None:
+        """Compute logits and values of the rows in `to.x`."""
+        self._layer("first", to.x, to.first)
+        width = self.config.hidden[0]
+        ends = []
+        for t in range(self.towers):
+            below = to.first[..., t * width : (t + 1) * width]
+            for layer, out in enumerate(to.hidden[t]):
+                self._layer(f"towers.{t}.{2 * layer}", below, out)
+                below = out
+            ends.append(below)
+        self._product(ends[0], self.view(self.compute, "policy_head.weight"), to.logits)
+        self._product(ends[-1], self.view(self.compute, "value_head.weight"), to.value)
+
+    def _layer(self, name: str, x: Tensor, out: Tensor) -> None:
+        weight = self.view(self.compute, f"{name}.weight")
+        bias = self.view(self.compute, f"{name}.bias")
+        if self.members == 1 and self.kind == KINDS["relu"]:
+            torch.ops.aten._addmm_activation.out(bias[0, 0], x[0], weight[0], out=out[0])
+            return
+        self._product(x, weight, out)
+        rows, columns = out.shape[1], out.shape[2]
+        self.kernels.activate(
+            -(-out.numel() // (8 * 256)),
+            256,
+            out,
+            bias,
+            i64(self.size),
+            rows,
+            columns,
+            self.members,
+            int(self.kind == KINDS["tanh"]),
+        )
+
+    def _product(self, a: Tensor, b: Tensor, out: Tensor, *, add: bool = False) -> None:
+        """out = a @ b for every member; `add` adds to what is there."""
+        if add:
+            if self.members == 1:
+                out[0].addmm_(a[0], b[0])
+            else:
+                out.baddbmm_(a, b)
+        elif out.dtype == a.dtype:
+            if self.members == 1:
+                torch.mm(a[0], b[0], out=out[0])
+            else:
+                torch.bmm(a, b, out=out)
+        elif self.members == 1:
+            torch.ops.aten.mm.dtype_out(a[0], b[0], out.dtype, out=out[0])
+        else:
+            torch.ops.aten.bmm.dtype_out(a, b, out.dtype, out=out)
+
+    def backward(self, at: Activations) -> None:
+        """Fill `grad` from the gradients of logits and values in `at`."""
+        towers = self.towers
+        heads = [("policy_head", at.logits_grad, 0), ("value_head", at.value_grad, towers - 1)]
+        met: set[int] = set()
+        for name, grad, t in heads:
+            end = self._layers_of(at.first, at.hidden, t)[-1]
+            end_grad = self._layers_of(at.first_grad, at.hidden_grad, t)[-1]
+            self._weight_grad(name, end, grad)
+            self._bias_grad(at, name, grad, None)
+            weight = self.view(self.compute, f"{name}.weight")
+            self._product(grad, weight.transpose(1, 2), end_grad, add=t in met)
+            met.add(t)
+        for t in range(towers):
+            made, grads = at.hidden[t], at.hidden_grad[t]
+            below = self._layers_of(at.first, at.hidden, t)
+            below_grad = self._layers_of(at.first_grad, at.hidden_grad, t)
+            for layer in reversed(range(len(made))):
+                name = f"towers.{t}.{2 * layer}"
+                self._bias_grad(at, name, grads[layer], made[layer])
+                self._weight_grad(name, below[layer], grads[layer])
+                weight = self.view(self.compute, f"{name}.weight")
+                self._product(grads[layer], weight.transpose(1, 2), below_grad[layer])
+        self._bias_grad(at, "first", at.first_grad, at.first)
+        self._weight_grad("first", at.x, at.first_grad)
+        columns = len(self.bias_at)
+        self.kernels.sum_columns(
+            (-(-columns // 32), self.members),
+            256,
+            *(at.sums, at.sum_blocks, columns, self.bias_at, self.grad, i64(self.size)),
+        )
+
+    def _layers_of(self, first: Tensor, hidden: list[list[Tensor]], t: int) -> list[Tensor]:
+        """Return a tower's layers from its part of the first one upwards."""
+        width = self.config.hidden[0]
+        return [first[..., t * width : (t + 1) * width], *hidden[t]]
+
+    def _weight_grad(self, name: str, x: Tensor, grad: Tensor) -> None:
+        self._product(x.transpose(1, 2), grad, self.view(self.grad, f"{name}.weight"))
+
+    def _bias_grad(self, at: Activations, name: str, grad: Tensor, made: Tensor | None) -> None:
+        """Take the gradient through an activation, if any, and sum its columns by blocks."""
+        rows, columns = grad.shape[1], grad.shape[2]
+        self.kernels.backward_activation(
+            (-(-columns // 256), at.sum_blocks, self.members),
+            256,
+            *(grad, made, columns, rows, -(-rows // at.sum_blocks)),
+            *(self.kind if made is not None else 0, at.sums, len(self.bias_at)),
+            self._bias_column[f"{name}.bias"],
+        )
+
+
+def widened_width(rules: Rules) -> int:
+    """Columns of a widened observation: the features, and zeros up to what products like."""
+    return -(-len(rules.features) // 32) * 32
+
+
+def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
+    """The sizes that the kernels are compiled for."""
+    found = {
+        "SPARRING_BF16": int(bf16),
+        "SPARRING_ACTIONS": rules.actions,
+        "SPARRING_LEGAL_WORDS": rules.legal_words,
+        "SPARRING_OBS_BYTES": rules.obs_bytes,
+        "SPARRING_WIDTH": widened_width(rules),
+    }
+    names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
+    found |= {f"SPARRING_{name}S": 0 for name in names.values()}
+    found |= {f"SPARRING_{name}_AT": 0 for name in names.values()}
+    for dtype, first, end in byte_parts(rules)[0]:
+        found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
+        found[f"SPARRING_{names[dtype]}_AT"] = first
+    return found

@@ -1,0 +1,284 @@
+"""The fused learner on the GPU computes what the readable one does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from sparring.config import NetConfig, PPOConfig
+from sparring.learn.advantage import Assembler
+from sparring.learn.fused import FusedPPO
+from sparring.learn.host_games import HostGames
+from sparring.learn.ppo import ppo_loss
+from sparring.nets.distribution import Sampler
+from sparring.nets.mlp import PolicyNet
+from sparring.pools import Lineup, Pool
+from sparring.pools.cuda import CudaPool
+
+PPO_ = PPOConfig(games=64, steps=24, minibatch=512, epochs=2, gamma_into=(0, 1), target_kl=0.0)
+EXACT = replace(PPO_, bf16=False)
+NETS = {
+    "shared": NetConfig(hidden=(64, 32)),
+    "towers": NetConfig(hidden=(64, 64, 32), shared=False),
+    "one layer": NetConfig(hidden=(64,)),
+    "tanh": NetConfig(hidden=(64, 32), shared=False, activation="tanh"),
+}
+
+
+def learner(
+    config: PPOConfig = EXACT,
+    net: NetConfig = NETS["towers"],
+    seeds: tuple[int, ...] = (0,),
+    *,
+    graphs: bool = False,
+) -> FusedPPO:
+    lineups = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
+    pool = CudaPool("skull_king", config.games * len(seeds), seeds=seeds, lineups=lineups)
+    return FusedPPO(pool, config, net, graphs=graphs)
+
+
+def masks(legal: torch.Tensor, actions: int) -> torch.Tensor:
+    action = torch.arange(actions, device=legal.device)
+    return (legal[:, action // 64] >> (action % 64) & 1).to(torch.uint8)
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("bf16", [False, True])
+def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
+    ppo = learner(replace(PPO_, bf16=bf16), NETS[net], (4, 5))
+    ppo._play()
+    for member in range(2):
+        module = PolicyNet(ppo.pool.rules, NETS[net])
+        module.load_state_dict(ppo.net.state(member))
+        rows = slice(member * 64, member * 64 + 64)
+        obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
+        logits, value = module(obs)
+        bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[member, 0, :86]
+        mine = (ppo.acting.logits[member, :, :86] + bias).cpu()
+        assert torch.allclose(mine, logits, atol=3e-3 if bf16 else 1e-5)
+        assert torch.allclose(ppo.acting.value[member, :, 0].cpu(), value, atol=1e-5)
+
+
+def test_weights_survive_the_way_there_and_back() -> None:
+    ppo = learner()
+    module = PolicyNet(ppo.pool.rules, NETS["towers"])
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter)
+    ppo.net.load(0, module.state_dict())
+    for name, tensor in ppo.net.state(0).items():
+        assert torch.equal(tensor, module.state_dict()[name]), name
+
+
+def test_actions_are_those_of_the_cpu_sampler() -> None:
+    ppo = learner(replace(EXACT, games=2048))
+    with torch.no_grad():
+        ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
+        ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
+    ppo.clock.fill_(7)
+    ppo._play()
+    rollout, step = ppo.rollout, 23
+    at = rollout.at(step)
+    bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[0, 0, :86]
+    logits = ppo.acting.logits[0, :, :86] + bias
+    mask = masks(rollout.legal[at], 86).cpu().numpy()
+    action, log_prob = Sampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
+    same = action == rollout.action[at].cpu().numpy()
+    assert same.mean() > 0.999
+    off = np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[same]
+    assert off.max() < 1e-4
+    assert mask[np.arange(2048), rollout.action[at].cpu().numpy()].all()
+
+
+def test_advantages_are_those_of_the_cpu() -> None:
+    ppo = learner()
+    rules = ppo.pool.rules
+    assembler = Assembler(rules, 64, 24)
+    rollout = ppo.rollout
+    for _ in range(3):
+        ppo._turn_knobs(0.0)
+        ppo._play()
+        arrays = {
+            name: getattr(rollout, name).cpu().numpy()
+            for name in ("seat", "role", "policy", "value", "reward", "terminated", "truncated")
+        }
+        ppo._learn()
+        advantage = assembler.run(
+            **arrays,
+            skipped=rollout.skipped.cpu().numpy(),
+            gamma=1.0,
+            lambda_=0.95,
+            gamma_into=(0, 1),
+        )
+        assert np.array_equal(assembler.link, rollout.link.cpu().numpy())
+        assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-5)
+        places = np.sort(ppo.list[0, : int(ppo.sample_counts[0])].cpu().numpy())
+        assert np.array_equal(places, assembler.samples())
+        ppo.updates += 1
+
+
+def test_every_epoch_meets_every_sample_once() -> None:
+    ppo = learner(seeds=(1, 2, 3))
+    ppo._turn_knobs(0.0)
+    ppo._play()
+    ppo._value_cuts()
+    ppo._weigh()
+    orders = []
+    for epoch in range(2):
+        ppo._shuffle(epoch)
+        met = ppo.picked.cpu().clone()
+        for member in range(3):
+            picked = met[:, member].flatten()
+            picked = picked[picked >= 0]
+            wanted = ppo.list[member, : int(ppo.sample_counts[member])].cpu()
+            assert torch.equal(picked.sort().values, wanted.sort().values)
+        orders.append(met[0, 0])
+    assert not torch.equal(*orders)
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("bf16", [False, True])
+def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
+    clip = 0.2 if bf16 else 0.02  # rounding in bf16 would push ratios over a narrow edge
+    config = replace(PPO_, bf16=bf16, clip=clip, value_clip=0.3)
+    ppo = learner(config, NETS[net], (1, 2))
+    for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
+        ppo.iterate(0.0)
+    ppo._turn_knobs(0.0)
+    ppo._play()
+    ppo._value_cuts()
+    ppo._weigh()
+    ppo._shuffle(0)
+    for part in range(ppo.parts - 1):
+        ppo._descend(part)
+    before = [ppo.net.state(member) for member in range(2)]
+    ppo._descend(ppo.parts - 1)
+    rollout = ppo.rollout
+    for member in range(2):
+        module = PolicyNet(ppo.pool.rules, NETS[net])
+        module.load_state_dict(before[member])
+        places = ppo.picked[-1, member]
+        places = places[places >= 0].long()
+        logits, value = module(rollout.obs[places].cpu())
+        mean, inverse_std, scale, _, _ = ppo.aims[member].tolist()
+        advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
+        losses = ppo_loss(
+            logits,
+            value,
+            mask=masks(rollout.legal[places], 86).cpu(),
+            action=rollout.action[places].cpu(),
+            old_log_prob=rollout.log_prob[places].cpu(),
+            old_value=old / scale,
+            advantage=(advantage - mean) * inverse_std,
+            returns=(advantage + old) / scale,
+            clip=clip,
+            value_clip=0.3,
+            value_weight=config.value_weight,
+            entropy_weight=config.entropy,
+        )
+        losses.total.backward()
+        mine = ppo.net.unpack(ppo.net.grad[member] * ppo.net.scale)
+        reference = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+        assert len(reference) == len(list(module.parameters()))
+        length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
+        for name, grad in reference.items():
+            off = float((mine[name] - grad).norm() / length)
+            assert off < (0.02 if bf16 else 1e-4), f"{name}: {off:.2e} of the gradient's length"
+        found = ppo.means[ppo.parts - 1, member].tolist()
+        names = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
+        for name, figure in zip(names, found, strict=True):
+            assert figure == pytest.approx(
+                float(getattr(losses, name).detach()), rel=0.05 if bf16 else 1e-3, abs=2e-3
+            ), name
+
+
+def test_the_optimiser_is_adam_behind_a_clipped_gradient() -> None:
+    ppo = learner()
+    ppo._turn_knobs(0.0)
+    ppo._play()
+    ppo._value_cuts()
+    ppo._weigh()
+    weight = torch.nn.Parameter(ppo.net.weight[0].clone())
+    optimiser = torch.optim.Adam([weight], lr=EXACT.lr, eps=1e-5)
+    ppo._shuffle(0)
+    for part in range(3):
+        ppo._descend(part)
+        weight.grad = ppo.net.grad[0] * ppo.net.scale
+        torch.nn.utils.clip_grad_norm_([weight], EXACT.max_grad_norm)
+        optimiser.step()
+        assert torch.allclose(weight, ppo.net.weight[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+def test_graphs_change_nothing(bf16: bool) -> None:
+    runs = [learner(replace(PPO_, bf16=bf16), graphs=graphs) for graphs in (False, True)]
+    for _ in range(4):
+        reports = [ppo.iterate(0.3)[0] for ppo in runs]
+        for key in ("learning/samples", "charts/games", "losses/policy", "losses/value"):
+            assert reports[0][key] == pytest.approx(reports[1][key], rel=1e-6), key
+    assert runs[0].pool.state() == runs[1].pool.state()
+    assert torch.equal(runs[0].net.weight, runs[1].net.weight)
+
+
+def test_games_on_the_cpu_give_the_same_rollout() -> None:
+    lineups = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
+    pool = Pool("skull_king", 64, seed=5, lineups=lineups, slots=2, threads=2)
+    both = [
+        FusedPPO(HostGames(pool, "cuda"), EXACT, NETS["towers"]),
+        FusedPPO(CudaPool("skull_king", 64, seed=5, lineups=lineups), EXACT, NETS["towers"]),
+    ]
+    for round_ in range(3):
+        reports = [ppo.iterate(0.0)[0] for ppo in both]
+        if round_ == 0:  # before rounding in other batch sizes can change an action
+            for name in ("obs", "legal", "action", "seat", "role", "policy", "reward", "skipped"):
+                mine, other = (getattr(ppo.rollout, name) for ppo in both)
+                assert torch.equal(mine, other), name
+        for key in ("learning/samples", "charts/games", "learning/decisions"):
+            assert reports[0][key] == pytest.approx(reports[1][key], rel=0.02), key
+    assert reports[0]["losses/value"] == pytest.approx(reports[1]["losses/value"], rel=0.2)
+
+
+def test_members_learn_what_they_would_alone() -> None:
+    both = learner(seeds=(3, 4))
+    alone = [learner(seeds=(seed,)) for seed in (3, 4)]
+    for _ in range(2):
+        reports = both.iterate(0.0)
+        for member, ppo in enumerate(alone):
+            (other,) = ppo.iterate(0.0)
+            assert reports[member]["learning/samples"] == other["learning/samples"]
+            assert reports[member]["losses/entropy"] == pytest.approx(
+                other["losses/entropy"], rel=1e-3
+            )
+
+
+def test_members_may_differ_in_their_knobs() -> None:
+    pool = CudaPool("skull_king", 128, seeds=(1, 1))
+    ppo = FusedPPO(pool, [EXACT, replace(EXACT, lr=0.0)], NETS["shared"])
+    before = ppo.net.weight.clone()
+    ppo.iterate(0.0)
+    head = ppo.net.pieces["value_head.weight"].offset  # which takes on a new unit anyway
+    assert not torch.equal(before[0, :head], ppo.net.weight[0, :head])
+    assert torch.equal(before[1, :head], ppo.net.weight[1, :head])
+
+
+def test_an_update_stops_once_the_policy_moved_far_enough() -> None:
+    eager = learner(replace(EXACT, epochs=4, target_kl=1e-9))
+    assert eager.iterate(0.0)[0]["learning/gradient_steps"] == eager.parts
+    patient = learner(replace(EXACT, epochs=4))
+    assert patient.iterate(0.0)[0]["learning/gradient_steps"] == 4 * patient.parts
+
+
+def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
+    from sparring.learn.ppo import DivergedError
+
+    ppo = learner()
+    ppo.iterate(0.0)
+    ppo.net.weight[0, 3] = torch.inf
+    ppo.net.compute[0, 3] = torch.inf
+    before = ppo.net.weight.clone()
+    with pytest.raises(DivergedError, match="lower lr"):
+        ppo.iterate(0.0)
+    head = ppo.net.pieces["value_head.weight"].offset
+    assert torch.equal(before[:, :head], ppo.net.weight[:, :head])
