@@ -38,6 +38,8 @@ class BenchPoolConfig:
     """How often every combination is measured, in turn. The median is reported."""
     threads: tuple[int, ...] = ()
     """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
+    device: str = "cpu"
+    """Where the games live: cpu or cuda, which is held equal to the CPU first."""
     seed: int = 0
     """Which games are played. The signature does not depend on it."""
     set: tuple[str, ...] = ()
@@ -180,6 +182,12 @@ class TrainConfig:
     """Threads for games and network. 0: one per core."""
     device: str = "auto"
     """Where the network lives: cpu, cuda, or auto."""
+    pool: str = "auto"
+    """Where the games live: cpu, cuda, or auto, which is with the network."""
+    population: int = 1
+    """Runs that are trained at once on one GPU, with seeds of their own."""
+    vary: UseAppendAction[tuple[str, ...]] = ()
+    """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """A flag of the game as key=value, for example num_players=6."""
     config: str = ""
@@ -217,6 +225,17 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """What suits a game better than the defaults. A file and the command line go before it."""
+
+GPU_PRESET: dict[str, Any] = {
+    "net": {"hidden": (512, 512, 256)},
+    "ppo": {"games": 16384, "steps": 64, "minibatch": 32768, "lr": 1e-3},
+}
+"""What else is better with the network on a GPU, where large batches cost little."""
+GPU_PRESETS: dict[str, dict[str, Any]] = {
+    "skull_king": {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}},
+    "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
+}
+"""And by game."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +314,12 @@ class BenchTrainConfig:
     """Skip features that are 0 in the first layer. None: as `sparring train` would."""
     threads: int = 0
     """Threads for games and network. 0: one per core."""
+    device: str = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    pool: str = "auto"
+    """Where the games live: cpu, cuda, or auto, which is with the network."""
+    population: int = 1
+    """Runs that are trained at once on one GPU."""
     opponents: tuple[str, ...] = ()
     """A line-up as NAME=WEIGHT, once per line-up. Left out: as `sparring train` would."""
     seed: int = 0

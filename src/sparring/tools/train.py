@@ -10,10 +10,11 @@ from typing import Any
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.tools.eval import result_json, results_table
 from sparring.tools.plot import plot_run
-from sparring.tools.terminal import Steps, print_json, print_table
-from sparring.training.agent import Agent, resume, train_with
+from sparring.tools.terminal import Steps, make_table, print_json, print_table
+from sparring.training.agent import Agent, resume, train_population, train_with
+from sparring.training.learners import uses_gpu
 from sparring.training.metrics import read
-from sparring.training.settings import from_table, with_preset
+from sparring.training.settings import from_table, members_of, with_preset
 
 OK, FAILED, INTERRUPTED = 0, 3, 130
 
@@ -21,13 +22,26 @@ OK, FAILED, INTERRUPTED = 0, 3, 130
 def prepare(args: list[str]) -> TrainConfig:
     """The defaults that the command line starts from: preset and file."""
     game = args[0] if args and not args[0].startswith("-") else TrainConfig.game
-    file = ""
+    file = option(args, "--config")
+    base = with_preset(game, file)
+    device = option(args, "--device") or base.device
+    gpu = not asks_for_help(args) and uses_gpu(device)
+    return with_preset(game, file, gpu=gpu)
+
+
+def option(args: list[str], name: str) -> str:
+    """Return what the command line says about an option, "" if nothing."""
     for at, word in enumerate(args):
-        if word == "--config" and at + 1 < len(args):
-            file = args[at + 1]
-        elif word.startswith("--config="):
-            file = word.partition("=")[2]
-    return with_preset(game, file)
+        if word == name and at + 1 < len(args):
+            return args[at + 1]
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return ""
+
+
+def asks_for_help(args: list[str]) -> bool:
+    """Whether nothing will be trained."""
+    return "-h" in args or "--help" in args
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:
@@ -42,7 +56,51 @@ def run(config: TrainConfig | ResumeConfig) -> int:
             ),
             as_json=config.json,
         )
+    if len(members_of(config)) > 1:
+        return report_population(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
+
+
+def report_population(config: TrainConfig) -> int:
+    """Train several runs at once, measure each, and list them."""
+    started = time.perf_counter()
+    agents = train_population(config, quiet=config.json)
+    trained_s = time.perf_counter() - started
+    ended = agents[0].ended
+    if ended.startswith("SIG"):
+        for agent in agents:
+            print(f"{ended}: saved; go on with: sparring resume {agent.run}", file=sys.stderr)
+        return INTERRUPTED
+    against = config.eval.against or agents[0].policy.rules.bots[-2:]
+    rows: list[dict[str, Any]] = []
+    with Steps(f"measuring {config.game}", len(agents)) as steps:
+        for agent, member in zip(agents, members_of(config), strict=True):
+            steps.next(agent.run.name)
+            found = agent.evaluate(
+                *against,
+                games=config.eval.final_games,
+                seed=77_000_000,
+                threads=config.threads or 1,
+            )
+            rows.append(
+                {
+                    "run": str(agent.run),
+                    "seed": member.seed,
+                    "results": {name: result_json(one) for name, one in found.items()},
+                }
+            )
+    if config.json:
+        print_json({"ended": ended, "seconds": trained_s, "members": rows})
+        return OK
+    heads = ("run", "seed", *against)
+    table = make_table(heads, numbers=heads[1:])
+    for row in rows:
+        wins = (f"{row['results'][name]['win']:.3f}" for name in against)
+        table.add_row(row["run"], str(row["seed"]), *wins)
+    print_table(table)
+    best = max(rows, key=lambda row: min(row["results"][name]["win"] for name in against))
+    print(f"best run: {best['run']}; next: sparring play {best['run']}")
+    return OK
 
 
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:

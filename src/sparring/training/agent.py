@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,24 @@ from typing import TYPE_CHECKING, Any
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
 from sparring.league.arena import evaluate
+from sparring.learn.ppo import PPO
 from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool
 from sparring.pools.python import pool_of
 from sparring.training import checkpoint as checkpoints
 from sparring.training.display import Display
+from sparring.training.learners import uses_gpu
 from sparring.training.loop import Trainer
 from sparring.training.policies import load_policy, save_policy
 from sparring.training.run import Run
-from sparring.training.settings import as_table, demand_same, from_table, merged, with_preset
+from sparring.training.settings import (
+    as_table,
+    demand_same,
+    from_table,
+    members_of,
+    merged,
+    with_preset,
+)
 
 if TYPE_CHECKING:
     from sparring.league.results import MatchResult
@@ -66,7 +76,11 @@ def train(
     if updates is not None:
         changes["updates"] = updates
     if isinstance(game, str):
-        return train_with(merged(with_preset(game), changes, "train"), quiet=quiet)
+        gpu = uses_gpu(changes.get("device", "auto"))
+        config = merged(with_preset(game, gpu=gpu), changes, "train")
+        if len(members_of(config)) > 1:
+            raise SparringError("a population is trained by train_population, which returns all")
+        return train_with(config, quiet=quiet)
     pool = pool_of(game, seed=changes.get("seed", 0))
     ppo = {**changes.get("ppo", {}), "games": pool.num_games}
     base = TrainConfig(game=pool.rules.name, ppo=replace(TrainConfig().ppo, gamma=0.99))
@@ -76,9 +90,25 @@ def train(
 
 def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
     """Train an agent under a complete configuration."""
+    return finish(config, new_run(config), None, quiet=quiet, pool=pool)
+
+
+def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
+    """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
+    configs = members_of(config)
+    runs = [new_run(member) for member in configs]
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.held())
+        display = held.enter_context(Display(quiet=quiet))
+        ended = Trainer(configs, runs, watch=display).train()
+    return [Agent(load_policy(run.path), run.path, ended) for run in runs]
+
+
+def new_run(config: TrainConfig) -> Run:
+    """Make the folder of a run."""
     name = re.sub(r"\W+", "_", config.game).strip("_") or "env"
-    run = Run.create(Path(config.runs), name, "ppo", as_table(config))
-    return finish(config, run, None, quiet=quiet, pool=pool)
+    return Run.create(Path(config.runs), name, "ppo", as_table(config))
 
 
 def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False) -> Agent:
@@ -106,8 +136,8 @@ def finish(
 ) -> Agent:
     """Run the loop to its end and load what came out of it."""
     with run.held(), Display(quiet=quiet) as display:
-        trainer = Trainer(config, run, resume=saved, watch=display, pool=pool)
+        trainer = Trainer([config], [run], resume=saved, watch=display, pool=pool)
         ended = trainer.train()
-    if pool is not None:
-        return Agent(Policy(pool.rules, trainer.ppo.net, name=run.name), run.path, ended)
+    if pool is not None and isinstance(trainer.learner, PPO):
+        return Agent(Policy(pool.rules, trainer.learner.net, name=run.name), run.path, ended)
     return Agent(load_policy(run.path), run.path, ended)

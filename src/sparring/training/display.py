@@ -14,7 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from sparring.training.loop import Status
+from sparring.training.member import Status
 
 LINE_EVERY_S = 10.0
 """How often a line is printed where there is no terminal."""

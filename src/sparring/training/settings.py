@@ -8,14 +8,14 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparring.config import PRESETS, TrainConfig
+from sparring.config import GPU_PRESET, GPU_PRESETS, PRESETS, TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.pools.native import LEARNER, Lineup
 
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
-    | {"checkpoint_every_s", "eval"}
+    | {"checkpoint_every_s", "eval", "device", "pool", "population", "vary"}
 )
 """Settings that a resumed run may have otherwise than before."""
 
@@ -50,9 +50,15 @@ def fitted(value: Any, old: Any, where: str) -> Any:
     return value
 
 
-def with_preset(game: str, file: str = "") -> TrainConfig:
-    """The defaults with what suits the game and what a TOML file says."""
+def with_preset(game: str, file: str = "", *, gpu: bool = False) -> TrainConfig:
+    """The defaults with what suits the game and what a TOML file says.
+
+    gpu: games and network live on a GPU, which likes other sizes.
+    """
     config: TrainConfig = merged(TrainConfig(game=game), PRESETS.get(game, {}), f"preset {game}")
+    if gpu:
+        config = merged(config, GPU_PRESET, "preset of GPUs")
+        config = merged(config, GPU_PRESETS.get(game, {}), f"preset {game} on GPUs")
     if not file:
         return config
     try:
@@ -63,6 +69,42 @@ def with_preset(game: str, file: str = "") -> TrainConfig:
         raise ConfigError(f"{file} is not TOML: {wrong}") from None
     read: TrainConfig = merged(config, given, file)
     return replace(read, config=file)
+
+
+def members_of(config: TrainConfig) -> list[TrainConfig]:
+    """The runs of a population: seeds and varied settings, each a complete configuration.
+
+    Varied settings go round; the seed moves on with every round, so that members that differ in a
+    setting play the same games.
+    """
+    varied = [read_varied(word) for word in config.vary]
+    rounds = max([len(values) for _, values in varied], default=1)
+    count = config.population if config.population > 1 else rounds
+    if count < 1:
+        raise ConfigError(f"population {config.population} must be at least 1")
+    members = []
+    for index in range(count):
+        changes: dict[str, Any] = {}
+        for keys, values in varied:
+            inner = changes
+            for key in keys[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[keys[-1]] = values[index % len(values)]
+        alone = replace(config, seed=config.seed + index // rounds, population=1, vary=())
+        members.append(merged(alone, changes, "vary"))
+    return members
+
+
+def read_varied(word: str) -> tuple[list[str], list[Any]]:
+    """Turn a.b=1,2 into the keys and the values."""
+    name, equals, text = word.partition("=")
+    try:
+        values = [tomllib.loads(f"x = {one}")["x"] for one in text.split(",")]
+    except tomllib.TOMLDecodeError:
+        raise ConfigError(f"vary: {word!r} is not key=value,value") from None
+    if not equals or not values:
+        raise ConfigError(f"vary: {word!r} is not key=value,value")
+    return name.split("."), values
 
 
 def from_table(table: Mapping[str, Any], where: str) -> TrainConfig:

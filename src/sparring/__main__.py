@@ -1,0 +1,7 @@
+"""`python -m sparring` is the command line."""
+
+import sys
+
+from sparring.cli import main
+
+sys.exit(main())

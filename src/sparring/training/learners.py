@@ -1,0 +1,125 @@
+"""From a configuration to a learner: where the games live, and who learns from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.learn.ppo import PPO
+from sparring.pools.native import Pool
+from sparring.pools.protocol import GamePool
+from sparring.training.settings import read_opponents
+
+if TYPE_CHECKING:
+    from sparring.learn.fused import FusedPPO
+
+Learner: TypeAlias = "PPO | FusedPPO"
+MAY_DIFFER = ("seed", "ppo", "minutes", "updates", "runs", "json")
+"""What members of a population may have otherwise than the first."""
+
+
+def make_learner(
+    configs: Sequence[TrainConfig], *, threads: int, pool: GamePool | None = None
+) -> Learner:
+    """Return the learner of one run or of a population. `pool` brings a foreign environment."""
+    config = configs[0]
+    device = choose_device(config.device)
+    place = choose_pool(config.pool, device)
+    if pool is None and place == "cuda":
+        return make_fused(configs, device)
+    if len(configs) > 1:
+        raise ConfigError(
+            "a population is trained on one GPU, games included; "
+            f"here the games are on {'a foreign environment' if pool else place}"
+        )
+    if pool is None and device.startswith("cuda"):
+        from sparring.learn.fused import FusedPPO
+        from sparring.learn.host_games import LEAST_SLOTS, HostGames
+
+        slots = max(config.ppo.slots, LEAST_SLOTS)
+        games = make_pool(config, threads, slots=slots)
+        return FusedPPO(HostGames(games, device), config.ppo, config.net)
+    plain = pool or make_pool(config, threads, slots=config.ppo.slots)
+    return PPO(plain, config.ppo, config.net, seed=config.seed, threads=threads, device=device)
+
+
+def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:
+    """Return the learner that has everything on the GPU."""
+    from sparring.learn.fused import FusedPPO
+    from sparring.pools.cuda import CudaPool
+
+    config = configs[0]
+    for other in configs[1:]:
+        mine, theirs = asdict(config), asdict(other)
+        differ = [key for key in mine if key not in MAY_DIFFER and mine[key] != theirs[key]]
+        if differ:
+            raise ConfigError(f"members of a population share {', '.join(differ)}")
+    rules = rules_of(config)
+    pool = CudaPool(
+        rules,
+        config.ppo.games * len(configs),
+        seeds=[one.seed for one in configs],
+        lineups=read_opponents(rules, config.opponents),
+        device=device,
+    )
+    return FusedPPO(pool, [one.ppo for one in configs], config.net)
+
+
+def rules_of(config: TrainConfig) -> Rules:
+    """The game with the flags of the configuration."""
+    flags: dict[str, Any] = {}
+    for word in config.set:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"set: {word!r} is not key=value")
+        flags[key] = value.split(",") if "," in value else value
+    return Rules(config.game, flags)
+
+
+def make_pool(config: TrainConfig, threads: int, *, slots: int = 1) -> Pool:
+    """The games on CPU threads, with the flags and line-ups of the configuration."""
+    rules = rules_of(config)
+    return Pool(
+        rules,
+        config.ppo.games,
+        seed=config.seed,
+        threads=threads,
+        lineups=read_opponents(rules, config.opponents),
+        slots=slots,
+    )
+
+
+def choose_device(name: str) -> str:
+    """Return cpu or cuda; a GPU that is asked for and missing is an error."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(
+            f"device {name!r}: torch sees no GPU here; use --device cpu, or install a CUDA build "
+            "of torch and check `nvidia-smi`"
+        )
+    if name not in ("cpu",) and not name.startswith("cuda"):
+        raise ConfigError(f"device {name!r} is unknown; use cpu, cuda or auto")
+    return name
+
+
+def choose_pool(name: str, device: str) -> str:
+    """Return where the games live: with the network, unless said otherwise."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"pool {name!r} is unknown; use cpu, cuda or auto")
+    if name == "cuda" and not device.startswith("cuda"):
+        raise ConfigError(f"pool 'cuda' needs the network there too; the device is {device!r}")
+    if name == "auto":
+        return "cuda" if device.startswith("cuda") else "cpu"
+    return name
+
+
+def uses_gpu(device: str) -> bool:
+    """Whether the network will live on a GPU."""
+    return choose_device(device).startswith("cuda")
