@@ -44,6 +44,8 @@ def run(config: BenchPoolConfig) -> int:
             raise ConfigError(f"--{name} {value} must be at least 1")
     if not 0 < config.seconds < 86_400:
         raise ConfigError(f"--seconds {config.seconds:g} must be above 0 and below a day")
+    if config.device != "cpu":
+        return run_on_gpu(config)
     rules = read_rules(config.game, config.set)
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
@@ -71,6 +73,16 @@ def run(config: BenchPoolConfig) -> int:
     else:
         show_problems(report)
     return 0 if proof.valid else 3
+
+
+def run_on_gpu(config: BenchPoolConfig) -> int:
+    """Measure the pool of a GPU, if there is one."""
+    from sparring.tools import bench_pool_gpu
+    from sparring.training.learners import choose_device
+
+    if not choose_device(config.device).startswith("cuda"):
+        raise ConfigError(f"--device {config.device}: torch sees no GPU here; use cpu")
+    return bench_pool_gpu.run(config)
 
 
 def measure(rules: Rules, config: BenchPoolConfig, proof: Proof, steps: Steps) -> list[Cell]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from rich.text import Text
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.rules import Rules
+from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import PPO
 from sparring.machine import machine_facts
 from sparring.pools.native import Pool
@@ -27,8 +28,11 @@ from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.machine import warn_if_busy
 from sparring.tools.terminal import Steps, make_console, make_table, print_json, print_table
 from sparring.tools.valid import Proof, prove
-from sparring.training.loop import choose_device
-from sparring.training.settings import merged, read_opponents, with_preset
+from sparring.training.learners import Learner, make_learner, uses_gpu
+from sparring.training.settings import members_of, merged, with_preset
+
+if TYPE_CHECKING:
+    from sparring.learn.fused import FusedPPO
 
 ARRAYS = tuple(name for name, kind in vars(BatchLike).items() if isinstance(kind, property))
 """What a learner may read from a batch."""
@@ -116,10 +120,14 @@ class Round:
     gradient_steps: int
     phases: dict[str, float]
     """Seconds by phase."""
+    gpu_busy: float = 0.0
+    """Share of the time that a GPU which has everything was at work."""
 
 
-def measure_round(learner: PPO) -> Round:
+def measure_round(learner: Learner) -> Round:
     """Collect and update once."""
+    if not isinstance(learner, PPO):
+        return measure_fused(learner, free=False)
     learner.phases.take()
     decisions, samples = learner.decisions, learner.samples
     started = time.perf_counter()
@@ -139,6 +147,32 @@ def measure_round(learner: PPO) -> Round:
     )
 
 
+def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
+    """Collect and update once on the GPU, with real games or with none."""
+    started = time.perf_counter()
+    reports = learner.rehearse() if free else learner.iterate(0.0)
+    seconds = time.perf_counter() - started
+    phases = learner.phases.take()
+    at_work = sum(phases.values())
+    if free:
+        seconds = at_work  # without putting back what it changed
+    phases["other"] = max(seconds - sum(phases.values()), 0.0)
+
+    def total(name: str) -> int:
+        return int(sum(report[name] for report in reports))
+
+    return Round(
+        seconds,
+        total("learning/decisions"),
+        total("learning/samples"),
+        total("charts/forced"),
+        total("charts/games"),
+        int(reports[0]["learning/gradient_steps"]),
+        phases,
+        at_work / seconds,
+    )
+
+
 def run(config: BenchTrainConfig) -> int:
     """Prove, measure, report; 3 if the games are not valid."""
     for name, least in (("rounds", 1), ("warm_up", 1), ("games", 0), ("steps", 0), ("epochs", 0)):
@@ -146,8 +180,7 @@ def run(config: BenchTrainConfig) -> int:
             raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
     settings = read_settings(config)
     rules = read_rules(config.game, settings.set)
-    pool = make_pool(settings, rules)
-    learner = make_learner(settings, pool)
+    learner = make_learner(members_of(settings), threads=settings.threads)
     report = describe(config, settings, learner)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
@@ -155,11 +188,13 @@ def run(config: BenchTrainConfig) -> int:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         if proof.valid:
-            measured = measure(learner, pool, config, proof, steps)
+            measured = measure(learner, config, proof, steps)
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if learner.device.type == "cuda":
+            report["memory_bytes"] = torch.cuda.max_memory_allocated()
     if config.json:
         print_json(report)
     else:
@@ -169,13 +204,16 @@ def run(config: BenchTrainConfig) -> int:
 
 def read_settings(config: BenchTrainConfig) -> TrainConfig:
     """Return what `sparring train` would train with, changed where an option says so."""
-    base = with_preset(config.game, config.config)
+    base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
     given = {name: getattr(config, name) for name in ("games", "steps", "epochs", "minibatch")}
     net = {"hidden": config.hidden or None, "shared": config.shared, "sparse": config.sparse}
     changes: dict[str, Any] = {
         "game": config.game,
         "seed": config.seed,
         "threads": config.threads or base.threads or os.cpu_count() or 1,
+        "device": config.device,
+        "pool": config.pool,
+        "population": config.population,
         "set": (*base.set, *config.set),
         "opponents": config.opponents or base.opponents,
         # Every round makes all its epochs, so that rounds can be compared.
@@ -186,31 +224,7 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
     return settings
 
 
-def make_pool(settings: TrainConfig, rules: Rules) -> Pool:
-    """Return the games of a training run."""
-    return Pool(
-        rules,
-        settings.ppo.games,
-        seed=settings.seed,
-        threads=settings.threads,
-        lineups=read_opponents(rules, settings.opponents),
-    )
-
-
-def make_learner(settings: TrainConfig, pool: Pool) -> PPO:
-    """Return the learner of a training run, without the run."""
-    torch.set_num_threads(settings.threads)
-    return PPO(
-        pool,
-        settings.ppo,
-        settings.net,
-        seed=settings.seed,
-        threads=settings.threads,
-        device=choose_device(settings.device),
-    )
-
-
-def describe(config: BenchTrainConfig, settings: TrainConfig, learner: PPO) -> dict[str, Any]:
+def describe(config: BenchTrainConfig, settings: TrainConfig, learner: Learner) -> dict[str, Any]:
     """Return what is measured, and where."""
     rules, ppo = learner.pool.rules, settings.ppo
     return {
@@ -225,13 +239,17 @@ def describe(config: BenchTrainConfig, settings: TrainConfig, learner: PPO) -> d
             "opponents": settings.opponents,
             "threads": settings.threads,
             "device": str(learner.device),
+            "pool": settings.pool if settings.pool != "auto" else str(learner.device),
+            "population": len(learner.counts()),
         },
         "machine": {**machine_facts(), "torch": torch.__version__},
     }
 
 
-def parameters(learner: PPO) -> int:
+def parameters(learner: Learner) -> int:
     """Return how many numbers are learned."""
+    if not isinstance(learner, PPO):
+        return sum(tensor.numel() for tensor in learner.net.unpack(learner.net.weight[0]).values())
     return sum(parameter.numel() for parameter in learner.net.parameters())
 
 
@@ -247,26 +265,43 @@ def warn_if_blas_differs(threads: int) -> None:
 
 
 def measure(
-    learner: PPO, pool: Pool, config: BenchTrainConfig, proof: Proof, steps: Steps
+    learner: Learner, config: BenchTrainConfig, proof: Proof, steps: Steps
 ) -> dict[str, list[Round]]:
     """Measure the learner and its free twin in turn; who goes first changes every round."""
     steps.next("warming up")
-    played = [measure_round(learner) for _ in range(config.warm_up)]
+    finished = 0 if isinstance(learner, PPO) else play_through(learner, proof.longest)
+    warm_up = config.warm_up if isinstance(learner, PPO) else config.warm_up + 1  # two captures
+    played = [measure_round(learner) for _ in range(warm_up)]
     steps.next("recording")
-    learners = {OURS: learner, CEILING: free_twin(learner, pool.threads)}
-    for _ in range(config.warm_up):
-        measure_round(learners[CEILING])
+    measures: dict[str, Callable[[], Round]] = {OURS: lambda: measure_round(learner)}
+    if isinstance(learner, PPO):
+        twin = free_twin(learner, torch.get_num_threads())
+        measures[CEILING] = lambda: measure_round(twin)
+    else:
+        measures[CEILING] = lambda: measure_fused(learner, free=True)
+    for _ in range(warm_up):
+        measures[CEILING]()
     rounds: dict[str, list[Round]] = {OURS: [], CEILING: []}
     for number in range(config.rounds):
         steps.next(f"round {number + 1} of {config.rounds}")
         for name in (OURS, CEILING) if number % 2 == 0 else (CEILING, OURS):
-            rounds[name].append(measure_round(learners[name]))
-        if wrong := pool.audit():
+            rounds[name].append(measures[name]())
+        if wrong := cast(Pool, learner.pool).audit():
             proof.problems.append(f"audit after round {number + 1}: {wrong}")
-    if not any(one.games for one in (*played, *rounds[OURS])):
+    if not finished and not any(one.games for one in (*played, *rounds[OURS])):
         total = learner.config.steps * (len(played) + 1 + config.rounds)
         raise SparringError(f"no game was finished in {total} steps; raise --rounds or --steps")
     return rounds
+
+
+def play_through(learner: FusedPPO, steps: int) -> int:
+    """Play every game at random past its first end, before many games make few steps each."""
+    pool: Any = learner.pool.pool if isinstance(learner.pool, HostGames) else learner.pool
+    finished = 0
+    for _ in range(steps + 1):
+        batch = pool.step(pool.sample_actions())
+        finished += int((batch.terminated | batch.truncated).sum())
+    return finished
 
 
 def summary(rounds: Sequence[Round]) -> dict[str, Any]:
@@ -280,6 +315,7 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
         "samples_per_round": round(median(one.samples for one in rounds)),
         "gradient_steps_per_round": round(median(one.gradient_steps for one in rounds)),
         "games_finished": sum(one.games for one in rounds),
+        "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
         "phases": {
             name: round(sum(one.phases.get(name, 0.0) for one in rounds) / total_s, 4)
             for name in names
@@ -316,6 +352,10 @@ def show(report: dict[str, Any]) -> None:
         f"over {len(share['rounds'])} pairs of rounds; of the medians {share['of_medians']:.3f})",
         style="bold",
     )
+    if "memory_bytes" in report:
+        busy = report["measured"][OURS]["gpu_busy"]
+        told = f"GPU busy {busy:.1%}, " if busy else ""
+        out.print(f"{told}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
     out.print(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
 
 
@@ -323,13 +363,19 @@ def training_line(training: dict[str, Any]) -> str:
     """Say what is trained, in the words of the options."""
     widths = "-".join(map(str, training["hidden"]))
     trunk = "one trunk" if training["shared"] else "two trunks"
-    first = "sparse" if training["sparse"] else "dense"
+    on_cpu = training["device"] == "cpu"
+    first = "sparse" if training["sparse"] and on_cpu else "dense"
+    where = f"games on {training['threads']} threads, network on {training['device']}"
+    if training["pool"].startswith("cuda"):
+        where = f"all on {training['device']}"
+    if training["population"] > 1:
+        where = f"{training['population']} members, {where}"
     return (
         f"{training['games']} games x {training['steps']} steps, minibatches of "
         f"{training['minibatch']}, epochs: {training['epochs']}; {trunk} {widths} "
         f"{training['activation']}, {first} first layer, {training['parameters']:,} parameters; "
         f"against {' '.join(training['opponents'])}; "
-        f"{training['threads']} threads on {training['device']}"
+        f"{where}"
     )
 
 

@@ -1,0 +1,144 @@
+"""Everything that is measured on a GPU, through the project's own commands, kept as one JSON.
+
+python benchmarks/gpu.py                     measure, write results/gpu-<name>.json
+python benchmarks/gpu.py --out FILE          ... to another file
+python benchmarks/gpu.py --only pool         only the parts whose name begins so
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparring.games import game_names
+from sparring.machine import machine_facts
+from sparring.training.metrics import read
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+GAME = "skull_king"
+HIDDEN = ("--hidden", "512", "--hidden", "512", "--hidden", "256")
+LARGE = ("--games", "65536", "--steps", "16", "--minibatch", "65536", "--opponents", "self=1")
+MEMBER = ("--games", "4096", "--steps", "16", "--minibatch", "4096", "--opponents", "self=1")
+TOWERS = (*HIDDEN, "--shared", "False")
+TRAINING: dict[str, tuple[str, ...]] = {
+    "two towers, 1 epoch": (*LARGE, *TOWERS, "--epochs", "1"),
+    "two towers, 4 epochs": (*LARGE, *TOWERS, "--epochs", "4"),
+    "two towers, 15 epochs": (*LARGE, *TOWERS, "--epochs", "15", "--rounds", "3"),
+    "one trunk, 1 epoch": (*LARGE, *HIDDEN, "--shared", "True", "--epochs", "1"),
+    "one trunk 256-256, 4 epochs": (
+        *(*LARGE, "--hidden", "256", "--hidden", "256"),
+        *("--shared", "True", "--epochs", "4"),
+    ),
+    "as sparring train does": (),
+    "games on the CPU, 1 epoch": (*LARGE, *TOWERS, "--epochs", "1", "--pool", "cpu"),
+    "a member alone": (*MEMBER, *TOWERS, "--epochs", "4"),
+    "population of 8": (*MEMBER, *TOWERS, "--epochs", "4", "--population", "8"),
+}
+"""Options of `sparring bench train`, by what they measure."""
+
+
+def main() -> None:
+    """Measure and write down what came out."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, help="the file to write")
+    parser.add_argument("--only", default="", help="parts whose name begins so: pool, train, ...")
+    parser.add_argument("--minutes", type=float, default=1.0, help="training time for strength")
+    given = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("torch sees no GPU here; nothing to measure")
+    gpu = torch.cuda.get_device_name()
+    parts: dict[str, Any] = {}
+    for name in game_names():
+        parts[f"pool {name}"] = ["bench", "pool", name]
+    for name, options in TRAINING.items():
+        parts[f"train {name}"] = ["bench", "train", GAME, *options]
+    record: dict[str, Any] = {
+        "machine": {**machine_facts(), "gpu": gpu, "torch": torch.__version__},
+        "parts": {},
+    }
+    for name, words in parts.items():
+        if name.startswith(given.only):
+            record["parts"][name] = command([*words, "--device", "cuda"])
+    if "strength".startswith(given.only):
+        record["parts"]["strength"] = strength(given.minutes)
+    slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+    path = given.out or RESULTS / f"gpu-{slug}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    for line in summary(record):
+        print(line)
+    print(f"wrote {path}")
+
+
+def command(words: list[str]) -> dict[str, Any]:
+    """Run a command as a user would and return its report."""
+    started = time.perf_counter()
+    program = [sys.executable, "-m", "sparring", *words, "--json"]
+    done = subprocess.run(program, stdout=subprocess.PIPE, text=True, check=False)
+    seconds = time.perf_counter() - started
+    print(f"sparring {' '.join(words)}: {seconds:.0f} s", file=sys.stderr, flush=True)
+    if done.returncode:
+        return {"failed": done.returncode}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def strength(minutes: float) -> dict[str, Any]:
+    """Train from scratch; keep the evaluations on the way."""
+    words = ["train", GAME, "--minutes", str(minutes), "--device", "cuda", "--threads", "8"]
+    words += ["--eval.every-s", "5", "--eval.against", "captain", "rule_hard"]
+    report = command(words)
+    if "run" in report:
+        curves = read(Path(report["run"]))
+        for bot in ("captain", "rule_hard"):
+            _, seconds, low = curves[f"eval/{bot}/low"]
+            win = curves[f"eval/{bot}/win"][2]
+            report[f"curve against {bot}"] = [
+                {"seconds": round(float(s), 1), "win": float(w), "low": float(x)}
+                for s, w, x in zip(seconds, win, low, strict=True)
+            ]
+        busy = curves["charts/gpu_busy"][2]
+        report["gpu_busy"] = float(sorted(busy)[len(busy) // 2])
+        rates = curves["charts/SPS"][2]
+        report["decisions_per_s"] = float(sorted(rates)[len(rates) // 2])
+    return report
+
+
+def summary(record: dict[str, Any]) -> list[str]:
+    """One line per part."""
+    lines = []
+    for name, part in record["parts"].items():
+        if "failed" in part:
+            lines.append(f"{name}: FAILED with exit code {part['failed']}")
+        elif name.startswith("pool"):
+            cells = [
+                f"{c['games']:,} games {'with' if c['observe'] else 'without'} observation "
+                f"{c['decisions_per_s'] / 1e6:.0f}M/s"
+                for c in part["measured"]
+            ]
+            lines.append(f"{name}: {', '.join(cells)}")
+        elif name.startswith("train"):
+            ours = part["measured"]["ours"]
+            rate = ours["decisions_per_s"]["median"]
+            rollout = rate / ours["phases"]["rollout"]
+            lines.append(
+                f"{name}: {rate / 1e6:.2f}M decisions/s, rollout alone {rollout / 1e6:.1f}M/s, "
+                f"{part['fraction']['median']:.1%} of the ceiling, GPU busy {ours['gpu_busy']:.1%}"
+            )
+        else:
+            found = {bot: round(r["win"], 3) for bot, r in part.get("results", {}).items()}
+            lines.append(f"{name}: {found}, curve {part.get('curve against captain')}")
+    return lines
+
+
+if __name__ == "__main__":
+    main()
