@@ -3,6 +3,7 @@
 python benchmarks/gpu.py                     measure, write results/gpu-<name>.json
 python benchmarks/gpu.py --out FILE          ... to another file
 python benchmarks/gpu.py --only pool         only the parts whose name begins so
+python benchmarks/gpu.py --readme FILE...    only write the README's table, from such files
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from sparring.training.metrics import read
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
 GAME = "skull_king"
 HIDDEN = ("--hidden", "512", "--hidden", "512", "--hidden", "256")
 LARGE = ("--games", "65536", "--steps", "16", "--minibatch", "65536", "--opponents", "self=1")
@@ -52,7 +55,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the file to write")
     parser.add_argument("--only", default="", help="parts whose name begins so: pool, train, ...")
     parser.add_argument("--minutes", type=float, default=1.0, help="training time for strength")
+    parser.add_argument("--readme", nargs="+", type=Path, help="write the README's table")
     given = parser.parse_args()
+    if given.readme:
+        update_readme([json.loads(path.read_text()) for path in given.readme])
+        return
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here; nothing to measure")
     gpu = torch.cuda.get_device_name()
@@ -138,6 +145,52 @@ def summary(record: dict[str, Any]) -> list[str]:
             found = {bot: round(r["win"], 3) for bot, r in part.get("results", {}).items()}
             lines.append(f"{name}: {found}, curve {part.get('curve against captain')}")
     return lines
+
+
+def update_readme(records: list[dict[str, Any]]) -> None:
+    """Write the table of the README anew; of a part that several records have, the last counts."""
+    parts = {name: part for record in records for name, part in record["parts"].items()}
+    rows = ["| | |", "|---|---:|"]
+    for name, part in parts.items():
+        if name.startswith("pool"):
+            best = max((c for c in part["measured"] if c["observe"]), key=rate_of)
+            share = best["bytes_per_s"] / part["copy_bytes_per_s"]
+            rows.append(
+                f"| {part['game']}, stepping with observation and mask, {best['games']:,} games | "
+                f"{rate_of(best) / 1e6:,.0f} M decisions/s ({share:.0%} of the memory's bandwidth) |"
+            )
+    for name, part in parts.items():
+        if name.startswith("train"):
+            ours = part["measured"]["ours"]
+            rate = ours["decisions_per_s"]["median"]
+            rollout = rate / ours["phases"]["rollout"]
+            rows.append(
+                f"| {part['game']}, training end to end: {name.removeprefix('train ')} | "
+                f"{rate / 1e6:.1f} M decisions/s ({part['fraction']['median']:.0%} of the ceiling; "
+                f"rollout alone {rollout / 1e6:.0f} M) |"
+            )
+    curve = parts.get("strength", {}).get("curve against captain", [])
+    for point in curve[:1] + curve[-1:]:
+        rows.append(
+            f"| win share against three `captain` after {point['seconds']:.0f} s of training | "
+            f"{point['win']:.2f} |"
+        )
+    machine = records[-1]["machine"]
+    rows += [
+        "",
+        f"{machine['gpu']}, torch {machine['torch']}, sparring {machine['sparring']} at "
+        f"{machine['commit'][:12]}, {machine['date'][:10]}. Networks are 512-512-256 in bf16 where "
+        "not said otherwise, 65,536 games; a population of 8 has 4,096 games each.",
+    ]
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    table = "\n".join(rows)
+    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+
+
+def rate_of(cell: dict[str, Any]) -> float:
+    """Decisions per second of a measured pool."""
+    return float(cell["decisions_per_s"])
 
 
 if __name__ == "__main__":

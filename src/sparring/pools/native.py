@@ -139,7 +139,10 @@ class Pool:
         observe: False leaves observations and masks out, for measuring.
         """
         if device != "cpu":
-            raise ConfigError(f"device={device!r}: this pool runs on 'cpu'")
+            raise ConfigError(
+                f"device={device!r}: this pool runs on 'cpu'; sparring.pools.cuda.CudaPool is the "
+                "one for GPUs"
+            )
         self.rules = configured(game, config)
         threads = threads if threads is not None else os.cpu_count() or 1
         for name, value, low in (
