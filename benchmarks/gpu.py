@@ -157,7 +157,7 @@ def update_readme(records: list[dict[str, Any]]) -> None:
             share = best["bytes_per_s"] / part["copy_bytes_per_s"]
             rows.append(
                 f"| {part['game']}, stepping with observation and mask, {best['games']:,} games | "
-                f"{rate_of(best) / 1e6:,.0f} M decisions/s ({share:.0%} of the memory's bandwidth) |"
+                f"{rate_of(best) / 1e6:,.0f} M decisions/s ({share:.0%} of memory bandwidth) |"
             )
     for name, part in parts.items():
         if name.startswith("train"):
