@@ -42,11 +42,13 @@ TRAINING: dict[str, tuple[str, ...]] = {
         *("--shared", "True", "--epochs", "4"),
     ),
     "as sparring train does": (),
+    "kuhhandel as sparring train does": ("kuhhandel",),
+    "kuhhandel, two towers, 1 epoch": ("kuhhandel", *LARGE, *TOWERS, "--epochs", "1"),
     "games on the CPU, 1 epoch": (*LARGE, *TOWERS, "--epochs", "1", "--pool", "cpu"),
     "a member alone": (*MEMBER, *TOWERS, "--epochs", "4"),
     "population of 8": (*MEMBER, *TOWERS, "--epochs", "4", "--population", "8"),
 }
-"""Options of `sparring bench train`, by what they measure."""
+"""Options of `sparring bench train`, by what they measure; Skull King where no game is named."""
 
 
 def main() -> None:
@@ -67,7 +69,8 @@ def main() -> None:
     for name in game_names():
         parts[f"pool {name}"] = ["bench", "pool", name]
     for name, options in TRAINING.items():
-        parts[f"train {name}"] = ["bench", "train", GAME, *options]
+        game, *rest = options if options and options[0] in game_names() else (GAME, *options)
+        parts[f"train {name}"] = ["bench", "train", game, *rest]
     record: dict[str, Any] = {
         "machine": {**machine_facts(), "gpu": gpu, "torch": torch.__version__},
         "parts": {},

@@ -27,6 +27,13 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     ),
     "skull_king extras": ("skull_king", {**EXTRAS, "skip_forced": 1}, []),
     "skull_king two": ("skull_king", {"num_players": 2, "episode": "ROUND"}, []),
+    "kuhhandel": ("kuhhandel", {}, []),
+    "kuhhandel five": (
+        "kuhhandel",
+        {"num_players": 5, "bluff": "CAP", "history": 1, "skip_forced": 1, "max_decisions": 300},
+        [Lineup((0, 0, "dealer", "thrifty", "random")), Lineup((0,) * 5)],
+    ),
+    "kuhhandel bots": ("kuhhandel", {"bluff": "FORBID"}, [Lineup((0, "dealer", "dealer"))]),
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
     "duel": ("duel", {"limit": 9}, []),

@@ -119,6 +119,37 @@ def test_advantages_are_those_of_the_cpu() -> None:
         ppo.updates += 1
 
 
+def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
+    pool = CudaPool("kuhhandel", 64, seed=2, config={"max_decisions": 50})
+    ppo = FusedPPO(pool, replace(EXACT, gamma_into=(), steps=120), NETS["shared"], graphs=False)
+    for _ in range(3):  # so that values are not all 0
+        ppo.iterate(0.0)
+    ppo._turn_knobs(0.0)
+    ppo._play()
+    rollout = ppo.rollout
+    cuts = int(rollout.truncated.sum())
+    assert cuts >= 64
+    assert int(rollout.cut_count[0]) == cuts
+    ppo._value_cuts()
+    module = PolicyNet(pool.rules, NETS["shared"])
+    module.load_state_dict(ppo.net.state(0))
+    met = min(cuts, 64)  # one room per game; further ones are dropped, not guessed
+    values = module(rollout.cut_obs[0, :met].cpu())[1] * module.value_scale
+    where = (rollout.cut_at[0, :met].cpu() >> 1).long()
+    mine = rollout.final_value.flatten().cpu()
+    assert torch.allclose(mine[where], values.detach(), atol=1e-4)
+    assert int(mine.isfinite().sum()) == met
+    assembler = Assembler(pool.rules, 64, 120)
+    before = rollout.open.cpu().numpy().copy()
+    assembler.open[:] = np.frombuffer(before.tobytes(), assembler.open.dtype)
+    names = ("seat", "role", "policy", "value", "reward", "terminated", "truncated", "skipped")
+    arrays = {name: getattr(rollout, name).cpu().numpy() for name in names}
+    ppo._weigh()
+    final_value = rollout.final_value.cpu().numpy()
+    advantage = assembler.run(**arrays, final_value=final_value, gamma=1.0, lambda_=0.95)
+    assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-4)
+
+
 def test_every_epoch_meets_every_sample_once() -> None:
     ppo = learner(seeds=(1, 2, 3))
     ppo._turn_knobs(0.0)

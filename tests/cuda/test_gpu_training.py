@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from sparring.config import EvalPlan, NetConfig, PPOConfig, TrainConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.tools import bench, bench_train
 from sparring.training import checkpoint as checkpoints
 from sparring.training.agent import resume, train_population, train_with
@@ -91,6 +91,15 @@ def test_a_population_is_as_many_runs(tmp_path: Path) -> None:
     ended = resume(str(agents[3].run), updates=6, quiet=True)  # a member goes on alone
     assert last(ended.run).meta["update"] == 6
     assert load_policy(agents[1].run).rules.name == "skull_king"
+
+
+def test_what_the_kernels_cannot_do_is_learned_the_slow_way(tmp_path: Path) -> None:
+    odd = NetConfig(hidden=(30,), activation="silu")
+    with pytest.warns(SparringWarning, match="silu"):
+        agent = train_with(config(tmp_path, net=odd, updates=2), quiet=True)
+    assert last(agent.run).meta["update"] == 2
+    with pytest.raises(ConfigError, match="silu"):
+        train_with(config(tmp_path, net=odd, pool="cuda"), quiet=True)
 
 
 def test_members_share_their_shapes(tmp_path: Path) -> None:

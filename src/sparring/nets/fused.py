@@ -80,13 +80,8 @@ class FusedNet:
     def __init__(
         self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
     ) -> None:
-        if config.activation not in KINDS:
-            raise ConfigError(
-                f"activation {config.activation!r} has no GPU kernels; use relu or tanh, or "
-                "train with --pool cpu"
-            )
-        if any(width % 8 for width in config.hidden):
-            raise ConfigError(f"on a GPU hidden widths are multiples of 8, not {config.hidden}")
+        if wrong := unsupported(config):
+            raise ConfigError(wrong)
         self.rules, self.config, self.members, self.device = rules, config, members, device
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.kind = KINDS[config.activation]
@@ -297,6 +292,15 @@ class FusedNet:
             *(self.kind if made is not None else 0, at.sums, len(self.bias_at)),
             self._bias_column[f"{name}.bias"],
         )
+
+
+def unsupported(config: NetConfig) -> str:
+    """Say what the kernels cannot do of a network, "" if they can do it."""
+    if config.activation not in KINDS:
+        return f"activation {config.activation!r} has no GPU kernels; use {' or '.join(KINDS)}"
+    if any(width % 8 for width in config.hidden):
+        return f"on a GPU hidden widths are multiples of 8, not {config.hidden}"
+    return ""
 
 
 def widened_width(rules: Rules) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.ppo import PPO
 from sparring.pools.native import Pool
@@ -31,6 +32,13 @@ def make_learner(
     config = configs[0]
     device = choose_device(config.device)
     place = choose_pool(config.pool, device)
+    hindrance = "" if pool or device == "cpu" else why_not_fused(config)
+    if hindrance:
+        if place == "cuda" and (config.pool == "cuda" or len(configs) > 1):
+            raise ConfigError(hindrance)
+        text = f"slower than it could be, with games on the CPU: {hindrance}"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+        place = "cpu"
     if pool is None and place == "cuda":
         return make_fused(configs, device)
     if len(configs) > 1:
@@ -38,7 +46,7 @@ def make_learner(
             "a population is trained on one GPU, games included; "
             f"here the games are on {'a foreign environment' if pool else place}"
         )
-    if pool is None and device.startswith("cuda"):
+    if pool is None and device != "cpu" and not hindrance:
         from sparring.learn.fused import FusedPPO
         from sparring.learn.host_games import LEAST_SLOTS, HostGames
 
@@ -47,6 +55,21 @@ def make_learner(
         return FusedPPO(HostGames(games, device), config.ppo, config.net)
     plain = pool or make_pool(config, threads, slots=config.ppo.slots)
     return PPO(plain, config.ppo, config.net, seed=config.seed, threads=threads, device=device)
+
+
+def why_not_fused(config: TrainConfig) -> str:
+    """Say what keeps the learner that lives on the GPU from being used, "" if nothing does."""
+    from sparring import kernels
+    from sparring.nets.fused import unsupported
+
+    try:
+        kernels.version()
+    except ConfigError as missing:
+        return str(missing)
+    rules = rules_of(config)
+    if rules.box:
+        return f"{rules.name} has continuous actions"
+    return unsupported(config.net)
 
 
 def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:
