@@ -79,7 +79,7 @@ struct Dealer {
 
   static constexpr int kAuctionShare = 60, kSpendable = 70;  // fa, 1 - fr
   static constexpr i64 kUnit = 1200, kChance = i64{1} << 24;
-  static constexpr int kTries = 1000;
+  static constexpr int kTries = 10000;
 
   SPARRING_FN int denial_share() const { return config.num_players == 3 ? 35 : 65; }
   SPARRING_FN int refusal_share() const { return config.num_players == 3 ? 25 : 35; }

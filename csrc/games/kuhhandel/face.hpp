@@ -122,16 +122,17 @@ inline std::string Game::action_name(const Config&, int action) {
 inline std::vector<Field> Game::config_fields() {
   return {
       SPARRING_CONFIG(num_players, 3, 5, "", "players at the table"),
-      SPARRING_CONFIG(bluff, 0, 2, "EXCLUDE|CAP|FORBID", "who bids more than he has"),
+      SPARRING_CONFIG(bluff, 0, 2, "EXCLUDE|CAP|FORBID",
+                      "who bid more than he has: is out, bids within his money, cannot"),
       SPARRING_CONFIG(pass_mode, 0, 1, "SOFT|HARD", "HARD: a pass is final for this auction"),
       SPARRING_CONFIG(pay_mode, 0, 1, "CHOICE|AUTO", "AUTO: the best cards are paid by themselves"),
       SPARRING_CONFIG(open_pay, 0, 1, "", "everybody sees the cards of a payment"),
       SPARRING_CONFIG(empty_offer, 0, 1, "", "trades: a pile may have no card"),
-      SPARRING_CONFIG(tie_money, 0, 1, "EXCHANGE|TAKE_BACK", "what happens to tied piles"),
-      SPARRING_CONFIG(tie_rounds, 1, 2, "", "the challenger wins this tie of a trade"),
+      SPARRING_CONFIG(tie_money, 0, 1, "EXCHANGE|TAKE_BACK", "equal piles change hands or not"),
+      SPARRING_CONFIG(tie_rounds, 1, 2, "", "the challenger wins tie number 1 or 2 of a trade"),
       SPARRING_CONFIG(zeros_return, 0, 1, "", "zeros go back to their owner after a trade"),
-      SPARRING_CONFIG(edition, 2, 2, "", "of the rules; reserved"),
-      SPARRING_CONFIG(max_decisions, 1, 65535, "", "length at which a game is stopped"),
+      SPARRING_CONFIG(edition, 2, 2, "", "of the rules; there is only this one"),
+      SPARRING_CONFIG(max_decisions, 1, 65535, "", "a game is stopped after so many"),
       SPARRING_CONFIG(at_limit, 0, 1, "CUT|SCORE",
                       "CUT: a stopped game is truncated; SCORE: it ends and is paid"),
       SPARRING_CONFIG(auto_forced, 0, 1, "", "counts and digits without a choice are not asked"),
@@ -139,7 +140,7 @@ inline std::vector<Field> Game::config_fields() {
       SPARRING_CONFIG(reward, 0, 6,
                       "RANK|WIN|SCORE_ZS|POTENTIAL|SEED|SEED_AGGRESSIVE|SEED_WIN_ONLY",
                       "which reward is paid"),
-      SPARRING_CONFIG(potential_gamma, 0, 1, "", "POTENTIAL: the learner's discount"),
+      SPARRING_CONFIG(potential_gamma, 0, 1, "", "POTENTIAL: discount of the learner"),
   };
 }
 
