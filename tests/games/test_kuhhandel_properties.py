@@ -120,20 +120,25 @@ class Observer:
             self.known[seat] = plus(left, gets) if isinstance(gets, tuple) else left
 
 
-def exchange_in(moment: Moment, zeros_return: int) -> dict[int, Pile] | None:
+def exchange_in(moment: Moment, config: dict[str, Any]) -> dict[int, Pile] | None:
     """The piles that changed hands in a step, by giver; None if there were none."""
     was, now = moment.was, moment.now
-    if was.money == now.money:
-        return None
     if was.lot >= 0:
         changed = [seat for seat in range(was.players) if was.money[seat] != now.money[seat]]
+        if not changed:
+            return None
         payer = next(s for s in changed if sum(now.money[s]) < sum(was.money[s]))
         payee = next(s for s in changed if s != payer)
         return {payer: minus(was.money[payer], now.money[payer]), payee: (0,) * len(NOTES)}
     turn, target = was.turn, was.target
+    if target < 0 or (now.target >= 0 and now.ties == was.ties):
+        return None  # no piles were compared
+    taken_back = config["tie_money"] == "TAKE_BACK" and moment.action != ACCEPT
+    if taken_back and was.money == now.money:
+        return None
     # Only a target without any card answers an offer unasked.
     offer = was.offer if was.phase != "offer" else minus(now.money[target], was.money[target])
-    if zeros_return:
+    if config["zeros_return"]:
         offer = (0, *offer[1:])
     return {turn: offer, target: plus(minus(now.money[turn], was.money[turn]), offer)}
 
@@ -148,9 +153,7 @@ def test_players_know_what_they_saw_and_no_more(config: dict[str, Any], seed: in
         was, now = moment.was, moment.now
         caught = was.phase == "decide" and moment.action == SELL
         caught = caught and worth(was.money[was.high_bidder]) < was.high_bid
-        given_piles = (
-            None if now.donkeys > was.donkeys else exchange_in(moment, config["zeros_return"])
-        )
+        given_piles = exchange_in(moment, config)
         for observer in observers:
             if now.donkeys > was.donkeys:
                 observer.donkey(1 + now.donkeys)

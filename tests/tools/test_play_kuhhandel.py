@@ -47,6 +47,7 @@ def answer(session: Session, rng: random.Random) -> str:
         "--seat 2 --against dealer,random",
         "--set num_players=5 --set bluff=FORBID --set pay_mode=AUTO --set skip_forced=1",
         "--set num_players=4 --set bluff=CAP --set auto_forced=0 --set zeros_return=1",
+        "--set auto_forced=0 --set skip_forced=1 --set empty_offer=1 --set tie_money=TAKE_BACK",
     ],
 )
 def test_a_whole_game(play: Any, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
@@ -97,6 +98,7 @@ def test_the_help_tells_the_rules_of_this_table(play: Any) -> None:
         ("2x0, 50", (2, 0, 1, 0, 0, 0)),
         ("50+10", (0, 1, 1, 0, 0, 0)),
         ("all", H),
+        ("nothing", (0, 0, 0, 0, 0, 0)),
         ("2x50", None),
         ("20", None),
         ("ten", None),
@@ -118,6 +120,21 @@ def test_only_piles_that_can_be_laid_are_choices() -> None:
             copy.apply(action)
         assert read(copy).offer == pile
     assert pile_choice(state, (0, 0, 0, 0, 0, 0)) is None
+
+
+def test_one_kind_of_card_is_still_a_choice() -> None:
+    """A forced move is one without another pile, not one without another card."""
+    hands = [[3, 0, 0, 0, 0, 0], H, H]
+    for empty_offer, shown in ((0, ["0", "3x0"]), (1, ["-", "0", "3x0"])):
+        config = {"empty_offer": empty_offer}
+        state = load_position([{"cow": 1}, {"cow": 1}, {}], hands, config=config)
+        state.apply(9)
+        table = KuhhandelTable(state.rules, 0)
+        choices = table.choices(state)
+        assert [choice.short for choice in choices] == shown
+        assert [c.short for c in table.match(state, "2x0", choices)] == ["2x0"]
+        assert bool(table.match(state, "nothing", choices)) == bool(empty_offer)
+        assert ("nothing" in table.list_choices(choices)) == bool(empty_offer)
 
 
 def test_payments_are_offered_as_sets() -> None:

@@ -73,16 +73,14 @@ class KuhhandelTable(GameTable):
         }[read(state).phase]
 
     def choices(self, state: State) -> list[Choice]:
-        """Return what can be chosen; of offers, which are too many to list, the single cards."""
+        """Return what can be chosen; of offers, which are too many to list, only some."""
         at = read(state)
         if at.phase in BIDS:
             return bid_choices(state)
         if at.phase == "pay":
             return payment_choices(state)
         if at.phase in PILES:
-            notes = range(len(NOTES))
-            singles = (pile_choice(state, tuple(int(d == note) for d in notes)) for note in notes)
-            return [choice for choice in singles if choice]
+            return some_piles(state)
         return [self.plain_choice(at, action) for action in state.legal()]
 
     def plain_choice(self, at: Position, action: int) -> Choice:
@@ -107,7 +105,8 @@ class KuhhandelTable(GameTable):
             amounts = [choice.short for choice in choices[1:]]
             return f"pass, or bid {amounts[0]} to {amounts[-1]}"
         if choices[0].name.startswith("lay down"):
-            return "cards such as 50 2x10 0, or all"
+            nothing = ", or nothing" if choices[0].short == "-" else ""
+            return f"cards such as 50 2x10 0, or all{nothing}"
         more = "  or other cards" if len(choices) > MOST_LISTED else ""
         return super().list_choices(choices[:MOST_LISTED]) + more
 
@@ -327,6 +326,15 @@ def payment_choices(state: State) -> list[Choice]:
     return choices
 
 
+def some_piles(state: State) -> list[Choice]:
+    """Return nothing, every single card and the whole hand, as far as they can be laid down."""
+    notes = range(len(NOTES))
+    singles = [tuple(int(d == note) for d in notes) for note in notes]
+    piles = [(0,) * len(NOTES), *singles, read(state).money[state.seat]]
+    choices = (pile_choice(state, pile) for pile in dict.fromkeys(piles))
+    return [choice for choice in choices if choice]
+
+
 def pile_choice(state: State, wanted: Pile) -> Choice | None:
     """Return the actions that lay down or pay these cards, None if that cannot be done."""
     copy, actions, finished = state.clone(), [], False
@@ -347,8 +355,8 @@ def pile_choice(state: State, wanted: Pile) -> Choice | None:
 
 def read_pile(typed: str, hand: Pile) -> Pile | None:
     """Return the cards that were typed, None if that is no list of cards from this hand."""
-    if typed == "all":
-        return hand
+    if typed in ("all", "nothing"):
+        return hand if typed == "all" else (0,) * len(NOTES)
     counts = [0] * len(NOTES)
     for word in typed.replace(",", " ").replace("+", " ").split():
         found = re.fullmatch(r"(?:(\d+)x)?(\d+)", word)

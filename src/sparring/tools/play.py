@@ -144,7 +144,7 @@ class Session:
                 continue
             choices = self.table.choices(self.state)
             if self.skip_forced and len(choices) == 1:
-                self.apply(choices[0].action)
+                self.take(choices[0])
                 continue
             try:
                 choice = self.decide(choices)
@@ -152,8 +152,7 @@ class Session:
                 self.take_back()
                 continue
             self.undo.append(self.state.clone())
-            for action in (choice.action, *choice.then):
-                self.apply(action)
+            self.take(choice)
         self.say("", self.table.result(self.state), "", f"Play it again: {self.command()}")
 
     def welcome(self) -> None:
@@ -175,6 +174,11 @@ class Session:
             f"sparring play {self.rules.name} --seat {self.person} --against {self.against()} "
             f"--seed {self.seed}{flags}"
         )
+
+    def take(self, choice: Choice) -> None:
+        """Play all actions of a choice."""
+        for action in (choice.action, *choice.then):
+            self.apply(action)
 
     def apply(self, action: int) -> None:
         """Play an action and tell it."""
