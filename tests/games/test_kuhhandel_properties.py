@@ -343,3 +343,16 @@ def test_a_pass_that_had_to_be_looks_like_any_other() -> None:
         assert (state.seat, read(state).phase) == (2, "decide")
         seen.append(state.observe_bytes(2))
     assert (seen[0] == seen[1]).all()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"num_players": 4, "bluff": "CAP", "auto_forced": 0, "history": 1, "reward": "SEED"},
+        {"num_players": 5, "bluff": "FORBID", "skip_forced": 1, "max_decisions": 300},
+    ],
+)
+def test_conformance(config: dict[str, Any]) -> None:
+    report = sparring.check("kuhhandel", config=config, games=3)
+    assert report.passed, report
