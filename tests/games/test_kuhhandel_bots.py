@@ -96,7 +96,7 @@ def test_thrifty_bids_small() -> None:
     found = Counter(whole_bid(auction(seed), "thrifty") for seed in range(SAMPLES))
     own = worth(RICH)
     amounts = [0, *range(30, own + 10, 10)]
-    wanted = Counter({bid: 1e6 / (i + 1) for i, bid in enumerate(amounts)})  # type: ignore[dict-item]
+    wanted = Counter({bid: 10**6 // (i + 1) for i, bid in enumerate(amounts)})
     assert set(found) <= set(wanted)
     expected_noise = 0.5 * sum(math.sqrt(w / wanted.total() / SAMPLES) for w in wanted.values())
     assert distance(found, wanted) < 1.2 * expected_noise
