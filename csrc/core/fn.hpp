@@ -65,6 +65,15 @@ SPARRING_FN inline void copy_bytes(void* to, const void* from, int count) {
   memcpy(to, from, static_cast<decltype(sizeof(0))>(count));
 }
 
+// Writes eight bytes, lowest first, to any address. A GPU would copy them through memory.
+SPARRING_FN inline void store8(u8* to, u64 value) {
+#if defined(__CUDA_ARCH__)
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<u8>(value >> (8 * i));
+#else
+  memcpy(to, &value, 8);
+#endif
+}
+
 SPARRING_FN inline void zero_bytes(void* to, int count) {
   memset(to, 0, static_cast<decltype(sizeof(0))>(count));
 }

@@ -635,16 +635,16 @@ struct Game {
   SPARRING_FN void note(Step& step, Event event, int by, int other = -1, int a = 0, int b = 0,
                         int c = 0, int d = 0, int e = 0) {
     if (!step.config.history) return;
-    const i16 entry[8] = {event,
-                          static_cast<i16>(by),
-                          static_cast<i16>(other),
-                          static_cast<i16>(a),
-                          static_cast<i16>(b),
-                          static_cast<i16>(c),
-                          static_cast<i16>(d),
-                          static_cast<i16>(e)};
-    copy_bytes(step.history + kEventBytes * (events % kEvents), entry, kEventBytes);
+    u8* entry = step.history + kEventBytes * (events % kEvents);
+    store8(entry, four(event, by, other, a));
+    store8(entry + 8, four(b, c, d, e));
     events = static_cast<u8>(events == 2 * kEvents - 1 ? kEvents : events + 1);
+  }
+
+  // Numbers of 16 bits, the first in the lowest bytes.
+  SPARRING_FN static u64 four(int a, int b, int c, int d) {
+    return u64{static_cast<u16>(a)} | u64{static_cast<u16>(b)} << 16 |
+           u64{static_cast<u16>(c)} << 32 | u64{static_cast<u16>(d)} << 48;
   }
 
   SPARRING_FN static void set_numbers(Range range, Legal<Game>& out) {

@@ -6,13 +6,13 @@
 
 namespace sparring::kuhhandel {
 
-SPARRING_FN inline void put_word(u8* out, u64 word) { copy_bytes(out, &word, 8); }
-
 SPARRING_FN inline u8* put_two(u8* out, int value) {
-  const i16 narrow = static_cast<i16>(value);
-  copy_bytes(out, &narrow, 2);
+  out[0] = static_cast<u8>(value);
+  out[1] = static_cast<u8>(value >> 8);
   return out + 2;
 }
+
+SPARRING_FN inline int two_at(const u8* from) { return static_cast<i16>(from[0] | from[1] << 8); }
 
 // Bits by seat, turned so that the observer is bit 0.
 template <int N>
@@ -23,7 +23,7 @@ SPARRING_FN inline u32 turned(u32 bits, int me) {
 // N bytes for N seats, and up to 8 - N more.
 template <int N>
 SPARRING_FN inline u8* put_seats(u8* out, u32 bits, int me) {
-  put_word(out, spread8(turned<N>(bits, me)));
+  store8(out, spread8(turned<N>(bits, me)));
   return out + N;
 }
 
@@ -43,9 +43,9 @@ class View {
     out += 15 + 2 * N;
     if (game_.is_composing() && game_.actor == me_) {
       out[game_.pointer] = 1;
-      put_word(out + 6, game_.chosen);
+      store8(out + 6, game_.chosen);
     }
-    put_word(out + 12, game_.turn == me_ ? game_.offer : 0);
+    store8(out + 12, game_.turn == me_ ? game_.offer : 0);
     return put_amounts(out + 18);
   }
 
@@ -56,10 +56,10 @@ class View {
   SPARRING_FN int seat_of(int relative) const { return wrap(relative + me_, N); }
 
   SPARRING_FN u8* put_public(u8* out) const {
-    put_word(out, game_.phase < kDone ? u64{1} << (8 * game_.phase) : 0);
+    store8(out, game_.phase < kDone ? u64{1} << (8 * game_.phase) : 0);
     const bool acts = game_.phase != kDone && game_.actor == me_;
-    put_word(out + 8, u64{acts} | static_cast<u64>(kDeck - game_.drawn) << 8 |
-                          u64{1} << (16 + 8 * game_.donkeys));
+    store8(out + 8, u64{acts} | static_cast<u64>(kDeck - game_.drawn) << 8 |
+                        u64{1} << (16 + 8 * game_.donkeys));
     copy_bytes(out + 15, game_.unseen, kKinds);
     out += 15 + kKinds;
     for (int r = 0; r < N; ++r, out += kKinds) copy_bytes(out, game_.animals[seat_of(r)], kKinds);
@@ -68,13 +68,13 @@ class View {
   }
 
   SPARRING_FN u8* put_money(u8* out) const {
-    put_word(out, game_.hand(me_));
+    store8(out, game_.hand(me_));
     out += kDenominations;
     for (int r = 1; r < N; ++r, out += 9) {
       const int at = seat_of(r);
       const Money known = game_.known[me_][at];
       const int cards = cards_in(game_.hand(at)), hidden = cards - cards_in(known);
-      put_word(out, static_cast<u64>(cards) | known << 8 | static_cast<u64>(hidden) << 56);
+      store8(out, static_cast<u64>(cards) | known << 8 | static_cast<u64>(hidden) << 56);
       out[8] = hidden == 0;
     }
     return out;
@@ -129,19 +129,19 @@ class View {
 SPARRING_FN inline void put_history(const Config& config, const Game& game, int me, u8* out,
                                     const u8* side) {
   const int players = config.num_players, count = least<int>(game.events, kEvents);
-  const auto relative = [&](i16& at) {
-    if (at >= 0) at = static_cast<i16>(wrap(at - me, players));
-  };
-  for (int i = 0; i < kEvents; ++i, out += kEventBytes) {
-    i16 entry[8]{};
-    if (i < count) {
-      copy_bytes(entry, side + kEventBytes * ((game.events - 1 - i) % kEvents), kEventBytes);
-      relative(entry[1]);
-      if (entry[0] != kExposed) relative(entry[2]);
-      if (entry[0] == kTrade) relative(entry[7]);
-    }
+  for (int i = 0; i < count; ++i, out += kEventBytes) {
+    const u8* entry = side + kEventBytes * ((game.events - 1 - i) % kEvents);
     copy_bytes(out, entry, kEventBytes);
+    const auto turn_seat = [&](int column) {
+      const int at = two_at(entry + 2 * column);
+      if (at >= 0) put_two(out + 2 * column, wrap(at - me, players));
+    };
+    const int event = two_at(entry);
+    turn_seat(1);
+    if (event != kExposed) turn_seat(2);
+    if (event == kTrade) turn_seat(7);
   }
+  zero_bytes(out, (kEvents - count) * kEventBytes);
 }
 
 // A loop of its own for every number of players, so that all lengths are fixed.
