@@ -364,7 +364,7 @@ struct Game {
   SPARRING_FN void clear_bids() {
     high_tens = 0;
     high_bidder = -1;
-    passed = 0;
+    passed = hundreds = 0;
     for (i16& bid : last_bid_tens) bid = 0;
   }
 
@@ -400,6 +400,8 @@ struct Game {
     clear_pile();
     close_auction(step, payer);
   }
+
+  SPARRING_FN bool is_auction() const { return phase >= kBid && phase <= kPay; }
 
   SPARRING_FN bool is_composing() const {
     return phase == kPay || phase == kOffer || phase == kCounter;
@@ -573,10 +575,14 @@ struct Game {
     return owns[at] & others;
   }
 
-  // K14. A game that is cut stays as it is, so that a learner can estimate what was to come.
+  // K14. A game that is cut stays as it is, so that a learner can estimate what was to come. One
+  // that is scored is over: bids and piles are taken back, the animal under the hammer is nobody's.
   SPARRING_FN void reach_limit(Step& step) {
     if (step.config.at_limit == kScore) {
       phase = kDone;
+      clear_bids();
+      exposed = 0;
+      clear_trade();
       pay_end(step.config, step.result);
       step.result.terminate(1);
     } else {

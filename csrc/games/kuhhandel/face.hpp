@@ -132,7 +132,7 @@ inline std::vector<Field> Game::config_fields() {
       SPARRING_CONFIG(tie_rounds, 1, 2, "", "the challenger wins tie number 1 or 2 of a trade"),
       SPARRING_CONFIG(zeros_return, 0, 1, "", "zeros go back to their owner after a trade"),
       SPARRING_CONFIG(edition, 2, 2, "", "of the rules; there is only this one"),
-      SPARRING_CONFIG(max_decisions, 1, 65535, "", "a game is stopped after so many"),
+      SPARRING_CONFIG(max_decisions, 2, 65535, "", "a game is stopped after so many"),
       SPARRING_CONFIG(at_limit, 0, 1, "CUT|SCORE",
                       "CUT: a stopped game is truncated; SCORE: it ends and is paid"),
       SPARRING_CONFIG(auto_forced, 0, 1, "", "counts and digits without a choice are not asked"),
@@ -248,7 +248,7 @@ inline const char* audit_animals(const Game& game, int players) {
 }
 
 inline const char* audit_phase(const Game& game, const Config& config) {
-  const bool auction = game.phase >= kBid && game.phase <= kPay;
+  const bool auction = game.is_auction();
   const bool trade = game.phase >= kOffer && game.phase <= kCounter;
   if (game.phase != kDone && (auction != (game.lot >= 0) || trade != (game.target >= 0)))
     return "auction and trade do not fit the phase";

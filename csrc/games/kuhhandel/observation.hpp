@@ -37,7 +37,7 @@ class View {
     out = put_public(out);
     out = put_money(out);
     zero_bytes(out, kCurrentBytes);
-    if (game_.lot >= 0) put_auction(out);
+    if (game_.is_auction()) put_auction(out);
     out += 13 + 4 * N;
     if (game_.target >= 0) put_trade(out);
     out += 15 + 2 * N;
@@ -111,9 +111,8 @@ class View {
       out = put_two(put_two(out, game_.quartets_tens[at]), game_.points_tens(at));
     }
     for (int r = 0; r < N; ++r) out = put_two(out, tens_in(game_.known[me_][seat_of(r)]));
-    const bool auction = game_.lot >= 0;
     out = put_two(out, game_.high_tens);
-    out = put_two(out, auction ? game_.high_tens + 1 : 0);
+    out = put_two(out, game_.is_auction() ? game_.high_tens + 1 : 0);
     for (int r = 0; r < N; ++r) out = put_two(out, game_.last_bid_tens[seat_of(r)]);
     const bool trades = game_.turn == me_ || game_.target == me_;
     out = put_two(out, trades ? game_.tied_tens : 0);
