@@ -8,8 +8,11 @@ for i = 0..38: j = i + below(40 - i), entries i and j change places; entry 0 is 
 (39 draws). Then the first player: below(N).
 
 Decisions. Every applied action counts for `max_decisions`, those that `skip_forced` applies
-included; micro-choices that `auto_forced` applies do not count. Reaching the limit ends the game
-by rule: it is scored and paid like any other end. Cards then still on the table stay there.
+included; micro-choices that `auto_forced` applies do not count. Reaching the limit cuts the game
+(`at_limit` CUT): the position stays as it is, and nothing is paid for the result. With SCORE it
+ends the game by rule: it is scored and paid like any other end, bids and piles are taken back, and
+an animal under the hammer belongs to nobody. A game cannot be limited to its first action, which
+is forced: with `skip_forced` nobody would ever decide.
 
 Auction. A repetition after a bluff starts with nothing passed, no last bids and no high bid,
 with HARD passes too. Under CAP nobody is excluded, an exposed player only has a lower limit.
@@ -21,8 +24,10 @@ each other. With `zeros_return` the 0-cards of a trade do not move at all, also 
 accepts, and nobody learns from them. A tie that returns the piles teaches nothing either.
 `tie_money` also holds for the last tie. `empty_offer` holds for offers and counter-offers.
 
-Rewards. Potential shaping is paid for every step to every seat, the end included. The seed's two
-terms about money are paid to whoever has to decide next, never at the end; all its other terms
+Rewards. What is due when control returns to a seat is paid to whoever has to decide next, forced
+or not, and to everybody when the game ends or is cut: the seed's two terms about money, and
+(g - 1) * F of the potential, whose growth is paid when it happens. Together that is
+g * F(now) - F(then) from one decision of a seat to its next. All other terms of the seed are paid
 when the thing happens. "While deck not empty" looks at the deck after the card under auction was
 turned up.
 """
@@ -42,7 +47,6 @@ from reference.kuhhandel_rules import (
     ACCEPT,
     AUCTION,
     BUY,
-    COMPOSING_PHASES,
     COUNTER,
     DONKEY,
     DONKEY_PAYOUTS,
@@ -146,7 +150,7 @@ class Kuhhandel:
         for kind in range(KINDS):
             if list(deck).count(kind) + sum(owned[kind] for owned in animals) != 4:
                 raise ValueError(f"there are four cards of kind {kind}")
-        self.terminated = False
+        self.terminated = self.truncated = False
         self.end: str | None = None
         self.decisions = 0
         self.deck = list(deck)
@@ -164,9 +168,8 @@ class Kuhhandel:
         self._play_forced()
 
     @property
-    def truncated(self) -> bool:
-        """The limit of decisions is a rule with a payment, so no game is ever cut."""
-        return False
+    def over(self) -> bool:
+        return self.terminated or self.truncated
 
     @property
     def role(self) -> int:
@@ -213,7 +216,9 @@ class Kuhhandel:
         return self.composing
 
     def legal(self) -> list[int]:
-        """Legal action indices in ascending order (section 12); empty only after the end."""
+        """Legal action indices in ascending order (section 12); empty only when it is over."""
+        if self.over:
+            return []
         if self.phase == "TURN":
             return [AUCTION] * bool(self.deck) + self.trades(self.seat)
         if self.phase == "BID":
@@ -226,9 +231,7 @@ class Kuhhandel:
             return [SELL, BUY] if affordable else [SELL]
         if self.phase == "RESPOND":
             return [ACCEPT, COUNTER]
-        if self.phase in COMPOSING_PHASES:
-            return [FIRST_NUMBER + count for count in self.counts()]
-        return []
+        return [FIRST_NUMBER + count for count in self.counts()]
 
     def trades(self, player: int) -> list[int]:
         """TRADE actions of a player, ascending."""
@@ -270,7 +273,7 @@ class Kuhhandel:
     def _play_forced(self) -> None:
         if not self.config["skip_forced"]:
             return
-        while not self.terminated and len(self.legal()) == 1:
+        while len(self.legal()) == 1:
             self._apply(self.legal()[0])
 
     def _clear_terms(self) -> None:
@@ -282,14 +285,16 @@ class Kuhhandel:
         self._terms[term][player] += amount
 
     def _apply(self, action: int) -> None:
-        scores = self.scores()
+        before = self.scores()
         self.decisions += 1
         self._act(action)
         if not self.terminated and self.decisions >= self.config["max_decisions"]:
-            self._end_game("limit")
-        self._reward_potential(scores)
-        if not self.terminated:
-            self._reward_money(self.seat)
+            self._reach_limit()
+        after = self.scores()
+        for player in self.players:
+            self._earn("potential", player, rewards.potential(after[player] - before[player]))
+        for player in self.players if self.over else [self.seat]:
+            self._reward_return(player)
 
     def _act(self, action: int) -> None:
         if self.phase == "TURN":
@@ -346,14 +351,17 @@ class Kuhhandel:
             if scores[player] == max(scores):
                 self._earn("seed_final_win", player)
 
-    def _reward_potential(self, scores_before: Sequence[int]) -> None:
-        gamma = Fraction(self.config["shaping_gamma"])
-        for player, (after, before) in enumerate(zip(self.scores(), scores_before, strict=True)):
-            if after or before:
-                change = gamma * rewards.potential(after) - rewards.potential(before)
-                self._earn("potential", player, change)
+    def _reach_limit(self) -> None:
+        if self.config["at_limit"] == "SCORE":
+            self._end_game("limit")
+        else:
+            self.truncated = True
+            self.end = "limit"
 
-    def _reward_money(self, player: int) -> None:
+    def _reward_return(self, player: int) -> None:
+        """What is due when control returns to a player."""
+        discount = Fraction(self.config["potential_gamma"]) - 1
+        self._earn("potential", player, discount * rewards.potential(score(self.animals[player])))
         own = total(self.money[player])
         if own == 0:
             self._earn("seed_broke", player)
@@ -412,7 +420,7 @@ class Kuhhandel:
             self.money[player][denomination] += 1
             for observer in self.players:
                 self.known[observer][player][denomination] += 1
-        self._event(10, self.turn, a=self.donkeys)
+        self._event(10, a=self.donkeys)
 
     def _ask_next_bidder(self) -> None:
         """The next player clockwise who may raise; without one the bidding closes."""
@@ -443,7 +451,7 @@ class Kuhhandel:
     def _raise(self, bid: int) -> None:
         auction = self.now
         if bid - auction.high > 10:
-            self._earn("seed_jump", self.seat, Fraction(bid - auction.high - 10, 100))
+            self._earn("seed_overraise", self.seat, Fraction(bid - auction.high - 10, 100))
         auction.high, auction.high_bidder, auction.hundreds = bid, self.seat, 0
         auction.last_bid[self.seat] = bid
         if self.config["pass_mode"] == "SOFT":
@@ -458,8 +466,7 @@ class Kuhhandel:
             return
         self._event(6, auction.auctioneer, a=auction.animal)
         for player in self.players:
-            own = player == auction.auctioneer
-            self._earn("seed_free_own" if own else "seed_free_other", player)
+            self._earn("seed_free", player, 1 if player == auction.auctioneer else -1)
         self._give_animals(auction.auctioneer, auction.animal, 1)
         self._pass_turn()
 
@@ -600,9 +607,12 @@ class Kuhhandel:
             counter_cards,
             winner,
         )
-        self._earn("seed_trade_won", winner, rewards.seed_trade_won(trade.stake, payment))
-        lost = rewards.seed_trade_lost(trade.stake, payment, deck_empty=not self.deck)
-        self._earn("seed_trade_lost", loser, lost)
+        self._earn("seed_trade_won", winner, trade.stake)
+        self._earn("seed_trade_cheap", winner, rewards.seed_trade_cheap(payment))
+        self._earn("seed_trade_lost", loser, trade.stake)
+        self._earn("seed_trade_paid", loser, rewards.seed_trade_paid(payment))
+        if self.deck:
+            self._earn("seed_trade_lost_early", loser)
         self.animals[loser][trade.animal] -= trade.stake
         self._give_animals(winner, trade.animal, trade.stake)
         self._pass_turn()
@@ -610,8 +620,8 @@ class Kuhhandel:
     def _event(
         self,
         kind: int,
-        actor: int,
-        other: int = 0,
+        actor: int = NOBODY,
+        other: int = NOBODY,
         a: int = 0,
         b: int = 0,
         c: int = 0,
@@ -623,7 +633,11 @@ class Kuhhandel:
 
     def state(self) -> dict[str, Any]:
         """Canonical plain form of everything that decides the future or is observed."""
-        auction, trade, pile = self.auction, self.trade, self.composing
+        # After an end by the limit only the animal of an interrupted auction is left.
+        over = self.phase == "DONE"
+        auction, trade, pile = (
+            (None, None, None) if over else (self.auction, self.trade, self.composing)
+        )
         return {
             "phase": self.phase,
             "seat": self.seat,
@@ -634,6 +648,7 @@ class Kuhhandel:
             "known": [[list(hand) for hand in row] for row in self.known],
             "donkeys": self.donkeys,
             "decisions": self.decisions,
+            "lot": NOBODY if self.auction is None else self.auction.animal,
             "auction": None
             if auction is None
             else {

@@ -1,17 +1,19 @@
 """Scripted opponents of section 17, in exact arithmetic so that no rounding decides a choice.
 
 A bot has no memory: where one plan takes several actions (hundreds and tens of a bid, the counts
-of a pile) it plans anew at every action and keeps to what is already chosen. Hence the draws:
+of a pile) it plans anew at every action and draws until the plan agrees with what is already
+named. Every plan is then as likely as if it had been drawn once. After 10,000 draws in vain, as
+when somebody else began, it takes the lowest legal action. Hence the draws:
 
 random   below(number of legal actions).
-thrifty  TURN: nothing to auction, else below(number of trades). Otherwise one uniform, also with
-         one legal action. In TENS the bids of the chosen hundred keep their weights of BID.
-dealer   BID: uniform for the cap, then, if cap >= high + 10, below(number of tens) for the target.
-         TENS: the same with the bids of the chosen hundred; if that fails, the smallest payable
-         one among them. OFFER, COUNTER: one uniform at every count. Nothing in other phases.
+thrifty  TURN: nothing to auction, else below(number of trades). Otherwise one word of the stream
+         as a share of 2**32, also with one legal action. In TENS the bids of the chosen hundred
+         keep their weights of BID; if it would make none of them, the lowest, without a draw.
+dealer   BID: a share for the cap, then, if cap >= high + 10, below(number of tens) for the target.
+         TENS: the same until the hundred agrees. OFFER, COUNTER: a share per drawn pile. A share
+         is the upper 24 bits of a word, divided by 2**24. Nothing in other phases.
 
-A uniform is one word of the stream, its upper 24 bits divided by 2**24. Equally good trades: the
-lowest action.
+Equally good trades: the lowest action.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reference.kuhhandel_rules import (
@@ -32,9 +35,7 @@ from reference.kuhhandel_rules import (
     QUARTET_VALUES,
     SELL,
     auto_payment,
-    minimal_payments,
-    payment_order,
-    piles,
+    largest_pile,
     quartet_sum,
     quartets,
     stake,
@@ -48,12 +49,17 @@ NAMES = ("random", "thrifty", "dealer")
 
 AUCTION_FRACTION = Fraction("0.60")
 RESERVE = Fraction("0.30")
+TRIES = 10_000
+
+# Sums of 1, 1/2, 1/3, .. in whole parts; a list of bids has at most 471 entries.
+PARTS = math.lcm(*range(1, 472))
+HARMONIC = [0, *accumulate(PARTS // (i + 1) for i in range(471))]
 
 
 def choose(game: Kuhhandel, name: str, rng: Rng) -> int:
     if name not in NAMES:
         raise ValueError(f"unknown bot {name!r}")
-    if game.terminated:
+    if game.over:
         raise ValueError("the game is over")
     if name == "random":
         legal = game.legal()
@@ -61,19 +67,11 @@ def choose(game: Kuhhandel, name: str, rng: Rng) -> int:
     return thrifty(game, rng) if name == "thrifty" else dealer(game, rng)
 
 
-def uniform(rng: Rng) -> Fraction:
-    return Fraction(rng.u32() >> 8, 1 << 24)
-
-
-def draw_weighted(weights: Sequence[Fraction], rng: Rng) -> int:
-    """The first index at which the summed weights exceed the drawn share of the whole."""
-    target = uniform(rng) * sum(weights)
-    reached = Fraction(0)
-    for index, weight in enumerate(weights):
-        reached += weight
-        if reached > target:
-            return index
-    raise AssertionError("the target lies below the sum")
+def draw_harmonic(first: int, last: int, rng: Rng) -> int:
+    """An index in first..last, drawn with weight 1 / (index + 1)."""
+    start, end = HARMONIC[first], HARMONIC[last + 1]
+    target = (start << 32) + rng.u32() * (end - start)
+    return next(i for i in range(first, last + 1) if HARMONIC[i + 1] << 32 > target)
 
 
 def bid_action(game: Kuhhandel, bid: int) -> int:
@@ -91,22 +89,18 @@ def thrifty(game: Kuhhandel, rng: Rng) -> int:
     legal = game.legal()
     if game.phase == "TURN":
         return AUCTION if AUCTION in legal else legal[rng.below(len(legal))]
+    # Index 0 of a bidder's list is to pass, index i to raise by i tens.
+    high, most = (game.now.high, total(game.money[game.seat])) if game.auction else (0, 0)
     if game.phase == "BID":
-        bids = list(range(game.now.high + 10, total(game.money[game.seat]) + 1, 10))
-        chosen = draw_weighted([Fraction(1, i + 1) for i in range(len(bids) + 1)], rng)
-        return PASS if chosen == 0 else bid_action(game, bids[chosen - 1])
+        raised = draw_harmonic(0, max(0, (most - high) // 10), rng)
+        return PASS if raised == 0 else bid_action(game, high + 10 * raised)
     if game.phase == "TENS":
-        bids = thrifty_bids_of_the_hundred(game)
-        if bids:
-            weights = [Fraction(1, (bid - game.now.high) // 10 + 1) for bid in bids]
-            return tens_action(bids[draw_weighted(weights, rng)])
-    return legal[draw_weighted([Fraction(1, i + 1) for i in range(len(legal))], rng)]
-
-
-def thrifty_bids_of_the_hundred(game: Kuhhandel) -> list[int]:
-    """Empty only if somebody else chose the hundreds."""
-    own = total(game.money[game.seat])
-    return [b for b in game.jump_bids() if b // 100 == game.now.hundreds and b <= own]
+        bids = [b for b in game.jump_bids() if b // 100 == game.now.hundreds and b <= most]
+        if not bids:  # somebody else chose the hundreds
+            return legal[0]
+        raised = draw_harmonic((bids[0] - high) // 10, (bids[-1] - high) // 10, rng)
+        return tens_action(high + 10 * raised)
+    return legal[draw_harmonic(0, len(legal) - 1, rng)]
 
 
 # DEALER.
@@ -125,7 +119,7 @@ def dealer(game: Kuhhandel, rng: Rng) -> int:
         return COUNTER
     if game.phase == "PAY":
         return dealer_payment(game)
-    return dealer_offer(game, rng)
+    return dealer_pile(game, rng)
 
 
 def denial_fraction(game: Kuhhandel) -> Fraction:
@@ -195,38 +189,38 @@ def judge_trade(game: Kuhhandel, action: int) -> tuple[int, Fraction, bool]:
     return priority, value, completes
 
 
-def payable_sums(game: Kuhhandel) -> set[int]:
-    return {total(pile) for pile in piles([0, *game.money[game.seat][1:]])}
+def share(rng: Rng) -> Fraction:
+    """Uniform in 0..1."""
+    return Fraction(rng.u32() >> 8, 1 << 24)
 
 
-def dealer_cap(game: Kuhhandel, rng: Rng) -> int:
-    factor = Fraction("0.9") + Fraction("0.2") * uniform(rng)
-    cap = min(AUCTION_FRACTION * auction_value(game), spendable(game)) * factor
-    return math.floor(cap / 10) * 10
-
-
-def dealer_target(game: Kuhhandel, low: int, high: int, rng: Rng) -> int | None:
-    """A bid in low..high that can be paid exactly, if one is found."""
-    if low > high:
+def draw_bid(game: Kuhhandel, budget: Fraction, rng: Rng) -> int | None:
+    """A bid that can be paid exactly; None to pass."""
+    factor = (9 + 2 * share(rng)) / 10
+    cap, lowest = math.floor(budget * factor / 10), game.now.high // 10 + 1  # in tens
+    if cap < lowest:
         return None
-    target = low + 10 * rng.below((high - low) // 10 + 1)
-    bid = min((s for s in payable_sums(game) if s >= target), default=None)
-    return None if bid is None or bid > high else bid
+    target = 10 * (lowest + rng.below(cap - lowest + 1))
+    bid = total(auto_payment(game.money[game.seat], target))
+    return bid if bid <= 10 * cap else None
+
+
+def bid_budget(game: Kuhhandel) -> Fraction:
+    return min(AUCTION_FRACTION * auction_value(game), spendable(game))
 
 
 def dealer_bid(game: Kuhhandel, rng: Rng) -> int:
-    cap = dealer_cap(game, rng)
-    bid = dealer_target(game, game.now.high + 10, cap, rng)
+    bid = draw_bid(game, bid_budget(game), rng)
     return PASS if bid is None else bid_action(game, bid)
 
 
 def dealer_tens(game: Kuhhandel, rng: Rng) -> int:
-    cap = dealer_cap(game, rng)
-    bids = [bid for bid in game.jump_bids() if bid // 100 == game.now.hundreds]
-    bid = dealer_target(game, bids[0], min(cap, bids[-1]), rng)
-    if bid is None:
-        bid = min((b for b in bids if b in payable_sums(game)), default=bids[0])
-    return tens_action(bid)
+    budget, jumps = bid_budget(game), game.jump_bids()
+    for _ in range(TRIES):
+        bid = draw_bid(game, budget, rng)
+        if bid is not None and bid in jumps and bid // 100 == game.now.hundreds:
+            return tens_action(bid)
+    return game.legal()[0]
 
 
 def dealer_decide(game: Kuhhandel) -> int:
@@ -237,35 +231,28 @@ def dealer_decide(game: Kuhhandel) -> int:
     return BUY if total(auto_payment(hand, price)) <= most else SELL
 
 
-def already_chosen(game: Kuhhandel, pile: Sequence[int]) -> bool:
-    """Whether a pile agrees with the counts named so far."""
-    chosen, at = game.pile.selected, game.pile.denomination
-    return list(pile[at + 1 :]) == chosen[at + 1 :]
-
-
 def dealer_payment(game: Kuhhandel) -> int:
-    payments = minimal_payments(game.money[game.seat], game.pile.price)
-    best = min((pile for pile in payments if already_chosen(game, pile)), key=payment_order)
-    return FIRST_NUMBER + best[game.pile.denomination]
+    """The AUTO set; if something else was named already, the best that is left."""
+    at = game.pile.denomination
+    left = [*game.money[game.seat][: at + 1], *[0] * (5 - at)]
+    rest = auto_payment(left, game.pile.price - total(game.pile.selected))
+    return FIRST_NUMBER + rest[at]
 
 
-def dealer_offer(game: Kuhhandel, rng: Rng) -> int:
-    deal, hand = game.deal, game.money[game.seat]
+def draw_pile(hand: Sequence[int], budget: Fraction, rng: Rng) -> list[int]:
+    factor = (1 + share(rng)) / 2
+    pile = largest_pile(hand, math.floor(budget * factor))
+    if total(pile) == 0:
+        pile[min(d for d in range(6) if hand[d])] = 1
+    return pile
+
+
+def dealer_pile(game: Kuhhandel, rng: Rng) -> int:
+    deal, at = game.deal, game.pile.denomination
     other = deal.target if game.seat == deal.challenger else deal.challenger
     value = stake_value(game, game.seat, other, deal.animal, deal.stake)
-    factor = Fraction(1, 2) + uniform(rng) / 2
-    limit = math.floor(trade_fraction(game) * value * factor)
-    nothing_more = [0] * 6
-    at = game.pile.denomination
-    nothing_more[at + 1 :] = game.pile.selected[at + 1 :]
-    fitting = [
-        pile
-        for pile in piles([0, *hand[1:]])
-        if already_chosen(game, pile) and (total(pile) <= limit or pile == nothing_more)
-    ]
-    largest = max(total(pile) for pile in fitting)
-    best = min((pile for pile in fitting if total(pile) == largest), key=payment_order)
-    if largest == 0:
-        lowest = min(d for d in range(6) if hand[d])
-        best[lowest] = 1
-    return FIRST_NUMBER + best[at]
+    for _ in range(TRIES):
+        pile = draw_pile(game.money[game.seat], trade_fraction(game) * value, rng)
+        if pile[at + 1 :] == game.pile.selected[at + 1 :]:
+            return FIRST_NUMBER + pile[at]
+    return game.legal()[0]

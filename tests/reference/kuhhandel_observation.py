@@ -1,9 +1,10 @@
 """Observation vector of section 13 by block; every entry is an integer divided by a constant.
 
 The minimum raise is high + 10 in every phase of an auction, whoever looks and whatever the limit.
-At the end, by limit too, no auction or trade is shown. With `history` the event ring follows as
-64 rows of 8 raw numbers, oldest first, empty rows last and all zero; fields an event does not use
-are zero.
+At the end, by limit too, no auction or trade is shown; a game that is cut is shown as it stands.
+The flags of excluded players mark who showed his money in this auction, under CAP too, where he
+may still bid. With `history` the event ring follows as 64 rows of 8 numbers, latest first, empty
+rows last and all zero; seats that an event does not name are -1, and number a is divided by 10.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from reference.kuhhandel_rules import (
     AUCTION_PHASES,
     COMPOSING_PHASES,
     KINDS,
+    NOBODY,
     PHASES,
     QUARTET_VALUES,
     TRADE_PHASES,
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
 
 MONEY_NORMS = (10, 20, 10, 5, 5, 5)
 EVENTS, EVENT_SIZE = 64, 8
-EVENTS_BETWEEN_TWO = (4, 5, 8, 9)
-TRADE_EVENT = 8
+# Columns that name seats, where they are not (1, 2): shown money has a count in the second, and a
+# trade names its winner.
+SEATS_OF_EVENTS = {7: (1,), 8: (1, 2, 7)}
 
 
 def observation_size(game: Kuhhandel) -> int:
@@ -113,7 +116,7 @@ def auction_seats(game: Kuhhandel, seats: Sequence[int]) -> list[float]:
         *[float(seat == now.auctioneer) for seat in seats],
         *[float(seat == now.high_bidder) for seat in seats],
         *[float(now.passed[seat]) for seat in seats],
-        *[float(game.is_excluded(seat)) for seat in seats],
+        *[float(now.exposed[seat]) for seat in seats],
         *[now.last_bid[seat] / 1000 for seat in seats],
     ]
 
@@ -163,13 +166,12 @@ def composing(game: Kuhhandel, observer: int) -> list[float]:
 
 
 def history(game: Kuhhandel, seats: Sequence[int]) -> list[float]:
-    rows = [0.0] * (EVENTS * EVENT_SIZE)
-    for number, event in enumerate(game.events):
-        row = list(event)
-        row[1] = seats.index(row[1])
-        if row[0] in EVENTS_BETWEEN_TWO:
-            row[2] = seats.index(row[2])
-        if row[0] == TRADE_EVENT:
-            row[7] = seats.index(row[7])
-        rows[EVENT_SIZE * number : EVENT_SIZE * (number + 1)] = map(float, row)
-    return rows
+    shown: list[float] = []
+    for event in reversed(game.events):
+        row: list[float] = list(event)
+        for column in SEATS_OF_EVENTS.get(event[0], (1, 2)):
+            if event[column] != NOBODY:
+                row[column] = seats.index(event[column])
+        row[3] /= 10
+        shown.extend(map(float, row))
+    return shown + [0.0] * (EVENTS * EVENT_SIZE - len(shown))

@@ -18,39 +18,44 @@ TERMS = (
     "seed_broke",
     "seed_rich",
     "seed_auction_won",
-    "seed_free_own",
-    "seed_free_other",
+    "seed_free",
     "seed_was_paid",
     "seed_bought",
-    "seed_jump",
+    "seed_overraise",
     "seed_quartet",
     "seed_trade_won",
+    "seed_trade_cheap",
     "seed_trade_lost",
+    "seed_trade_paid",
+    "seed_trade_lost_early",
     "seed_final_win",
 )
 
+_SEED_TRADES = {
+    "seed_trade_won": "0.1",
+    "seed_trade_cheap": "0.1",
+    "seed_trade_lost": "-0.1",
+    "seed_trade_paid": "0.15",
+    "seed_trade_lost_early": "-0.1",
+}
 _SEED = {
     "seed_broke": "-0.2",
     "seed_rich": "0.05",
     "seed_auction_won": "0.1",
-    "seed_free_own": "0.2",
-    "seed_free_other": "-0.2",
+    "seed_free": "0.2",
     "seed_was_paid": "0.1",
     "seed_bought": "-0.05",
-    "seed_jump": "-1",
+    "seed_overraise": "-1",
     "seed_quartet": "0.5",
-    "seed_trade_won": "1",
-    "seed_trade_lost": "1",
+    **_SEED_TRADES,
     "seed_final_win": "2",
 }
-_SEED_MINIMAL = {
+_SEED_AGGRESSIVE = {
     "seed_auction_won": "0.2",
-    "seed_free_own": "0.2",
-    "seed_free_other": "-0.2",
+    "seed_free": "0.2",
     "seed_was_paid": "0.2",
     "seed_quartet": "1",
-    "seed_trade_won": "1",
-    "seed_trade_lost": "1",
+    **_SEED_TRADES,
     "seed_final_win": "2",
 }
 
@@ -63,8 +68,8 @@ OPTIONS: dict[str, dict[str, Fraction]] = {
         "SCORE_ZS": {"score_zs": "1"},
         "POTENTIAL": {"rank": "1", "potential": "1"},
         "SEED": _SEED,
-        "SEED_MINIMAL": _SEED_MINIMAL,
-        "SEED_WIN": {"seed_quartet": "0.5", "seed_final_win": "2"},
+        "SEED_AGGRESSIVE": _SEED_AGGRESSIVE,
+        "SEED_WIN_ONLY": {"seed_quartet": "0.5", "seed_final_win": "2"},
     }.items()
 }
 
@@ -91,18 +96,17 @@ def score_zero_sum(scores: Sequence[int]) -> list[Fraction]:
     return [(own - Fraction(sum(scores) - own, others)) / 10000 for own in scores]
 
 
-def potential(score: int) -> Fraction:
-    return Fraction(score, 10000)
+def potential(score: int) -> Fraction | int:
+    return Fraction(score, 10000) if score else 0
 
 
-def seed_trade_won(animals: int, payment: int) -> Fraction:
+def seed_trade_cheap(payment: int) -> Fraction:
     """`payment` is what the winner gave minus what he received."""
-    return Fraction(animals, 10) + max(Fraction(0), Fraction(500 - payment, 500)) / 10
+    return max(Fraction(0), Fraction(500 - payment, 500))
 
 
-def seed_trade_lost(animals: int, payment: int, deck_empty: bool) -> Fraction:
-    compensation = Fraction(15, 100) * min(Fraction(1), Fraction(payment, 500))
-    return -Fraction(animals, 10) + compensation - (0 if deck_empty else Fraction(1, 10))
+def seed_trade_paid(payment: int) -> Fraction:
+    return min(Fraction(1), Fraction(payment, 500))
 
 
 def option_reward(option: str, terms: dict[str, list[float]]) -> list[float]:

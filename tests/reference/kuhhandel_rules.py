@@ -6,6 +6,7 @@ A hand or pile of money is a list of six counts, by denomination index 0..5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 
 ANIMALS = (
@@ -48,7 +49,7 @@ def total(money: Money) -> int:
 
 def quartets(animals: Sequence[int]) -> list[int]:
     """Kinds of which all four cards are owned."""
-    return [kind for kind in range(KINDS) if animals[kind] == 4]
+    return [kind for kind, count in enumerate(animals) if count == 4]
 
 
 def quartet_sum(animals: Sequence[int]) -> int:
@@ -57,7 +58,8 @@ def quartet_sum(animals: Sequence[int]) -> int:
 
 def score(animals: Sequence[int]) -> int:
     """Section 8."""
-    return quartet_sum(animals) * len(quartets(animals))
+    complete = quartets(animals)
+    return sum(QUARTET_VALUES[kind] for kind in complete) * len(complete)
 
 
 def stake(own: int, other: int) -> int:
@@ -87,8 +89,34 @@ def payment_order(pile: Money) -> tuple[int, ...]:
     return (total(pile), sum(pile), *(-pile[d] for d in reversed(range(6))))
 
 
+@lru_cache(maxsize=4096)
+def preferred_piles(hand: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    """Every sum that a hand can pay, with the pile that is preferred for it (K5).
+
+    One denomination joins after the other, the larger later: of two piles of one sum, the better
+    stays the better whatever larger cards both are given.
+    """
+    best = {0: (0,) * 6}
+    for d in range(1, 6):
+        larger = [
+            (*pile[:d], count, *pile[d + 1 :])
+            for pile in best.values()
+            for count in range(hand[d] + 1)
+        ]
+        best = {total(pile): pile for pile in sorted(larger, key=payment_order, reverse=True)}
+    return best
+
+
 def auto_payment(hand: Money, price: int) -> list[int]:
-    return min(minimal_payments(hand, price), key=payment_order)
+    """The minimal payment that K5 prefers; the hand is worth the price."""
+    payable = preferred_piles(tuple(hand))
+    return list(payable[min(sum_ for sum_ in payable if sum_ >= price)])
+
+
+def largest_pile(hand: Money, limit: int) -> list[int]:
+    """The largest sum up to a limit, as K5 would pay it; 0-cards are never used."""
+    payable = preferred_piles(tuple(hand))
+    return list(payable[max(sum_ for sum_ in payable if sum_ <= limit)])
 
 
 def payment_counts(hand: Money, price: int, selected: Money, denomination: int) -> list[int]:

@@ -28,9 +28,12 @@ from reference.kuhhandel_rules import (
     TRADE_PHASES,
     auto_payment,
     is_minimal_payment,
+    largest_pile,
     minimal_payments,
     offer_counts,
     payment_counts,
+    payment_order,
+    piles,
     score,
     stake,
     total,
@@ -131,8 +134,7 @@ def test_a01_nobody_bids() -> None:
     assert game.animals[0] == owned(horse=1)
     assert game.money == [H, H, H]
     assert (game.phase, game.turn, game.seat) == ("TURN", 1, 1)
-    assert terms["seed_free_own"] == [1, 0, 0]
-    assert terms["seed_free_other"] == [0, 1, 1]
+    assert terms["seed_free"] == [1, -1, -1]
 
 
 A02 = ((1, MIN_RAISE), (2, MIN_RAISE), (1, PASS))
@@ -329,14 +331,19 @@ def test_payments(
     assert sorted(composed_payments(hand, price)) == sorted(sets)
 
 
-def test_composing_reaches_every_minimal_payment_once() -> None:
+def test_payments_against_all_piles_of_a_hand() -> None:
     rng = random.Random(5)
     for _ in range(300):
         hand = [rng.randint(0, 2), *(rng.randint(0, most) for most in (6, 3, 3, 2, 2))]
         if total(hand) == 0:
             continue
         price = 10 * rng.randint(1, total(hand) // 10)
-        assert sorted(composed_payments(hand, price)) == sorted(minimal_payments(hand, price))
+        payments = minimal_payments(hand, price)
+        assert sorted(composed_payments(hand, price)) == sorted(payments)
+        assert auto_payment(hand, price) == min(payments, key=payment_order)
+        fitting = [pile for pile in piles([0, *hand[1:]]) if total(pile) <= price]
+        best = min(fitting, key=lambda pile: (-total(pile), payment_order(pile)))
+        assert largest_pile(hand, price) == best
 
 
 @pytest.mark.parametrize(("donkeys", "each", "circulation"), vectors.DONKEYS)
@@ -491,8 +498,8 @@ def test_configuration() -> None:
         {"edition": 1},
         {"bluff": "NO"},
         {"tie_rounds": 3},
-        {"max_decisions": 0},
-        {"shaping_gamma": 1.5},
+        {"max_decisions": 1},
+        {"potential_gamma": 1.5},
         {"reward": "SCORE"},
         {"unknown": 1},
     ):
@@ -602,7 +609,7 @@ def test_zeros_may_return() -> None:
 
 def test_piles_may_return_after_ties() -> None:
     hands = [[0, 5, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], H]
-    game, action = start_trade([1, 1, 2], hands, tie_money="RETURN")
+    game, action = start_trade([1, 1, 2], hands, tie_money="TAKE_BACK")
     play(game, (0, action))
     lay(game, pile(*[10] * 5))
     game.step(COUNTER)
@@ -629,20 +636,28 @@ def test_an_exchange_is_simultaneous_for_knowledge() -> None:
     assert game.known[2][1] == [0, 2, 0, 0, 0, 0]
 
 
-def test_the_limit_of_decisions_ends_and_scores_the_game() -> None:
-    game = Kuhhandel({"max_decisions": 7}, Philox(1, 0, 1, CHANCE))
+@pytest.mark.parametrize("at_limit", ["CUT", "SCORE"])
+def test_the_limit_of_decisions(at_limit: str) -> None:
+    config = {"max_decisions": 8, "at_limit": at_limit, "potential_gamma": 0.5}
+    game = Kuhhandel(config, Philox(1, 0, 1, CHANCE))
     animals = [owned(pig=4), owned(cow=4), owned()]
-    game.load(deck_for(animals), animals, [H, H, H], 0)
-    for decision in range(7):
-        assert not game.terminated
+    game.load(deck_for(animals), animals, [H, H, [1, 0, 0, 0, 0, 0]], 0)
+    for decision in range(8):
+        assert not game.over
         terms = game.step(game.legal()[0])
         assert game.decisions == decision + 1
-    assert (game.terminated, game.truncated, game.end, game.phase) == (True, False, "limit", "DONE")
-    assert terms["rank"] == [0, 1, -1]
+    cut = at_limit == "CUT"
+    assert (game.terminated, game.truncated, game.end) == (not cut, cut, "limit")
+    assert game.phase == ("BID" if cut else "DONE")
     assert game.legal() == []
+    assert terms["rank"] == ([0, 0, 0] if cut else [0, 1, -1])
+    # Control returns to everybody, whatever becomes of the game.
+    assert terms["seed_broke"] == [0, 0, 1]
+    assert terms["potential"] == pytest.approx([-0.0325, -0.04, 0])
     for observer in range(3):
         shown = blocks(game, observer)
-        assert sum(shown["PHASE"]) == sum(shown["AUC"]) == sum(shown["AUCS"]) == 0
+        for block in ("PHASE", "AUC", "AUCS"):
+            assert any(shown[block]) == cut
 
 
 def test_skip_forced_adds_the_rewards_up() -> None:
@@ -653,10 +668,10 @@ def test_skip_forced_adds_the_rewards_up() -> None:
         fast.reset()
         slow.step(0)  # the first turn has one action
         rng = random.Random(seed)
-        while not fast.terminated:
+        while not fast.over:
             action = rng.choice(fast.legal())
             terms, summed = fast.step(action), slow.step(action)
-            while not slow.terminated and len(slow.legal()) == 1:
+            while not slow.over and len(slow.legal()) == 1:
                 more = slow.step(slow.legal()[0])
                 summed = {
                     n: [a + b for a, b in zip(summed[n], more[n], strict=True)] for n in summed
@@ -688,12 +703,11 @@ def test_rank_and_win(scores: list[int], rank: list[float], win: list[float]) ->
 
 
 def test_seed_terms_of_trades() -> None:
-    assert rewards.seed_trade_won(1, 0) == Fraction("0.2")
-    assert rewards.seed_trade_won(2, 250) == Fraction("0.25")
-    assert rewards.seed_trade_won(1, 900) == Fraction("0.1")
-    assert rewards.seed_trade_lost(1, 0, deck_empty=True) == Fraction("-0.1")
-    assert rewards.seed_trade_lost(2, 250, deck_empty=False) == Fraction("-0.225")
-    assert rewards.seed_trade_lost(1, 900, deck_empty=True) == Fraction("0.05")
+    assert rewards.seed_trade_cheap(0) == 1
+    assert rewards.seed_trade_cheap(250) == Fraction("0.5")
+    assert rewards.seed_trade_cheap(900) == 0
+    assert rewards.seed_trade_paid(250) == Fraction("0.5")
+    assert rewards.seed_trade_paid(900) == 1
     game, action = start_trade([2, 2, 0], [R, R, R])
     play(game, (0, action))
     lay(game, pile(100))
@@ -702,20 +716,23 @@ def test_seed_terms_of_trades() -> None:
     terms = play(game, (1, num(0)))
     assert game.animals[0][COW] == 4
     # The winner gave 100 and received 40, so the net payment is 60.
-    assert terms["seed_trade_won"] == pytest.approx([0.2 + 0.1 * 440 / 500, 0, 0])
-    assert terms["seed_trade_lost"] == pytest.approx([0, -0.2 + 0.15 * 60 / 500 - 0.1, 0])
+    assert terms["seed_trade_won"] == [2, 0, 0]
+    assert terms["seed_trade_cheap"] == pytest.approx([440 / 500, 0, 0])
+    assert terms["seed_trade_lost"] == [0, 2, 0]
+    assert terms["seed_trade_paid"] == pytest.approx([0, 60 / 500, 0])
+    assert terms["seed_trade_lost_early"] == [0, 1, 0]
     assert terms["seed_quartet"] == [1, 0, 0]
     assert terms["potential"] == pytest.approx([0.08, 0, 0])
     paid = rewards.option_reward("SEED", terms)
     assert paid == pytest.approx([0.5 + 0.288, -0.282, 0])
-    assert rewards.option_reward("SEED_MINIMAL", terms) == pytest.approx([1.288, -0.282, 0])
-    assert rewards.option_reward("SEED_WIN", terms) == pytest.approx([0.5, 0, 0])
+    assert rewards.option_reward("SEED_AGGRESSIVE", terms) == pytest.approx([1.288, -0.282, 0])
+    assert rewards.option_reward("SEED_WIN_ONLY", terms) == pytest.approx([0.5, 0, 0])
 
 
 def test_seed_terms_of_bids_and_money() -> None:
     game = auction()
-    assert play(game, (1, num(0)), (1, num(5)))["seed_jump"] == pytest.approx([0, 0.4, 0])
-    assert play(game, (2, MIN_RAISE))["seed_jump"] == [0, 0, 0]
+    assert play(game, (1, num(0)), (1, num(5)))["seed_overraise"] == pytest.approx([0, 0.4, 0])
+    assert play(game, (2, MIN_RAISE))["seed_overraise"] == [0, 0, 0]
     game = auction([[2, 4, 1, 1, 0, 0], [1, 0, 0, 0, 0, 0], H])
     terms = play(game, (1, PASS), (2, PASS))
     assert terms["seed_broke"] == [0, 1, 0]
@@ -734,9 +751,18 @@ def test_a_quartet_of_the_last_card_is_not_early() -> None:
 
 
 def test_shaping_with_a_discount() -> None:
+    """From one decision of a seat to its next it is paid g * F(now) - F(then)."""
     animals = [owned(pig=4), owned(), owned()]
-    game = table(animals, shaping_gamma=0.5)
-    assert game.step(AUCTION)["potential"] == pytest.approx([-0.5 * 0.065, 0, 0])
+    game = table(animals, potential_gamma=0.5)
+    assert play(game, (0, AUCTION), (1, MIN_RAISE))["potential"] == [0, 0, 0]
+    terms = game.step(PASS)  # seat 0 is to sell or buy
+    assert terms["potential"] == pytest.approx([-0.5 * 0.065, 0, 0])
+    game, action = start_trade([3, 1, 0], [H, H, H], potential_gamma=0.5)
+    play(game, (0, action))
+    lay(game, pile(50))
+    assert game.step(ACCEPT)["potential"] == pytest.approx([0.08, 0, 0])
+    terms = play(game, (1, AUCTION), (2, PASS))
+    assert terms["potential"] == pytest.approx([-0.5 * 0.08, 0, 0])
 
 
 # Observation
@@ -833,11 +859,11 @@ def test_history_is_relative_and_keeps_64_events() -> None:
     play(game, *A02, (0, SELL), (2, num(0)))
     rows = [blocks(game, 1)["HISTORY"][8 * i : 8 * i + 8] for i in range(64)]
     assert rows[:5] == [
-        [1, 2, 0, HORSE, 0, 0, 0, 0],
-        [2, 0, 0, 1, 0, 0, 0, 0],
-        [2, 1, 0, 2, 0, 0, 0, 0],
-        [3, 0, 0, 0, 0, 0, 0, 0],
-        [4, 1, 2, 2, 2, 0, 0, 0],
+        [4, 1, 2, 0.2, 2, 0, 0, 0],
+        [3, 0, -1, 0, 0, 0, 0, 0],
+        [2, 1, -1, 0.2, 0, 0, 0, 0],
+        [2, 0, -1, 0.1, 0, 0, 0, 0],
+        [1, 2, -1, HORSE / 10, 0, 0, 0, 0],
     ]
     assert not any(value for row in rows[5:] for value in row)
     game, action = start_trade([1, 1, 2], [R, R, R], history=1)
@@ -848,8 +874,10 @@ def test_history_is_relative_and_keeps_64_events() -> None:
     lay(game, pile(50, 0))
     lay(game, pile(200))
     rows = [blocks(game, 2)["HISTORY"][8 * i : 8 * i + 8] for i in range(3)]
-    assert rows[0] == [9, 1, 2, 1, 1, 0, 0, 0]
-    assert rows[1] == [8, 1, 2, COW, 1, 2, 1, 2]
+    assert rows[0] == [8, 1, 2, COW / 10, 1, 2, 1, 2]
+    assert rows[1] == [9, 1, 2, 0.1, 1, 0, 0, 0]
+    game = auction(top=DONKEY, history=1)
+    assert blocks(game, 0)["HISTORY"][:8] == [10, -1, -1, 0.1, 0, 0, 0, 0]
     game = Kuhhandel({"history": 1}, Philox(2, 0, 0, CHANCE))
     game.reset()
     rng = random.Random(1)
@@ -899,9 +927,10 @@ def test_dealer_bids_what_it_can_pay() -> None:
     assert game.bot("dealer", Scripted(HALF, 10)) == num(1)  # 110 is raised to 150
     assert game.bot("dealer", Scripted(HALF, 0)) == num(0)  # 10 is raised to 50
     play(game, (1, num(1)))
-    assert game.bot("dealer", Scripted(HALF, 1)) == num(5)
-    assert game.bot("dealer", Scripted(HALF, 0)) == num(0)
-    assert game.bot("dealer", Scripted(HALF, 7)) == num(0)  # 170 fails, 100 is the smallest
+    assert game.bot("dealer", Scripted(HALF, 10)) == num(5)
+    assert game.bot("dealer", Scripted(HALF, 9)) == num(0)
+    # 170 fails and 50 has no hundred, so both are drawn again.
+    assert game.bot("dealer", Scripted(HALF, 16, HALF, 0, HALF, 9)) == num(0)
     play(game, (1, num(7)))
     assert (game.seat, game.bot("dealer", Scripted(HALF))) == (2, PASS)  # 170 is too much
 
@@ -943,6 +972,14 @@ def test_dealer_lays_the_largest_sum_below_its_limit() -> None:
     game, action = start_trade([1, 1, 2], [[1, 0, 0, 0, 0, 2], H, H])
     play(game, (0, action))
     assert game.bot("dealer", Scripted(HALF)) == num(0)
+
+
+def test_dealer_goes_on_from_what_another_began() -> None:
+    game = auction([R, [2, 4, 1, 0, 0, 0], R])
+    play(game, (1, num(2)))  # more than it would ever bid
+    rng = Philox(3, 0, 0, BOTS)
+    assert game.bot("dealer", rng) == game.legal()[0]
+    assert rng.drawn >= bots.TRIES
 
 
 def test_dealer_chooses_trades() -> None:
@@ -990,7 +1027,7 @@ def test_dealer_beats_random_and_thrifty() -> None:
             game = Kuhhandel(config, Philox(9, number, 0, CHANCE))
             game.reset()
             rng = Philox(9, number, 0, BOTS)
-            while not game.terminated:
+            while not game.over:
                 name = "dealer" if game.seat % 2 == number % 2 else weak
                 game.step(game.bot(name, rng))
             scores = game.scores()
@@ -1004,7 +1041,7 @@ def test_dealer_beats_random_and_thrifty() -> None:
 def random_config(rng: random.Random) -> dict[str, Any]:
     config = {key: rng.choice(list(values)) for key, values in ALLOWED.items()}
     config["auto_forced"] = int(rng.random() < 0.7)
-    config["max_decisions"] = rng.choice([4000, 4000, 4000, rng.randint(1, 400)])
+    config["max_decisions"] = rng.choice([4000, 4000, 4000, rng.randint(2, 400)])
     return config
 
 
@@ -1077,7 +1114,7 @@ def test_random_games_keep_the_invariants() -> None:
         game, players, stream = random_game(rng, number)
         skips = game.config["skip_forced"]
         turns = 0
-        while not game.terminated:
+        while not game.over:
             check_cards(game)
             check_knowledge(game)
             legal = game.legal()
@@ -1127,7 +1164,7 @@ def test_default_games_end_by_quartets() -> None:
             game = Kuhhandel({"num_players": players}, Philox(8, number, 0, CHANCE))
             game.reset()
             rng = random.Random(number)
-            while not game.terminated:
+            while not game.over:
                 game.step(rng.choice(game.legal()))
             assert game.end == "quartets"
             decisions.append(game.decisions)
@@ -1153,7 +1190,7 @@ def test_rotating_the_seats_rotates_the_game() -> None:
             rotated(start.money, shift),
             (start.turn + shift) % n,
         )
-        while not base.terminated:
+        while not base.over:
             assert turned.seat == (base.seat + shift) % n
             assert base.legal() == turned.legal()
             if rng.random() < 0.2:
@@ -1163,7 +1200,7 @@ def test_rotating_the_seats_rotates_the_game() -> None:
             terms, turned_terms = base.step(action), turned.step(action)
             for name, values in terms.items():
                 assert turned_terms[name] == rotated(values, shift)
-        assert turned.terminated
+        assert turned.over
 
 
 def some_cards(hand: Sequence[int], count: int, rng: random.Random) -> list[int]:
@@ -1207,7 +1244,7 @@ def test_observations_leak_nothing() -> None:
     rng = random.Random(31)
     for number in range(20):
         game, players, stream = random_game(rng, 1000 + number)
-        while not game.terminated:
+        while not game.over:
             if rng.random() < 0.1:
                 observer = rng.randrange(game.num_players)
                 seen = game.observe(observer)
@@ -1225,7 +1262,7 @@ def test_same_seed_same_game_and_copies_go_on_alike() -> None:
         for game in games:
             game.reset()
         games.append(copy.deepcopy(games[0]))
-        while not games[0].terminated:
+        while not games[0].over:
             action = rng.choice(games[0].legal())
             terms = [game.step(action) for game in games]
             assert terms[0] == terms[1] == terms[2]
