@@ -89,18 +89,27 @@ def thrifty(game: Kuhhandel, rng: Rng) -> int:
     legal = game.legal()
     if game.phase == "TURN":
         return AUCTION if AUCTION in legal else legal[rng.below(len(legal))]
-    # Index 0 of a bidder's list is to pass, index i to raise by i tens.
-    high, most = (game.now.high, total(game.money[game.seat])) if game.auction else (0, 0)
     if game.phase == "BID":
-        raised = draw_harmonic(0, max(0, (most - high) // 10), rng)
-        return PASS if raised == 0 else bid_action(game, high + 10 * raised)
+        return thrifty_bid(game, rng)
     if game.phase == "TENS":
-        bids = [b for b in game.jump_bids() if b // 100 == game.now.hundreds and b <= most]
-        if not bids:  # somebody else chose the hundreds
-            return legal[0]
-        raised = draw_harmonic((bids[0] - high) // 10, (bids[-1] - high) // 10, rng)
-        return tens_action(high + 10 * raised)
+        return thrifty_tens(game, rng)
     return legal[draw_harmonic(0, len(legal) - 1, rng)]
+
+
+def thrifty_bid(game: Kuhhandel, rng: Rng) -> int:
+    """Index 0 of the list is to pass, index i to raise by i tens."""
+    high, own = game.now.high, total(game.money[game.seat])
+    raised = draw_harmonic(0, max(0, (own - high) // 10), rng)
+    return PASS if raised == 0 else bid_action(game, high + 10 * raised)
+
+
+def thrifty_tens(game: Kuhhandel, rng: Rng) -> int:
+    high, own = game.now.high, total(game.money[game.seat])
+    bids = [b for b in game.jump_bids() if b // 100 == game.now.hundreds and b <= own]
+    if not bids:  # somebody else chose the hundreds
+        return game.legal()[0]
+    raised = draw_harmonic((bids[0] - high) // 10, (bids[-1] - high) // 10, rng)
+    return tens_action(high + 10 * raised)
 
 
 # DEALER.
