@@ -150,6 +150,9 @@ class State final : public AnyState {
                   }) {
       Rng rng(seed, game_, held_.table.episode, Stream::kChance);
       held_.table.game.resample_hidden(setting_->config, at, rng);
+      for (int row = 0; row < G::kRows; ++row)  // another seat's options may be others now
+        if (seat(row) >= 0)
+          call_legal(held_.table.game, setting_->config, row, held_.legal[row], side_.data());
       return true;
     } else {
       return false;

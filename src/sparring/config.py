@@ -217,6 +217,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         # Rounds are scored apart, so no decision has to answer for the rounds after its own.
         "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "gamma_into": (0, 1)},
     },
+    "kuhhandel": {
+        "minutes": 15.0,
+        "opponents": ("self=1", "dealer=1"),
+        # Half of all decisions have one legal action; points on the way help long before the end.
+        "set": ("skip_forced=1", "reward=POTENTIAL"),
+        "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "lambda_": 0.97},
+    },
     "tic_tac_toe": {
         "minutes": 0.4,
         "opponents": ("self=1", "random=1"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sparring import Rules, State, new_state
+from sparring.games.kuhhandel import PRESETS
 from sparring.tools.play import TABLES
 from sparring.tools.tables import GameTable
 
@@ -35,6 +36,8 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
         },
         16,
     ),
+    ("kuhhandel", "kuhhandel", {}, 27),
+    ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
 ]
 
 
@@ -58,7 +61,9 @@ def playthrough(rules: Rules, seed: int) -> str:
         lines.append(f"{number:3} seat {seat} {role}: {state.action_name(action)}  [{legal}]")
         before = state.clone()
         state.apply(action)
-        told = table.narrate(before, action, state)[1:]
+        told = table.narrate(before, action, state)
+        if rules.name != "kuhhandel":  # the first line repeats the action
+            told = told[1:]
         lines += [f"    {line.strip()}" for line in told if line]
         lines += paid(state)
     lines += ["", *state.text().splitlines(), "", f"end: {state.end}"]
@@ -67,9 +72,11 @@ def playthrough(rules: Rules, seed: int) -> str:
 
 
 def opening(state: State) -> str:
-    """What the position is shown for: the start of a round, or every position of a board."""
+    """What a position is shown for: the start of a round, a turn, every position of a board."""
     if state.rules.name == "skull_king":
         return f"round {state.fields()['round'][0]}"
+    if state.rules.name == "kuhhandel":
+        return f"animals {state.fields()['animals'].tolist()}"
     return state.text()
 
 
@@ -105,3 +112,8 @@ def test_the_playthroughs_show_the_rare_things() -> None:
         assert rare in extras, rare
     ghost = (FOLDER / "skull_king_two_players.txt").read_text()
     assert "in this order" in ghost
+    for name in ("kuhhandel", "kuhhandel_fast"):
+        played = (FOLDER / f"{name}.txt").read_text()
+        for rare in ("both bid again", "accepts ", "buys ", "for nothing", "a donkey: "):
+            assert rare in played, rare
+        assert ("cannot pay" in played) == (name == "kuhhandel")

@@ -15,11 +15,13 @@ from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.tools.flags import as_typed, changed_flags, read_rules
+from sparring.tools.kuhhandel_table import KuhhandelTable
 from sparring.tools.skull_king_table import SkullKingTable
 from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
 from sparring.tools.terminal import make_console
 
 TABLES: dict[str, type[GameTable]] = {
+    "kuhhandel": KuhhandelTable,
     "skull_king": SkullKingTable,
     "tic_tac_toe": TicTacToeTable,
 }
@@ -142,15 +144,15 @@ class Session:
                 continue
             choices = self.table.choices(self.state)
             if self.skip_forced and len(choices) == 1:
-                self.apply(choices[0].action)
+                self.take(choices[0])
                 continue
             try:
-                action = self.decide(choices)
+                choice = self.decide(choices)
             except TakeBack:
                 self.take_back()
                 continue
             self.undo.append(self.state.clone())
-            self.apply(action)
+            self.take(choice)
         self.say("", self.table.result(self.state), "", f"Play it again: {self.command()}")
 
     def welcome(self) -> None:
@@ -173,20 +175,26 @@ class Session:
             f"--seed {self.seed}{flags}"
         )
 
+    def take(self, choice: Choice) -> None:
+        """Play all actions of a choice."""
+        for action in (choice.action, *choice.then):
+            self.apply(action)
+
     def apply(self, action: int) -> None:
         """Play an action and tell it."""
         before = self.state.clone()
         self.state.apply(action)
         self.say(*self.table.narrate(before, action, self.state))
 
-    def decide(self, choices: Sequence[Choice]) -> int:
-        """Show the table and return the action the person wants."""
+    def decide(self, choices: Sequence[Choice]) -> Choice:
+        """Show the table and return what the person wants."""
         self.say("", self.table.show(self.state))
         while True:
             self.say(f"        {self.table.list_choices(choices)}")
-            fitting = match(self.ask(f"{self.table.ask(self.state)}> "), choices)
+            typed = self.ask(f"{self.table.ask(self.state)}> ")
+            fitting = self.table.match(self.state, typed, choices)
             if len(fitting) == 1:
-                return fitting[0].action
+                return fitting[0]
             if fitting:
                 narrowed = self.narrow(fitting)
                 if narrowed is not None:
@@ -194,11 +202,11 @@ class Session:
             else:
                 self.say("That is no choice here; type one of these, or h for help.")
 
-    def narrow(self, fitting: Sequence[Choice]) -> int | None:
+    def narrow(self, fitting: Sequence[Choice]) -> Choice | None:
         """Ask which of several choices was meant; None if that did not settle it."""
         options = ", ".join(f"{at + 1}:{choice.name}" for at, choice in enumerate(fitting))
         meant = match(self.ask(f"which: {options}> "), fitting)
-        return meant[0].action if len(meant) == 1 else None
+        return meant[0] if len(meant) == 1 else None
 
     def ask(self, prompt: str) -> str:
         """Read a line; help, hint, undo and quit work at every question."""
@@ -232,9 +240,8 @@ class Session:
 
     def hint(self) -> None:
         """Say what the adviser would do; asking a copy leaves the game's chances alone."""
-        action = self.adviser.action(self.state.clone())
-        names = [c.name for c in self.table.choices(self.state) if c.action == action]
-        self.say(f"{self.adviser.name} would choose: {names[0]}")
+        advice = self.table.advice(self.state.clone(), self.adviser.action)
+        self.say(f"{self.adviser.name} would choose: {advice}")
 
     def take_back(self) -> None:
         """Go back to the person's previous decision."""

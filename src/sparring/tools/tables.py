@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sparring.games import Rules, State
@@ -20,6 +20,8 @@ class Choice:
     action: int
     short: str
     name: str
+    then: tuple[int, ...] = ()
+    """What follows at once, where one wish takes several actions."""
 
 
 def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -63,6 +65,15 @@ class GameTable:
     def list_choices(self, choices: Sequence[Choice]) -> str:
         """Return the choices in a line, numbered."""
         return "  ".join(f"{at + 1}:{choice.short}" for at, choice in enumerate(choices))
+
+    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+        """Return what a line can mean."""
+        return match(typed, choices)
+
+    def advice(self, state: State, adviser: Callable[[State], int]) -> str:
+        """Return what an adviser would do; the state is a copy that may be played on."""
+        action = adviser(state)
+        return next(choice.name for choice in self.choices(state) if choice.action == action)
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
         """Say what an action did."""

@@ -1,0 +1,349 @@
+// Kuhhandel for people: names, configuration fields, state fields, checks. Host only.
+#pragma once
+
+#include "games/kuhhandel.hpp"
+
+#if SPARRING_HOST
+#include <utility>
+
+namespace sparring::kuhhandel {
+
+inline constexpr const char* kKindNames[kKinds] = {"rooster", "goose",  "cat", "dog", "sheep",
+                                                   "goat",    "donkey", "pig", "cow", "horse"};
+inline constexpr const char* kMoneyNames[kDenominations] = {"0", "10", "50", "100", "200", "500"};
+
+using Columns = std::vector<Column>;
+
+inline Columns kind_columns(f32 divisor) {
+  Columns columns;
+  for (const char* name : kKindNames) columns.push_back({name, Type::kU8, divisor});
+  return columns;
+}
+
+inline Columns money_columns(const std::string& before) {
+  Columns columns;
+  for (int d = 0; d < kDenominations; ++d)
+    columns.push_back({before + kMoneyNames[d], Type::kU8, static_cast<f32>(kBox[d])});
+  return columns;
+}
+
+inline Columns seat_columns(int players, Type type = Type::kU8, f32 divisor = 1) {
+  Columns columns;
+  for (int r = 0; r < players; ++r)
+    columns.push_back({"seat +" + std::to_string(r), type, divisor});
+  return columns;
+}
+
+inline Columns joined(Columns columns, const Columns& more) {
+  columns.insert(columns.end(), more.begin(), more.end());
+  return columns;
+}
+
+// Amounts are stored in tens, so a divisor of 100 stands for amount / 1000.
+inline Spec Game::spec(const Config& config) {
+  const int players = config.num_players;
+  Columns composing;
+  for (const char* name : kMoneyNames) composing.push_back({std::string("asked for ") + name});
+  composing = joined(composing, money_columns("chosen "));
+  composing = joined(composing, {{"chosen total", Type::kI16, 100}, {"price", Type::kI16, 100}});
+  composing = joined(composing, money_columns("offered "));
+  std::vector<Block> blocks = {
+      {"phase",
+       1,
+       {{"turn"}, {"bid"}, {"tens"}, {"decide"}, {"pay"}, {"offer"}, {"respond"}, {"counter"}}},
+      {"to act", 1, {{"observer"}}},
+      {"deck", 1, {{"cards left", Type::kU8, 40}}},
+      {"donkeys", 1, {{"0"}, {"1"}, {"2"}, {"3"}, {"4"}}},
+      {"unseen", 1, kind_columns(4)},
+      {"animals", players, kind_columns(4)},
+      {"points",
+       players,
+       {{"quartets", Type::kU8, 10},
+        {"quartet values", Type::kI16, 385},
+        {"score", Type::kI16, 1000}}},
+      {"own money", 1, money_columns("")},
+      {"own total", 1, {{"money", Type::kI16, 100}}},
+      {"opponent", players - 1,
+       joined(joined({{"cards", Type::kU8, 20}}, money_columns("known ")),
+              {{"unknown cards", Type::kU8, 20}, {"exact"}, {"known total", Type::kI16, 100}})},
+      {"auction", 1,
+       joined(kind_columns(1), {{"value", Type::kU8, 100},
+                                {"high bid", Type::kI16, 100},
+                                {"bid exists"},
+                                {"minimum raise", Type::kI16, 100},
+                                {"own hundreds", Type::kU8, 47}})},
+      {"auctioneer", 1, seat_columns(players)},
+      {"high bidder", 1, seat_columns(players)},
+      {"passed", 1, seat_columns(players)},
+      {"excluded", 1, seat_columns(players)},
+      {"last bid", 1, seat_columns(players, Type::kI16, 100)},
+      {"trade", 1,
+       joined(kind_columns(1), {{"value", Type::kU8, 100},
+                                {"stake 1"},
+                                {"stake 2"},
+                                {"offered cards", Type::kU8, 20},
+                                {"bid again"},
+                                {"tied at", Type::kI16, 100}})},
+      {"challenger", 1, seat_columns(players)},
+      {"target", 1, seat_columns(players)},
+      {"composing", 1, composing},
+  };
+  if (config.history)
+    blocks.push_back({"history",
+                      kEvents,
+                      {{"event", Type::kI16, 1},
+                       {"by", Type::kI16, 1},
+                       {"other", Type::kI16, 1},
+                       {"a", Type::kI16, 10},
+                       {"b", Type::kI16, 1},
+                       {"c", Type::kI16, 1},
+                       {"d", Type::kI16, 1},
+                       {"e", Type::kI16, 1}}});
+  return {.name = "kuhhandel",
+          .title = "Kuhhandel: bid for animals, bluff in cow trades, complete quartets",
+          .rules_version = 1,
+          .blocks = blocks,
+          .role_names = {"player"}};
+}
+
+inline std::string Game::action_name(const Config&, int action) {
+  if (action == kAuction) return "auction";
+  if (action < kPass) {
+    const int choice = action - kTradeFirst;
+    return std::string("trade ") + kKindNames[choice % kKinds] + " with seat +" +
+           std::to_string(1 + choice / kKinds);
+  }
+  static constexpr const char* kNames[] = {"pass", "raise by 10", "sell",
+                                           "buy",  "accept",      "counter"};
+  if (action < kNumberFirst) return kNames[action - kPass];
+  return std::to_string(action - kNumberFirst);
+}
+
+inline std::vector<Field> Game::config_fields() {
+  return {
+      SPARRING_CONFIG(num_players, 3, 5, "", "players at the table"),
+      SPARRING_CONFIG(bluff, 0, 2, "EXCLUDE|CAP|FORBID",
+                      "who bid more than he has: is out, bids within his money, cannot"),
+      SPARRING_CONFIG(pass_mode, 0, 1, "SOFT|HARD", "HARD: a pass is final for this auction"),
+      SPARRING_CONFIG(pay_mode, 0, 1, "CHOICE|AUTO", "AUTO: the best cards are paid by themselves"),
+      SPARRING_CONFIG(open_pay, 0, 1, "", "everybody sees the cards of a payment"),
+      SPARRING_CONFIG(empty_offer, 0, 1, "", "trades: a pile may have no card"),
+      SPARRING_CONFIG(tie_money, 0, 1, "EXCHANGE|TAKE_BACK", "equal piles change hands or not"),
+      SPARRING_CONFIG(tie_rounds, 1, 2, "", "the challenger wins tie number 1 or 2 of a trade"),
+      SPARRING_CONFIG(zeros_return, 0, 1, "", "zeros go back to their owner after a trade"),
+      SPARRING_CONFIG(edition, 2, 2, "", "of the rules; there is only this one"),
+      SPARRING_CONFIG(max_decisions, 2, 65535, "", "a game is stopped after so many"),
+      SPARRING_CONFIG(at_limit, 0, 1, "CUT|SCORE",
+                      "CUT: a stopped game is truncated; SCORE: it ends and is paid"),
+      SPARRING_CONFIG(auto_forced, 0, 1, "", "counts and digits without a choice are not asked"),
+      SPARRING_CONFIG(history, 0, 1, "", "append the last 64 public events"),
+      SPARRING_CONFIG(reward, 0, 6,
+                      "RANK|WIN|SCORE_ZS|POTENTIAL|SEED|SEED_AGGRESSIVE|SEED_WIN_ONLY",
+                      "which reward is paid"),
+      SPARRING_CONFIG(potential_gamma, 0, 1, "", "POTENTIAL: discount of the learner"),
+  };
+}
+
+inline std::vector<Field> Game::state_fields() {
+  return {
+      SPARRING_STATE(known),     SPARRING_STATE(in_play),       SPARRING_STATE(offer),
+      SPARRING_STATE(chosen),    SPARRING_STATE(high_tens),     SPARRING_STATE(last_bid_tens),
+      SPARRING_STATE(tied_tens), SPARRING_STATE(quartets_tens), SPARRING_STATE(owns),
+      SPARRING_STATE(decisions), SPARRING_STATE(deck),          SPARRING_STATE(animals),
+      SPARRING_STATE(unseen),    SPARRING_STATE(quartets),      SPARRING_STATE(drawn),
+      SPARRING_STATE(donkeys),   SPARRING_STATE(phase),         SPARRING_STATE(actor),
+      SPARRING_STATE(turn),      SPARRING_STATE(lot),           SPARRING_STATE(high_bidder),
+      SPARRING_STATE(passed),    SPARRING_STATE(exposed),       SPARRING_STATE(hundreds),
+      SPARRING_STATE(target),    SPARRING_STATE(traded),        SPARRING_STATE(stake),
+      SPARRING_STATE(ties),      SPARRING_STATE(pointer),       SPARRING_STATE(events),
+  };
+}
+
+// A position before a turn: who has it, ten counts of animals per player, six counts of money per
+// player, then the cards of the deck from the top. All money is known to everybody.
+inline std::string Game::setup(const Config& config, const std::vector<i64>& data) {
+  const int players = config.num_players;
+  size_t at = 0;
+  const auto next = [&]() -> i64 { return at < data.size() ? data[at++] : -1; };
+  Game fresh{};
+  fresh.clear_auction();
+  fresh.clear_trade();
+  const i64 first = next();
+  if (first < 0 || first >= players) return "turn must be 0.." + std::to_string(players - 1);
+  fresh.turn = fresh.actor = static_cast<u8>(first);
+  int owned[kKinds] = {};
+  Result unpaid{.reward = nullptr, .weight = nullptr, .roles = 1, .wanted = 0};
+  Step step{config, unpaid, nullptr};
+  for (int p = 0; p < players; ++p) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      const i64 count = next();
+      if (count < 0 || count > 4) return "every player needs ten counts of animals, 0..4";
+      owned[kind] += static_cast<int>(count);
+      if (count) fresh.add_animals(step, p, kind, static_cast<int>(count));
+    }
+  }
+  for (int p = 0; p < players; ++p) {
+    Money held = 0;
+    for (int d = 0; d < kDenominations; ++d) {
+      const i64 count = next();
+      if (count < 0 || count > kBox[d])
+        return "every player needs six counts of money, none above what the box holds";
+      held += money_of(d, static_cast<int>(count));
+    }
+    fresh.in_play += held;
+    for (int q = 0; q < players; ++q) fresh.known[q][p] = held;
+  }
+  const size_t left = data.size() - at;
+  if (left > kDeck) return "the deck has at most 40 cards";
+  fresh.drawn = static_cast<u8>(kDeck - left);
+  for (size_t i = fresh.drawn; i < kDeck; ++i) {
+    const i64 kind = next();
+    if (kind < 0 || kind >= kKinds) return "a card of the deck must be 0..9";
+    fresh.deck[i] = static_cast<u8>(kind);
+    ++fresh.unseen[kind];
+  }
+  for (int kind = 0; kind < kKinds; ++kind)
+    if (owned[kind] + fresh.unseen[kind] != 4)
+      return std::string("there must be four of ") + kKindNames[kind] + ", with the deck";
+  for (int d = 0; d < kDenominations; ++d)
+    if (count_of(fresh.in_play, d) > kBox[d])
+      return std::string("the box has fewer cards of ") + kMoneyNames[d];
+  fresh.donkeys = static_cast<u8>(4 - fresh.unseen[kDonkey]);
+  if (left == 0 && !fresh.can_trade(config, fresh.turn)) return "this player can do nothing";
+  *this = fresh;
+  return {};
+}
+
+inline const char* audit_money(const Game& game, int players) {
+  Money sum = 0;
+  for (int j = 0; j < players; ++j) {
+    sum += game.hand(j);
+    for (int p = 0; p < players; ++p)
+      if (!holds(game.hand(j), game.known[p][j])) return "somebody knows money that is not there";
+  }
+  if (sum != game.in_play) return "money was lost or doubled";
+  return nullptr;
+}
+
+inline const char* audit_animals(const Game& game, int players) {
+  int in_deck[kKinds] = {};
+  for (int i = game.drawn; i < kDeck; ++i) ++in_deck[game.deck[i]];
+  for (int kind = 0; kind < kKinds; ++kind) {
+    int count = in_deck[kind] + (game.lot == kind);
+    for (int p = 0; p < players; ++p) count += game.animals[p][kind];
+    if (count != 4) return "animals were lost or doubled";
+    if (in_deck[kind] != game.unseen[kind]) return "the unseen animals are miscounted";
+  }
+  for (int p = 0; p < players; ++p) {
+    int owns = 0, quartets = 0, tens = 0;
+    for (int kind = 0; kind < kKinds; ++kind) {
+      owns |= (game.animals[p][kind] > 0) << kind;
+      quartets += game.animals[p][kind] == 4;
+      tens += game.animals[p][kind] == 4 ? kQuartetTens[kind] : 0;
+    }
+    if (owns != game.owns[p] || quartets != game.quartets[p] || tens != game.quartets_tens[p])
+      return "a player's quartets are miscounted";
+  }
+  return nullptr;
+}
+
+inline const char* audit_phase(const Game& game, const Config& config) {
+  const bool auction = game.is_auction();
+  const bool trade = game.phase >= kOffer && game.phase <= kCounter;
+  if (game.phase != kDone && (auction != (game.lot >= 0) || trade != (game.target >= 0)))
+    return "auction and trade do not fit the phase";
+  if ((game.high_tens > 0) != (game.high_bidder >= 0)) return "a bid without a bidder";
+  if (game.high_tens > tens_in(game.in_play)) return "a bid above all money";
+  if (game.high_bidder == game.turn) return "the auctioneer has bid";
+  if (config.bluff == kForbid && auction)
+    for (int p = 0; p < config.num_players; ++p)
+      if (game.last_bid_tens[p] > tens_in(game.hand(p))) return "a bid above the bidder's money";
+  if (!holds(game.hand(game.turn), game.offer)) return "an offer of cards that are not there";
+  if (!holds(game.hand(game.actor), game.chosen)) return "a choice of cards that are not there";
+  if (game.phase == kPay && tens_in(game.hand(game.actor)) < game.high_tens)
+    return "a price that cannot be paid";
+  int quartets = 0;
+  for (int p = 0; p < config.num_players; ++p) quartets += game.quartets[p];
+  if (game.phase == kDone && game.decisions < config.max_decisions && quartets != kKinds)
+    return "the game ended before all quartets were complete";
+  return nullptr;
+}
+
+// The invariants of section 19 that any position must satisfy; null if all hold.
+inline const char* Game::audit(const Config& config) const {
+  if (const char* wrong = audit_money(*this, config.num_players)) return wrong;
+  if (const char* wrong = audit_animals(*this, config.num_players)) return wrong;
+  return audit_phase(*this, config);
+}
+
+// Deals the cards that `me` does not know anew among the hands they can be in.
+inline void deal_unknown(Game& game, int players, int me, Rng& rng) {
+  std::vector<int> loose;
+  for (int j = 0; j < players; ++j)
+    for (int d = 0; j != me && d < kDenominations; ++d)
+      loose.insert(loose.end(), static_cast<size_t>(count_of(game.hand(j) - game.known[me][j], d)),
+                   d);
+  for (size_t i = loose.size(); i > 1; --i)
+    std::swap(loose[i - 1], loose[static_cast<size_t>(rng.below(static_cast<int>(i)))]);
+  for (int j = 0; j < players; ++j) {
+    if (j == me) continue;
+    int missing = cards_in(game.hand(j)) - cards_in(game.known[me][j]);
+    game.known[j][j] = game.known[me][j];
+    for (; missing > 0; --missing, loose.pop_back()) game.known[j][j] += money_of(loose.back(), 1);
+  }
+  // What the others know of each other has to stay true.
+  for (int p = 0; p < players; ++p)
+    for (int j = 0; j < players; ++j)
+      if (p != me && p != j) game.known[p][j] = game.hand(j) - less(game.hand(j), game.known[p][j]);
+}
+
+inline Money random_pile(Money hand, int cards, Rng& rng) {
+  Money pile = 0;
+  for (; cards > 0; --cards) {
+    int at = rng.below(cards_in(hand) - cards_in(pile)), d = 0;
+    for (; at >= count_of(hand - pile, d); ++d) at -= count_of(hand - pile, d);
+    pile += money_of(d, 1);
+  }
+  return pile;
+}
+
+// Chooses anew what others have in mind or face down; false if their hands do not allow the
+// position.
+inline bool redo_secrets(Game& game, const Config& config, int me, Rng& rng) {
+  const int actor = game.actor;
+  if (config.bluff == kForbid)
+    for (int p = 0; p < config.num_players; ++p)
+      if (game.last_bid_tens[p] > tens_in(game.hand(p))) return false;
+  if (game.turn != me) game.offer = random_pile(game.hand(game.turn), cards_in(game.offer), rng);
+  if (game.ties > 0 && game.turn != me && game.target != me)
+    game.tied_tens = static_cast<i16>(rng.below(95));
+  if (actor == me) return true;
+  if (game.phase == kBid || game.phase == kTensDigit) {
+    const int lowest = game.high_tens + 2, limit = game.limit_tens(config, actor);
+    if (game.phase == kBid) return limit > game.high_tens;
+    if (lowest > limit) return false;
+    game.hundreds = static_cast<u8>(lowest / 10 + rng.below(limit / 10 - lowest / 10 + 1));
+    const Range digits = game.tens_digits(config);
+    return digits.low < digits.high || !config.auto_forced;
+  }
+  if (!game.is_composing()) return true;
+  if (game.phase == kPay && tens_in(game.hand(actor)) < game.high_tens) return false;
+  game.start_pile(static_cast<Phase>(game.phase), actor);
+  return !game.pile_is_complete(config);
+}
+
+// Draws anew everything that seat `me` cannot know: the deck's order, the others' unknown money,
+// piles that lie face down, bids and piles that are being composed.
+inline void Game::resample_hidden(const Config& config, int me, Rng& rng) {
+  for (int i = drawn; i + 1 < kDeck; ++i) std::swap(deck[i], deck[i + rng.below(kDeck - i)]);
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    Game other = *this;
+    deal_unknown(other, config.num_players, me, rng);
+    if (!redo_secrets(other, config, me, rng)) continue;
+    *this = other;
+    return;
+  }
+}
+
+}  // namespace sparring::kuhhandel
+#endif  // SPARRING_HOST
