@@ -323,7 +323,7 @@ struct Game {
 
   // Clockwise from whoever spoke last. Who cannot raise passes unasked: the others must not be
   // able to tell the difference.
-  SPARRING_FN void ask_next_bidder(Step& step) {
+  SPARRING_APART SPARRING_FN void ask_next_bidder(Step& step) {
     const int players = step.config.num_players;
     int out = passed | 1 << turn;
     if (high_bidder >= 0) out |= 1 << high_bidder;
@@ -449,7 +449,7 @@ struct Game {
     return phase != kPay || tens_in(chosen) >= high_tens;
   }
 
-  SPARRING_FN void lay_down(Step& step) {
+  SPARRING_APART SPARRING_FN void lay_down(Step& step) {
     if (phase == kPay) {
       finish_payment(step);
     } else if (phase == kCounter) {
@@ -526,8 +526,8 @@ struct Game {
   // Cards change hands, and everybody's record with them (section 11.1). Both piles are laid down
   // before either is taken up, so what was given is subtracted first. Who does not see the cards
   // has to assume the worst for every denomination.
-  SPARRING_FN void exchange(const Config& config, int a, int b, Money from_a, Money from_b,
-                            bool open) {
+  SPARRING_APART SPARRING_FN void exchange(const Config& config, int a, int b, Money from_a,
+                                           Money from_b, bool open) {
     const Money any_from_a = static_cast<Money>(cards_in(from_a)) * kEachOne;
     const Money any_from_b = static_cast<Money>(cards_in(from_b)) * kEachOne;
     for (int p = 0; p < config.num_players; ++p) {
@@ -542,7 +542,7 @@ struct Game {
     }
   }
 
-  SPARRING_FN void add_animals(Step& step, int at, int kind, int count) {
+  SPARRING_APART SPARRING_FN void add_animals(Step& step, int at, int kind, int count) {
     u8& held = animals[at][kind];
     held = static_cast<u8>(held + count);
     owns[at] |= static_cast<u16>(1 << kind);
@@ -555,7 +555,7 @@ struct Game {
   }
 
   // To the left; who can do nothing is skipped (K13), and if nobody can, the game is over.
-  SPARRING_FN void pass_turn(const Config& config) {
+  SPARRING_APART SPARRING_FN void pass_turn(const Config& config) {
     const int players = config.num_players;
     for (int k = 1; k <= players; ++k) {
       const int at = wrap(turn + k, players);
@@ -614,7 +614,7 @@ struct Game {
   }
 
   // Tied seats share: the average rank, the win (section 15).
-  SPARRING_FN void pay_end(const Config& config, Result& result) const {
+  SPARRING_APART SPARRING_FN void pay_end(const Config& config, Result& result) const {
     const int players = config.num_players;
     int sum = 0;
     for (int at = 0; at < players; ++at) sum += points_tens(at);

@@ -59,7 +59,8 @@ SPARRING_FN inline i32 thrifty_digit(const Game& game, const Legal<Game>& legal,
   return kNumberFirst + high + thrifty_index(first - high, last - high, rng) - from;
 }
 
-SPARRING_FN inline i32 thrifty_action(const Game& game, const Legal<Game>& legal, Rng& rng) {
+SPARRING_APART SPARRING_FN inline i32 thrifty_action(const Game& game, const Legal<Game>& legal,
+                                                     Rng& rng) {
   switch (game.phase) {
     case kTurn:
       return legal.test(kAuction) ? kAuction : legal.select(rng.below(legal.count()));
@@ -195,7 +196,7 @@ struct Dealer {
     return legal.lowest();
   }
 
-  SPARRING_FN i32 action(const Legal<Game>& legal, Rng& rng) const {
+  SPARRING_APART SPARRING_FN i32 action(const Legal<Game>& legal, Rng& rng) const {
     switch (game.phase) {
       case kTurn:
         return turn_action(legal);

@@ -85,7 +85,7 @@ SPARRING_FN inline void each_large_pile(Money hand, int most_tens, F&& f) {
 
 // The payment of pay_mode AUTO (K5): least overpaid, then fewest cards, then larger cards.
 // The hand must be worth the price.
-SPARRING_FN inline Money auto_payment(Money hand, int price_tens) {
+SPARRING_APART SPARRING_FN inline Money auto_payment(Money hand, int price_tens) {
   Money best = 0;
   int best_rank = 1 << 30;
   // A set that overpays by 500 or more could leave a card out.
@@ -99,7 +99,7 @@ SPARRING_FN inline Money auto_payment(Money hand, int price_tens) {
 }
 
 // The largest sum up to a limit, with the fewest cards, then larger cards.
-SPARRING_FN inline Money largest_pile(Money hand, int limit_tens) {
+SPARRING_APART SPARRING_FN inline Money largest_pile(Money hand, int limit_tens) {
   Money best = 0;
   int best_rank = -1;
   each_large_pile(hand, limit_tens, [&](Money pile, int tens) {
