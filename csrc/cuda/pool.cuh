@@ -18,8 +18,11 @@ inline constexpr int kPaid = kSeats * G::kRoles;
 
 // One warp plays 32 games. Their bytes and the rows they write pass through shared memory, where
 // single bytes are cheap, and travel between there and the arrays as whole lines. Strides are odd
-// in words, so that the same byte of 32 games lies in 32 banks. A game too large for that works
-// in memory of its own.
+// in words, so that the same byte of 32 games lies in 32 banks. Games too large for that
+// (SPARRING_STAGE_BYTES per warp) are played where they lie.
+struct alignas(16) Vector16 {
+  u64 half[2];
+};
 inline constexpr int kWarp = 32;
 using Word = u32;
 inline constexpr int kWordBytes = static_cast<int>(sizeof(Word));
@@ -38,7 +41,8 @@ inline constexpr int kTableUnits = static_cast<int>(sizeof(Table<G>) / sizeof(Un
 inline constexpr int kTableStride = (static_cast<int>(sizeof(Table<G>)) / kAlign | 1) * kAlign;
 inline constexpr int kRowWords = kObsBytes / kWordBytes, kRowStride = (kRowWords | 1) * kWordBytes;
 inline constexpr int kStageBytes = kWarp * (kTableStride + kRowStride);
-inline constexpr bool kStaged = kStageBytes <= 48 * 1024;
+inline constexpr bool kStaged = kStageBytes <= SPARRING_STAGE_BYTES;
+extern __shared__ Vector16 stage_bytes[];
 static_assert(kAlign == sizeof(Unit) && kObsBytes % 16 == 0);
 
 // Moves the same number of words of every game between two strides, all lanes together.
@@ -79,44 +83,44 @@ SPARRING_FN inline int thread_index() {
 class Stage {
  public:
   // All threads of the warp load together; `count` of them have a game.
-  __device__ Stage(u8* shared, u8* own, Table<G>* tables, int count)
-      : tables_(tables), count_(count) {
+  __device__ Stage(Table<G>* tables, int count) : tables_(tables), count_(count) {
     if constexpr (kStaged) {
-      tables_at_ = shared;
-      rows_at_ = shared + kWarp * kTableStride;
-      move_games<kTableUnits>(reinterpret_cast<Unit*>(tables_at_), kTableStride / kAlign,
+      move_games<kTableUnits>(reinterpret_cast<Unit*>(staged_tables()), kTableStride / kAlign,
                               reinterpret_cast<const Unit*>(tables), kTableUnits, count);
+      u8* mine = staged_rows() + lane() * kRowStride;
+      for (int i = kObsBytes - 16; i < kObsBytes; ++i) mine[i] = 0;  // padding stays 0
       __syncwarp();
-    } else {
-      rows_at_ = own;
-      tables_at_ = own + kObsBytes;
-      if (lane() < count) copy_bytes(tables_at_, tables + lane(), sizeof(Table<G>));
     }
-    for (int i = kObsBytes - 16; i < kObsBytes; ++i) row()[i] = 0;  // padding stays 0
   }
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+
   __device__ Table<G>& table() const {
-    return *reinterpret_cast<Table<G>*>(tables_at_ + (kStaged ? lane() * kTableStride : 0));
+    if constexpr (kStaged)
+      return *reinterpret_cast<Table<G>*>(staged_tables() + lane() * kTableStride);
+    else
+      return tables_[lane()];
   }
-  __device__ u8* row() const { return rows_at_ + (kStaged ? lane() * kRowStride : 0); }
 
-  // Writes this thread's row alone.
+  // Where to write a row that is to lie at `out`.
+  __device__ u8* row(u8* out) const { return kStaged ? staged_rows() + lane() * kRowStride : out; }
+
+  // Brings this thread's row to `out`.
   __device__ void put_row(u8* out) const {
-    const Word* from = reinterpret_cast<const Word*>(row());
-    for (int i = 0; i < kRowWords; ++i) reinterpret_cast<Word*>(out)[i] = from[i];
+    if constexpr (kStaged) {
+      const Word* from = reinterpret_cast<const Word*>(row(out));
+      for (int i = 0; i < kRowWords; ++i) reinterpret_cast<Word*>(out)[i] = from[i];
+    }
   }
 
-  // Writes the rows of all games of the warp, `apart` bytes from one game's to the next's.
+  // Brings the rows of all games of the warp, `apart` bytes from one game's to the next's.
   __device__ void put_rows(u8* out, int apart) const {
     if constexpr (kStaged) {
       __syncwarp();
       move_games<kRowWords>(reinterpret_cast<Word*>(out), apart / kWordBytes,
-                            reinterpret_cast<const Word*>(rows_at_), kRowStride / kWordBytes,
+                            reinterpret_cast<const Word*>(staged_rows()), kRowStride / kWordBytes,
                             count_);
       __syncwarp();
-    } else if (lane() < count_) {
-      put_row(out + i64{lane()} * apart);
     }
   }
 
@@ -124,23 +128,18 @@ class Stage {
     if constexpr (kStaged) {
       __syncwarp();
       move_games<kTableUnits>(reinterpret_cast<Unit*>(tables_), kTableUnits,
-                              reinterpret_cast<const Unit*>(tables_at_), kTableStride / kAlign,
+                              reinterpret_cast<const Unit*>(staged_tables()), kTableStride / kAlign,
                               count_);
-    } else if (lane() < count_) {
-      copy_bytes(tables_ + lane(), tables_at_, sizeof(Table<G>));
     }
   }
 
  private:
-  u8* tables_at_;
-  u8* rows_at_;
+  __device__ static u8* staged_tables() { return reinterpret_cast<u8*>(stage_bytes); }
+  __device__ static u8* staged_rows() { return staged_tables() + kWarp * kTableStride; }
+
   Table<G>* tables_;
   int count_;
 };
-
-// The bytes that a thread needs for itself, and a warp together.
-inline constexpr int kOwnBytes = kStaged ? 16 : kObsBytes + static_cast<int>(sizeof(Table<G>));
-inline constexpr int kSharedBytes = kStaged ? kStageBytes : 16;
 
 SPARRING_APART SPARRING_FN inline void observe_into(u8* row, const Table<G>& table,
                                                     const Setting<G>& setting, int seat,
@@ -171,7 +170,7 @@ struct Rows {
         seat[row] = static_cast<i8>(s);
         role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
         policy[row] = s < 0 || table.member[s] < 0 ? static_cast<i16>(kNobody) : table.member[s];
-        if (obs) observe_into(stage.row(), table, setting, s, side);
+        if (obs) observe_into(stage.row(obs + row * kObsBytes), table, setting, s, side);
       }
       if (!obs) continue;
       const i64 first = i64{game - Stage::lane()} * G::kRows + r;
@@ -224,8 +223,9 @@ struct Finals {
     }
     if (!obs) return;
     for (int s = 0; s < kSeats; ++s) {
-      observe_into(stage.row(), table, setting, s, side);
-      stage.put_row(obs + (first + s) * kObsBytes);
+      u8* out = obs + (first + s) * kObsBytes;
+      observe_into(stage.row(out), table, setting, s, side);
+      stage.put_row(out);
       legal[first + s] = Legal<G>::none();
     }
     if (!result.truncated) return;
@@ -267,8 +267,9 @@ struct Ends {
       if (next >= room) return;  // without an estimate the decision is dropped, not guessed
       const i64 at = i64{which} * room + next;
       cut_at[at] = ((step * games + game) * kSeats + s) * 2 + (kSeats == 2 && movers == 1);
-      observe_into(stage.row(), table, setting, s, side);
-      stage.put_row(cut_obs + at * kObsBytes);
+      u8* out = cut_obs + at * kObsBytes;
+      observe_into(stage.row(out), table, setting, s, side);
+      stage.put_row(out);
     }
   }
 };
@@ -293,7 +294,7 @@ extern "C" __global__ void sizes(i32* out) {
   out[0] = sizeof(Table<G>);
   out[1] = sizeof(OwnSetting<G>);
   out[2] = sizeof(Legal<G>);
-  out[3] = sizeof(G::Action);
+  out[3] = kStaged ? kStageBytes : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(kWarp)
@@ -308,11 +309,9 @@ extern "C" __global__ void __launch_bounds__(kWarp)
          i32* final_length, u8* final_reason,
          // ends
          f32* earned, u8* cut_obs, i32* cut_at, i32* cut_count, int cut_room, int step_number) {
-  __shared__ alignas(16) u8 shared[kSharedBytes];
-  alignas(16) u8 own[kOwnBytes];
   const int game = thread_index(), first = game - Stage::lane();
   const bool mine = game < games;
-  const Stage stage(shared, own, tables + first, least(games - first, kWarp));
+  const Stage stage(tables + first, least(games - first, kWarp));
   const Rows rows{obs, legal, seat, role, policy};
   const Outcome outcome{reward, skipped, terminated, truncated};
   __shared__ Setting<G> setting;
@@ -354,11 +353,9 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     open_rows(Table<G>* tables, const OwnSetting<G>* settings, int games, int each, u8* side,
               int restart, u8* frozen, u8* obs, Legal<G>* legal, i8* seat, i8* role, i16* policy,
               f32* reward, u16* skipped, u8* terminated, u8* truncated) {
-  __shared__ alignas(16) u8 shared[kSharedBytes];
-  alignas(16) u8 own[kOwnBytes];
   const int game = thread_index(), first = game - Stage::lane();
   const bool mine = game < games;
-  const Stage stage(shared, own, tables + first, least(games - first, kWarp));
+  const Stage stage(tables + first, least(games - first, kWarp));
   const Rows rows{obs, legal, seat, role, policy};
   const Outcome outcome{reward, skipped, terminated, truncated};
   __shared__ Setting<G> setting;

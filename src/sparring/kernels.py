@@ -33,6 +33,15 @@ class Kernel:
 
     def __init__(self, handle: Any, name: str) -> None:
         self._handle, self.name = handle, name
+        self._shared_bytes = 0
+
+    def reserve(self, shared_bytes: int) -> None:
+        """Give every block this much shared memory from now on."""
+        from cuda.bindings import driver
+
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        checked(driver.cuFuncSetAttribute(self._handle, limit, shared_bytes), self.name)
+        self._shared_bytes = shared_bytes
 
     def __call__(self, grid: int | tuple[int, ...], block: int, *args: Any) -> None:
         """Launch on the current stream. Tensors go as addresses, int as 32 bits, None as null."""
@@ -46,7 +55,9 @@ class Kernel:
             return
         checked(
             driver.cuLaunchKernel(
-                self._handle, x, y, z, block, 1, 1, 0, stream, ctypes.addressof(pointers), 0
+                self._handle,
+                *(x, y, z, block, 1, 1, self._shared_bytes),
+                *(stream, ctypes.addressof(pointers), 0),
             ),
             self.name,
         )

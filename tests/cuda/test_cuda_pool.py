@@ -89,6 +89,20 @@ def test_a_million_decisions_are_the_same(case: str) -> None:
     gpu.check()
 
 
+@pytest.mark.parametrize("case", ["skull_king bots", "kuhhandel five", "duel bot"])
+def test_games_too_large_for_shared_memory_are_the_same(case: str) -> None:
+    game, config, lineups = CASES[case]
+    rules = Rules(game, config)
+    cpu = Pool(rules, 100, seed=8, threads=2, lineups=lineups)
+    gpu = CudaPool(rules, 100, seed=8, lineups=lineups, stage_bytes=0)
+    cpu.reset()
+    gpu.reset()
+    for step in range(700):
+        cpu.step(cpu.sample_actions())
+        gpu.step(gpu.sample_actions())
+        assert_same(cpu, gpu, f"{case}, step {step}")
+
+
 @pytest.mark.parametrize("case", ["skull_king bots", "tic_tac_toe", "duel bot"])
 def test_a_game_saved_on_one_continues_on_the_other(case: str) -> None:
     cpu, gpu = pools(case, 256)

@@ -17,6 +17,8 @@ from sparring.pools.native import Lineup, Member, Pool
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
+STAGE_BYTES = 96 * 1024
+"""Shared memory that every GPU of the last years gives a block."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -113,12 +115,15 @@ class CudaPool:
         first_game: int = 0,
         observe: bool = True,
         device: str = "cuda",
+        stage_bytes: int = STAGE_BYTES,
     ) -> None:
         """Make the games; `reset` starts them.
 
         seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
             of their own with these seeds would play.
         observe: False leaves observations and masks out, for measuring.
+        stage_bytes: shared memory for 32 games and their rows; games that need more are played
+            in global memory, which is slower.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
@@ -151,15 +156,17 @@ class CudaPool:
         side_bytes = native.side.size
         self._kernels = build(
             SOURCE.format(name=self.rules.name),
-            sizes_of(self.rules, self._hosts[0]),
+            sizes_of(self.rules, self._hosts[0], stage_bytes),
             exact=True,
             device=self.device,
         )
         sizes = torch.zeros(4, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
-        table, setting, legal, _ = sizes.tolist()
+        table, setting, legal, staged = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
+        for kernel in (self._kernels.step, self._kernels.open_rows):
+            kernel.reserve(staged)
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
@@ -414,11 +421,12 @@ class CudaPool:
         return given.contiguous()
 
 
-def sizes_of(rules: Rules, host: Pool) -> dict[str, int]:
+def sizes_of(rules: Rules, host: Pool, stage_bytes: int = STAGE_BYTES) -> dict[str, int]:
     """What the kernels are compiled for."""
     return {
         "SPARRING_SEATS": rules.seats,
         "SPARRING_ACTIONS": rules.actions,
         "SPARRING_OBS_BYTES": rules.obs_bytes,
         "SPARRING_SIDE_BYTES": host._native.side.size,
+        "SPARRING_STAGE_BYTES": stage_bytes,
     }
