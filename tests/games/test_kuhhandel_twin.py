@@ -180,7 +180,7 @@ def test_reward_options_weigh_the_parts_alike(reward: str) -> None:
 
 @pytest.mark.parametrize("block", range(6))
 def test_random_games_equal_the_twin(block: int) -> None:
-    for number in range(25 * block, 25 * (block + 1)):
+    for number in range(20 * block, 20 * (block + 1)):
         play_both(number)
 
 
