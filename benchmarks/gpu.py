@@ -152,7 +152,12 @@ def summary(record: dict[str, Any]) -> list[str]:
 
 def update_readme(records: list[dict[str, Any]]) -> None:
     """Write the table of the README anew; of a part that several records have, the last counts."""
-    parts = {name: part for record in records for name, part in record["parts"].items()}
+    parts = {
+        name: part
+        for record in records
+        for name, part in record["parts"].items()
+        if "failed" not in part
+    }
     rows = ["| | |", "|---|---:|"]
     for name, part in parts.items():
         if name.startswith("pool"):

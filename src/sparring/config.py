@@ -223,6 +223,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         # Half of all decisions have one legal action; points on the way help long before the end.
         "set": ("skip_forced=1", "reward=POTENTIAL"),
         "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "lambda_": 0.97},
+        "eval": {"every_s": 90.0, "games": 512},  # whole games are long
     },
     "tic_tac_toe": {
         "minutes": 0.4,
@@ -240,6 +241,8 @@ GPU_PRESET: dict[str, Any] = {
 """What else is better with the network on a GPU, where large batches cost little."""
 GPU_PRESETS: dict[str, dict[str, Any]] = {
     "skull_king": {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}},
+    # Its dealer has crashed on a GPU; until that is understood, its games stay on the CPU.
+    "kuhhandel": {"pool": "cpu", "ppo": {"epochs": 2}},
     "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
 }
 """And by game."""
