@@ -1,4 +1,5 @@
 // Pools: the same games for any threads and split, refusals, slots, line-ups, bytes.
+#include <cmath>
 #include "core/pool.hpp"
 #include "games/skull_king.hpp"
 #include "games/tic_tac_toe.hpp"
