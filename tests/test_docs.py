@@ -51,6 +51,10 @@ def test_snippet_runs(
     for adapter, package in NEEDS.items():
         if f"sparring.envs.{adapter}" in code:
             pytest.importorskip(package)
+    if "CudaPool(" in code:
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("needs a GPU, torch sees none here")
     monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
