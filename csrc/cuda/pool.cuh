@@ -2,8 +2,9 @@
 // the CPU uses.
 //
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
-// the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES
-// and SPARRING_SIDE_BYTES. src/sparring/pools/cuda.py launches the kernels.
+// the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
+// SPARRING_SIDE_BYTES, and SPARRING_STAGE_BYTES of shared memory at most.
+// src/sparring/pools/cuda.py launches the kernels.
 #pragma once
 
 #include "core/table.hpp"
