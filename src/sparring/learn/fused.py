@@ -535,8 +535,9 @@ class FusedPPO:
             "learning/frozen": frozen,
             "charts/games": games,
             "charts/forced": forced,
-            "charts/gpu_busy": busy,
         }
+        if not isinstance(self.pool, HostGames):  # else the time between events is the CPU's too
+            report["charts/gpu_busy"] = busy
         if games:
             report["charts/length"] = length / games
         if seats:

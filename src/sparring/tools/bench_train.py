@@ -154,6 +154,7 @@ def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
     seconds = time.perf_counter() - started
     phases = learner.phases.take()
     at_work = sum(phases.values())
+    on_device = not isinstance(learner.pool, HostGames)  # else its events wait for the CPU too
     if free:
         seconds = at_work  # without putting back what it changed
     phases["other"] = max(seconds - sum(phases.values()), 0.0)
@@ -169,7 +170,7 @@ def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
         total("charts/games"),
         int(reports[0]["learning/gradient_steps"]),
         phases,
-        at_work / seconds,
+        at_work / seconds if on_device else 0.0,
     )
 
 
@@ -180,7 +181,7 @@ def run(config: BenchTrainConfig) -> int:
             raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
     settings = read_settings(config)
     rules = read_rules(config.game, settings.set)
-    learner = make_learner(members_of(settings), threads=settings.threads)
+    learner = make_learner(members_of(settings))
     report = describe(config, settings, learner)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
