@@ -21,7 +21,9 @@ from sparring.cli import main
 from sparring.config import EvalPlan, TrainConfig
 from sparring.learn.ppo import PPO, DivergedError
 from sparring.training import checkpoint as checkpoints
-from sparring.training.agent import resume, train, train_with
+from sparring.training.agent import new_run, resume, train, train_with
+from sparring.training.learners import make_learner
+from sparring.training.loop import Trainer
 from sparring.training.metrics import read
 from sparring.training.settings import merged, with_preset
 
@@ -216,6 +218,13 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(tmp_path: Path) ->
         (["train", "skull_king", "--config", "nowhere.toml"], "cannot read nowhere.toml"),
         (["train", "skull_king", "--device", "cuda"], "torch sees no GPU"),
         (["train", "skull_king", "--device", "tpu"], "use cpu, cuda or auto"),
+        (["train", "skull_king", "--device", "cpu", "--pool", "cuda"], "needs the network there"),
+        (["train", "skull_king", "--pool", "moon"], "use cpu, cuda or auto"),
+        (["train", "skull_king", "--set", "num_players=99"], "outside"),
+        (["train", "skull_king", "--device", "cpu", "--population", "2"], "on one GPU"),
+        (["train", "skull_king", "--population", "0"], "must be at least 1"),
+        (["train", "skull_king", "--vary", "ppo.lrr=1,2"], "did you mean 'lr'"),
+        (["train", "skull_king", "--vary", "ppo.lr=1e-3,abc"], "key=value,value"),
         (["resume", "no-such-run"], "no-such-run"),
     ],
 )
@@ -230,6 +239,7 @@ def test_bad_input_is_named(
     told = capsys.readouterr().err
     assert message in told
     assert "Traceback" not in told
+    assert not list(tmp_path.iterdir())  # what was refused leaves no run behind
 
 
 def test_an_unknown_option_is_named(tmp_path: Path) -> None:
@@ -251,13 +261,27 @@ def test_a_file_goes_before_the_preset_and_the_command_line_before_both(tmp_path
         with_preset("skull_king", str(file))
 
 
+def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
+    config = settings(tmp_path, updates=0, minutes=10.0)
+    trainer = Trainer(make_learner([config]), [config], [new_run(config)])
+    status, learner = trainer.status, trainer.learner
+    while not trainer._finished():  # ten times slower for the first twenty seconds
+        learner.updates += 1
+        status.update = learner.updates
+        status.seconds += 1.0 if status.seconds < 20 else 0.1
+        trainer._plan()
+    trainer._close()
+    assert 0.9 * 600 < status.seconds < 1.05 * 600
+
+
 def test_minutes_become_a_recorded_number_of_updates(tmp_path: Path) -> None:
     agent = train("tic_tac_toe", minutes=0.05, runs=str(tmp_path), quiet=True, eval={"off": True})
     events = json.loads((agent.run / "events.json").read_text())
-    (planned,) = [e for e in events if e["event"] == "planned"]
+    plans = [e for e in events if e["event"] == "planned"]
+    assert [e["update"] for e in plans] == sorted({e["update"] for e in plans})
     newest = checkpoints.newest_valid(agent.run / "checkpoints")
     assert newest is not None
-    assert int(newest.name) == planned["total_updates"]
+    assert int(newest.name) == plans[-1]["total_updates"]
 
 
 def test_parallel_smoke(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from sparring.errors import SparringError
 from sparring.league.arena import evaluate
 from sparring.learn.ppo import PPO
 from sparring.nets.policy import Policy
+from sparring.pools.foreign import ForeignRules
 from sparring.pools.protocol import GamePool
 from sparring.pools.python import pool_of
 from sparring.training import checkpoint as checkpoints
 from sparring.training.display import Display
-from sparring.training.learners import uses_gpu
+from sparring.training.learners import Learner, make_learner, uses_gpu
 from sparring.training.loop import Trainer
 from sparring.training.policies import load_policy, save_policy
 from sparring.training.run import Run
@@ -79,7 +80,7 @@ def train(
         gpu = uses_gpu(changes.get("device", "auto"))
         config = merged(with_preset(game, gpu=gpu), changes, "train")
         if len(members_of(config)) > 1:
-            raise SparringError("a population is trained by train_population, which returns all")
+            raise SparringError("several runs at once: use `sparring train --population`")
         return train_with(config, quiet=quiet)
     pool = pool_of(game, seed=changes.get("seed", 0))
     ppo = {**changes.get("ppo", {}), "games": pool.num_games}
@@ -90,18 +91,20 @@ def train(
 
 def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
     """Train an agent under a complete configuration."""
-    return finish(config, new_run(config), None, quiet=quiet, pool=pool)
+    learner = make_learner([config], pool=pool)  # first: what is refused leaves no folder behind
+    return finish(config, new_run(config), None, learner, quiet=quiet)
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
     configs = members_of(config)
+    learner = make_learner(configs)
     runs = [new_run(member) for member in configs]
     with ExitStack() as held:
         for run in runs:
             held.enter_context(run.held())
         display = held.enter_context(Display(quiet=quiet))
-        ended = Trainer(configs, runs, watch=display).train()
+        ended = Trainer(learner, configs, runs, watch=display).train()
     return [Agent(load_policy(run.path), run.path, ended) for run in runs]
 
 
@@ -123,21 +126,21 @@ def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False
     demand_same(saved.meta["config"], as_table(config))
     if updates:
         config = replace(config, updates=updates)
-    return finish(config, run, saved, quiet=quiet)
+    return finish(config, run, saved, make_learner([config]), quiet=quiet)
 
 
 def finish(
     config: TrainConfig,
     run: Run,
     saved: checkpoints.Checkpoint | None,
+    learner: Learner,
     *,
     quiet: bool,
-    pool: GamePool | None = None,
 ) -> Agent:
     """Run the loop to its end and load what came out of it."""
     with run.held(), Display(quiet=quiet) as display:
-        trainer = Trainer([config], [run], resume=saved, watch=display, pool=pool)
-        ended = trainer.train()
-    if pool is not None and isinstance(trainer.learner, PPO):
-        return Agent(Policy(pool.rules, trainer.learner.net, name=run.name), run.path, ended)
+        ended = Trainer(learner, [config], [run], resume=saved, watch=display).train()
+    rules = learner.pool.rules
+    if isinstance(learner, PPO) and isinstance(rules, ForeignRules):
+        return Agent(Policy(rules, learner.net, name=run.name), run.path, ended)
     return Agent(load_policy(run.path), run.path, ended)

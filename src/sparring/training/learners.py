@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,11 +26,11 @@ MAY_DIFFER = ("seed", "ppo", "minutes", "updates", "runs", "json")
 """What members of a population may have otherwise than the first."""
 
 
-def make_learner(
-    configs: Sequence[TrainConfig], *, threads: int, pool: GamePool | None = None
-) -> Learner:
+def make_learner(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Learner:
     """Return the learner of one run or of a population. `pool` brings a foreign environment."""
     config = configs[0]
+    threads = config.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
     device = choose_device(config.device)
     place = choose_pool(config.pool, device)
     hindrance = "" if pool or device == "cpu" else why_not_fused(config)

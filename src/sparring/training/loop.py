@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 import warnings
@@ -10,20 +9,19 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-import torch
-
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
-from sparring.pools.protocol import GamePool
 from sparring.training import checkpoint as checkpoints
 from sparring.training.evaluate import EvalWorker
-from sparring.training.learners import make_learner
+from sparring.training.learners import Learner
 from sparring.training.member import Member, Status
 from sparring.training.run import Run
 from sparring.training.snapshot import EXACT, Snapshot, restore, take
 
 PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
+PLAN_AGAIN = (0.25, 0.5, 0.75)
+"""Shares of the time or of that number after which it is corrected: machines get busy and idle."""
 LAST_EVALUATION_S = 120.0
 """Longest wait for the evaluation of the last checkpoint."""
 PLAN_MARGIN = 0.97
@@ -57,19 +55,16 @@ class Trainer:
 
     def __init__(
         self,
+        learner: Learner,
         configs: Sequence[TrainConfig],
         runs: Sequence[Run],
         *,
         resume: checkpoints.Checkpoint | None = None,
         watch: Callable[[Status], None] | None = None,
-        pool: GamePool | None = None,
     ) -> None:
-        """Prepare runs, or one that is resumed. `pool` brings a foreign environment."""
-        self.config, self.watch = configs[0], watch
-        threads = self.config.threads or os.cpu_count() or 1
-        torch.set_num_threads(threads)
-        self.learner = make_learner(configs, threads=threads, pool=pool)
-        rules = self.learner.pool.rules
+        """Prepare the runs of a learner, or one that is resumed."""
+        self.learner, self.config, self.watch = learner, configs[0], watch
+        rules = learner.pool.rules
         if EXACT not in self.learner.pool.can:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
             warnings.warn(SparringWarning(text), stacklevel=3)
@@ -150,16 +145,29 @@ class Trainer:
             self.watch(self.status)
 
     def _plan(self) -> None:
-        """Turn the minutes into a number of updates, once there is something to go by."""
-        status = self.status
-        if status.total_updates or status.seconds < min(PLAN_AFTER_S, status.limit_s / 4):
+        """Turn the minutes into a number of updates, by the pace since the last such plan."""
+        status, limit = self.status, self.status.limit_s
+        if self.config.updates:
             return
-        pace = status.seconds / self.learner.updates
-        left = (status.limit_s - status.seconds) * PLAN_MARGIN
-        total = self.learner.updates + max(int(left / pace), 1)
+        plans = [e for e in self.members[0].events if e["event"] == "planned"]
+        if plans:
+            gone = max(status.seconds / limit, status.progress)
+            due = len(plans) <= len(PLAN_AGAIN) and gone >= PLAN_AGAIN[len(plans) - 1]
+        else:
+            due = status.seconds >= min(PLAN_AFTER_S, limit / 8)
+        if not due:
+            return
+        start = {"seconds": 0.0, "update": 0}
+        last = plans[-1] if plans and "seconds" in plans[-1] else start
+        updates = self.learner.updates
+        if updates == last["update"]:
+            return
+        pace = (status.seconds - last["seconds"]) / (updates - last["update"])
+        left = (limit - status.seconds) * PLAN_MARGIN
+        total = updates + max(int(left / pace), 1)
         for member in self.members:
             member.status.total_updates = total
-            member.note("planned", total_updates=total)
+            member.note("planned", total_updates=total, seconds=status.seconds)
 
     def _ran_dry(self) -> bool:
         """Whether every member has gone long enough without progress."""

@@ -15,7 +15,7 @@ from sparring.training import checkpoint as checkpoints
 from sparring.training.metrics import MetricsWriter
 from sparring.training.policies import foreign_meta
 from sparring.training.run import Run
-from sparring.training.settings import as_table
+from sparring.training.settings import as_plain, as_table
 from sparring.training.snapshot import Snapshot
 
 PREVIOUS_BEST = "previous best"
@@ -194,10 +194,3 @@ class Member:
         """Finish writing."""
         self.saver.close()
         self.metrics.close()
-
-
-def as_plain(value: Any) -> Any:
-    """Tuples as lists, as JSON would have them."""
-    if isinstance(value, dict):
-        return {key: as_plain(inner) for key, inner in value.items()}
-    return [as_plain(inner) for inner in value] if isinstance(value, tuple | list) else value

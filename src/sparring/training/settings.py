@@ -77,11 +77,11 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     Varied settings go round; the seed moves on with every round, so that members that differ in a
     setting play the same games.
     """
+    if config.population < 1:
+        raise ConfigError(f"population {config.population} must be at least 1")
     varied = [read_varied(word) for word in config.vary]
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds
-    if count < 1:
-        raise ConfigError(f"population {config.population} must be at least 1")
     members = []
     for index in range(count):
         changes: dict[str, Any] = {}
@@ -115,14 +115,15 @@ def from_table(table: Mapping[str, Any], where: str) -> TrainConfig:
 
 def as_table(config: TrainConfig) -> dict[str, Any]:
     """The complete configuration as plain values, to be written to a file."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: plain(inner) for key, inner in value.items()}
-        return [plain(v) for v in value] if isinstance(value, tuple | list) else value
-
-    table: dict[str, Any] = plain(asdict(config))
+    table: dict[str, Any] = as_plain(asdict(config))
     return table
+
+
+def as_plain(value: Any) -> Any:
+    """Tuples as lists, as TOML and JSON have them."""
+    if isinstance(value, dict):
+        return {key: as_plain(inner) for key, inner in value.items()}
+    return [as_plain(inner) for inner in value] if isinstance(value, tuple | list) else value
 
 
 def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
