@@ -100,6 +100,10 @@ class NetConfig:
     """relu, tanh or silu."""
     sparse: bool = True
     """On a CPU, the native first layer (skips features that are 0) and tanh. Same values."""
+    spread: str = "shared"
+    """Of continuous actions: one for all situations (shared), or predicted from each."""
+    squash: bool = False
+    """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
 
 
 @dataclass(frozen=True)
