@@ -71,13 +71,14 @@ SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& at_a, const Pol
   return best;
 }
 
-// Cuts a segment at a line; false if nothing is left of it.
+// Cuts a segment at a line; false if nothing is left of it. An end that is kept comes first.
 SPARRING_FN inline bool cut(Vec (&segment)[2], Vec normal, f32 offset) {
   const f32 first = dot(normal, segment[0]) - offset, second = dot(normal, segment[1]) - offset;
+  if (first <= 0 && second <= 0) return true;
   if (first > 0 && second > 0) return false;
   const Vec crossing = segment[0] + first / (first - second) * (segment[1] - segment[0]);
-  if (first > 0) segment[0] = crossing;
-  if (second > 0) segment[1] = crossing;
+  if (first > 0) segment[0] = segment[1];
+  segment[1] = crossing;
   return true;
 }
 
