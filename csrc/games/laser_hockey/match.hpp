@@ -105,7 +105,8 @@ struct Match {
       const f32 x = between(rng, 1, 2), y = between(rng, -1, 1);
       body[kPuck].centre = kCentre + Vec{mode == kNormal && server == 1 ? x : -x, y};
     }
-    for (f32& each : phase) each = between(rng, 0, 2 * kPi);
+    for (int at = 0; at < 2; ++at)
+      phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
   }
 
   // Section 4.
