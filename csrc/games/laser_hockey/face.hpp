@@ -144,7 +144,9 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
 // Bounds that no position may leave, whatever the players do; null if all hold.
 template <class Control>
 const char* Match<Control>::audit(const Config& config) const {
-  constexpr f32 kFastest = 100.01f, kMostSpin = 78.55f;  // 2 m and a quarter turn per step
+  // A step moves a body by 2 m and a quarter turn at most, that is 100 m/s and 78.5 rad/s; a wall
+  // at the end of the step can still turn one into the other.
+  constexpr f32 kFastest = 120, kMostSpin = 400;
   for (int i = kLeft; i <= kPuck; ++i) {
     const Body& at = body[i];
     const f32 sum = at.centre.x + at.centre.y + at.angle + at.velocity.x + at.velocity.y + at.spin;
