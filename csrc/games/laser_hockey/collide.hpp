@@ -16,6 +16,17 @@ struct Manifold {
 
 inline constexpr f32 kEpsilon = 1.1920929e-7f;
 
+SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const Pose& pose) {
+  Vec at = to_world(pose, polygon.vertex[0]);
+  Bounds bounds = {at, at};
+  for (int i = 1; i < polygon.count; ++i) {
+    at = to_world(pose, polygon.vertex[i]);
+    bounds.low = {least(bounds.low.x, at.x), least(bounds.low.y, at.y)};
+    bounds.high = {most(bounds.high.x, at.x), most(bounds.high.y, at.y)};
+  }
+  return bounds;
+}
+
 // A polygon and the puck's centre.
 SPARRING_FN inline Manifold collide(const Polygon& polygon, const Pose& pose, Vec puck) {
   constexpr f32 kReach = kSkin + kPuckRadius;

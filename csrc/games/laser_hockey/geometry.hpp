@@ -98,6 +98,14 @@ inline constexpr u32 kWallsOf[3] = {
     1u << kRightGoal | 1u << kRightLower | 1u << kRightUpper | 1u << kBottom | 1u << kTop,
     (1u << kWalls) - 1 - (1u << kLeftGoal) - (1u << kRightGoal)};
 
+// Whether a rectangle stays off all walls by more than a margin.
+SPARRING_FN constexpr bool is_clear(const Bounds& at, f32 margin) {
+  constexpr f32 kHalfLength = 235.0f / 60, kHalfWidth = 200.0f / 60;
+  return at.low.x - margin > kCentre.x - kHalfLength &&
+         at.high.x + margin < kCentre.x + kHalfLength &&
+         at.low.y - margin > kCentre.y - kHalfWidth && at.high.y + margin < kCentre.y + kHalfWidth;
+}
+
 // What a density of 1 gives a polygon, and where its centre of mass lies.
 struct Weight {
   f64 mass, inertia;  // the inertia about the centre of mass

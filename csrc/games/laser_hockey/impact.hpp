@@ -197,14 +197,21 @@ SPARRING_FN inline Manifold touch_wall(const World& world, int wall, int body) {
                        : collide(polygon, wall_pose(wall), kRacket[body], world.pose(body));
 }
 
-// Walls that a body may come near on its way. Between its ends a turning racket bulges out.
-SPARRING_FN inline u32 walls_near(const Core& core, int body) {
+// Walls that a body may come near on its way.
+SPARRING_FN inline u32 walls_near(const Core& core) {
   const Sweep& sweep = core.sweep;
-  Bounds swept = {{least(sweep.from.x, sweep.to.x), least(sweep.from.y, sweep.to.y)},
-                  {most(sweep.from.x, sweep.to.x), most(sweep.from.y, sweep.to.y)}};
-  const f32 margin = core.distance + kTolerance + (body == kPuck ? 0.0f : kRacketReach);
+  const bool is_puck = core.body == kPuck;
+  Bounds swept = joined({sweep.from, sweep.from}, {sweep.to, sweep.to});
+  f32 margin = core.distance + kTolerance;
+  if (is_clear(swept, margin + (is_puck ? 0.0f : kRacketReach))) return 0;
+  if (!is_puck) {
+    swept = joined(bounds_of(core.shape, core.pose(0)), bounds_of(core.shape, core.pose(1)));
+    // Between its ends a turning racket bulges out: an arc's height over its chord.
+    const f32 turned = sweep.to_angle - sweep.from_angle;
+    margin += kRacketReach * turned * turned / 8;
+  }
   u32 near = 0;
-  for (u32 rest = kWallsOf[body]; rest; rest &= rest - 1) {
+  for (u32 rest = kWallsOf[core.body]; rest; rest &= rest - 1) {
     const int wall = lowest_bit(rest);
     if (overlap(swept, kWall[wall].bounds, margin)) near |= 1u << wall;
   }
@@ -229,7 +236,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
                        distance};
     f32 first = 1;
     int hit = -1;
-    for (u32 rest = walls_near(core, index) & ~disabled; rest; rest &= rest - 1) {
+    for (u32 rest = walls_near(core) & ~disabled; rest; rest &= rest - 1) {
       const int wall = lowest_bit(rest);
       if (events[wall] > kMostEvents) continue;
       const f32 t = time_of_impact(kWall[wall], core);

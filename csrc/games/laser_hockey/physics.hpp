@@ -23,29 +23,14 @@ SPARRING_FN inline bool in_goal(Vec puck, int goal) {
   return dot(away, away) <= kReach * kReach;
 }
 
-SPARRING_FN inline Bounds racket_bounds(const World& world, int index) {
-  const Pose pose = world.pose(index);
-  Vec at = to_world(pose, kRacket[index].vertex[0]);
-  Bounds bounds = {at, at};
-  for (int i = 1; i < kRacketVertices; ++i) {
-    at = to_world(pose, kRacket[index].vertex[i]);
-    bounds.low = {least(bounds.low.x, at.x), least(bounds.low.y, at.y)};
-    bounds.high = {most(bounds.high.x, at.x), most(bounds.high.y, at.y)};
-  }
-  return bounds;
-}
-
 SPARRING_FN inline void find_wall_contacts(const World& world, int index, Contacts& contacts) {
-  Bounds bounds;
-  f32 margin = kSkin;
-  if (index == kPuck) {
-    bounds = {world.body[kPuck].centre, world.body[kPuck].centre};
-    margin += kPuckRadius;
-  } else {
-    bounds = racket_bounds(world, index);
-    margin += kSkin;
-  }
-  const Material material = index == kPuck ? kPuckOnWall : kRacketOnWall;
+  const Vec centre = world.body[index].centre;
+  const bool is_puck = index == kPuck;
+  const f32 margin = kSkin + radius_of(index);
+  if (is_clear({centre, centre}, margin + (is_puck ? 0.0f : kRacketReach))) return;
+  const Bounds bounds =
+      is_puck ? Bounds{centre, centre} : bounds_of(kRacket[index], world.pose(index));
+  const Material material = is_puck ? kPuckOnWall : kRacketOnWall;
   for (u32 rest = kWallsOf[index]; rest; rest &= rest - 1) {
     const int wall = lowest_bit(rest);
     if (overlap(bounds, kWall[wall].bounds, margin))

@@ -60,6 +60,11 @@ struct Bounds {
   Vec low, high;
 };
 
+SPARRING_FN constexpr Bounds joined(const Bounds& a, const Bounds& b) {
+  return {{least(a.low.x, b.low.x), least(a.low.y, b.low.y)},
+          {most(a.high.x, b.high.x), most(a.high.y, b.high.y)}};
+}
+
 SPARRING_FN constexpr bool overlap(const Bounds& a, const Bounds& b, f32 margin) {
   return a.low.x <= b.high.x + margin && b.low.x <= a.high.x + margin &&
          a.low.y <= b.high.y + margin && b.low.y <= a.high.y + margin;
