@@ -314,7 +314,9 @@ class Pool final : public AnyPool {
  protected:
   void reseed_to(u64 seed) override {
     setting_->seed = seed;
-    for (i64 game = 0; game < games(); ++game) tables_[game].episode = 0;
+    // A game may carry something from one episode to the next; a new seed forgets it all.
+    std::memset(static_cast<void*>(tables_.data()), 0,
+                static_cast<size_t>(tables_.size()) * sizeof(Table<G>));
   }
 
  private:

@@ -1,0 +1,167 @@
+// Laser hockey for people: names, configuration and state fields, set-up, checks. Host only.
+#pragma once
+
+#include "games/laser_hockey/match.hpp"
+
+#if SPARRING_HOST
+namespace sparring::laser_hockey {
+
+// Divisors that bring every number near 1; without scale_observation all of them are 1.
+inline std::vector<Column> racket_columns(f32 scaled) {
+  const f32 angle = scaled ? 0.5f : 1.0f, speed = scaled ? 4.0f : 1.0f;
+  return {{"x", Type::kF32, 1},      {"y", Type::kF32, 1},      {"angle", Type::kF32, angle},
+          {"vx", Type::kF32, speed}, {"vy", Type::kF32, speed}, {"spin", Type::kF32, speed}};
+}
+
+template <class Control>
+Spec Match<Control>::spec(const Config& config) {
+  const bool scaled = config.scale_observation;
+  const f32 place = scaled ? 2.0f : 1.0f, speed = scaled ? 10.0f : 1.0f;
+  const f32 count = scaled ? 4.0f : 1.0f;
+  std::vector<Block> blocks = {{"own", 1, racket_columns(scaled)},
+                               {"other", 1, racket_columns(scaled)},
+                               {"puck",
+                                1,
+                                {{"x", Type::kF32, place},
+                                 {"y", Type::kF32, place},
+                                 {"vx", Type::kF32, speed},
+                                 {"vy", Type::kF32, speed}}}};
+  if (config.keep_mode)
+    blocks.push_back({"keep", 1, {{"own", Type::kF32, count}, {"other", Type::kF32, count}}});
+  return {.name = Control::kName,
+          .title = Control::kTitle,
+          .rules_version = 1,
+          .blocks = blocks,
+          .role_names = {"player"}};
+}
+
+template <class Control>
+std::string Match<Control>::action_name(const Config& config, int action) {
+  static constexpr const char* kNames[kDirections] = {
+      "back", "forward", "right", "left", "turn clockwise", "turn counter-clockwise"};
+  const int levels = config.fineness - 1;
+  if (action == 0) return "nothing";
+  const int direction = (action - 1) / levels, level = (action - 1) % levels + 1;
+  if (direction == kDirections) return "shoot";
+  if (levels == 1) return kNames[direction];
+  return std::string(kNames[direction]) + " " + std::to_string(level) + "/" +
+         std::to_string(levels);
+}
+
+template <class Control>
+std::vector<Field> Match<Control>::config_fields() {
+  std::vector<Field> fields = {
+      SPARRING_CONFIG(mode, 0, 3, "NORMAL|TRAIN_SHOOTING|TRAIN_DEFENSE|MIXTURE",
+                      "how episodes start; MIXTURE draws one of the three", true),
+      SPARRING_CONFIG(mixture, 0, 1e6, "", "MIXTURE: weights of the three modes", true),
+      SPARRING_CONFIG(keep_mode, 0, 1, "", "rackets catch the puck and shoot it"),
+      SPARRING_CONFIG(profile, 0, 1, "EXACT|FAST",
+                      "EXACT follows the original step by step, FAST in its statistics"),
+      SPARRING_CONFIG(serve, 0, 3, "DRAWN|ALTERNATING|LEFT|RIGHT",
+                      "NORMAL: in whose half the puck starts", true),
+      SPARRING_CONFIG(clear_keep_on_reset, 0, 1, "",
+                      "0: a puck kept at the end is kept in the next episode, as in the original"),
+      SPARRING_CONFIG(safe_spawn, 0, 1, "",
+                      "0: training modes may start a racket inside a wall, as in the original"),
+      SPARRING_CONFIG(timeout_as_terminated, 0, 1, "",
+                      "1: the time limit terminates instead of truncating, as in the original"),
+      SPARRING_CONFIG(scale_observation, 0, 1, "", "divide observations by fixed numbers"),
+  };
+  if (kActions > 0)
+    fields.push_back(SPARRING_CONFIG(fineness, 2, Discrete::kMostLevels + 1, "",
+                                     "strengths of every direction, nothing included"));
+  return fields;
+}
+
+// The bodies are shown as plain numbers: x and y of the centre of mass, angle, speed x and y, spin.
+template <class Control>
+std::vector<Field> Match<Control>::state_fields() {
+  return {
+      field<f32[3 * sizeof(Body) / sizeof(f32)]>("body", offsetof(Game, body)),
+      field<f32[4]>("turn", offsetof(Game, turn)),
+      field<f32[2]>("kick", offsetof(Game, kick)),
+      SPARRING_STATE(phase),
+      SPARRING_STATE(time),
+      SPARRING_STATE(mode),
+      SPARRING_STATE(keep),
+      SPARRING_STATE(touching),
+      SPARRING_STATE(server),
+      SPARRING_STATE(winner),
+  };
+}
+
+template <class Control>
+std::string Match<Control>::invalid(const Config& config) {
+  if (config.mixture[0] + config.mixture[1] + config.mixture[2] <= 0)
+    return "mixture needs at least one weight above 0";
+  return {};
+}
+
+// Mode, time, both keep counters, touching bits, server; then the bits of 22 doubles: left racket,
+// right racket and puck with x, y, angle, vx, vy and spin each (positions from the centre of the
+// rink, rackets at their origin), the kick, both phases.
+template <class Control>
+std::string Match<Control>::setup(const Config& config, const std::vector<i64>& data) {
+  constexpr size_t kWhole = 6, kNumbers = 22;
+  if (data.size() != kWhole + kNumbers)
+    return "a position has 28 numbers, not " + std::to_string(data.size());
+  const auto within = [&](size_t at, i64 high) { return data[at] >= 0 && data[at] <= high; };
+  Match fresh{};
+  if (!within(0, kModes - 1)) return "mode must be 0..2";
+  fresh.mode = static_cast<u8>(data[0]);
+  if (!within(1, fresh.max_time())) return "time is past the limit of the mode";
+  fresh.time = static_cast<u16>(data[1]);
+  for (size_t at = 0; at < 2; ++at) {
+    if (!within(2 + at, kCaught) || data[2 + at] == 1) return "a keep counter must be 0 or 2..15";
+    if (!config.keep_mode && data[2 + at]) return "a keep counter needs keep_mode";
+    fresh.keep[at] = static_cast<u8>(data[2 + at]);
+  }
+  if (!within(4, 15)) return "touching must be 0..15";
+  if (!within(5, 1)) return "server must be 0 or 1";
+  fresh.touching = static_cast<u8>(data[4]);
+  fresh.server = static_cast<u8>(data[5]);
+  f32 number[kNumbers];
+  for (size_t i = 0; i < kNumbers; ++i) {
+    f64 given;
+    copy_bytes(&given, &data[kWhole + i], sizeof given);
+    if (!(given >= -1000 && given <= 1000))
+      return "number " + std::to_string(i) + " is not within -1000..1000";
+    const bool x = i < 18 && i % 6 == 0, y = i < 18 && i % 6 == 1;
+    number[i] = static_cast<f32>(given + (x ? f64{kCentre.x} : y ? f64{kCentre.y} : 0));
+  }
+  for (int i = kLeft; i <= kPuck; ++i) {
+    const f32* from = number + 6 * i;
+    fresh.body[i] = {{from[0], from[1]}, from[2], {from[3], from[4]}, from[5]};
+    if (i != kPuck) fresh.place_racket(i, {from[0], from[1]}, from[2]);
+  }
+  fresh.kick = {number[18], number[19]};
+  fresh.phase[0] = number[20];
+  fresh.phase[1] = number[21];
+  *this = fresh;
+  return {};
+}
+
+// Bounds that no position may leave, whatever the players do; null if all hold.
+template <class Control>
+const char* Match<Control>::audit(const Config& config) const {
+  // A step moves a body by 2 m and a quarter turn at most, that is 100 m/s and 78.5 rad/s; a wall
+  // at the end of the step can still turn one into the other.
+  constexpr f32 kFastest = 120, kMostSpin = 400;
+  for (int i = kLeft; i <= kPuck; ++i) {
+    const Body& at = body[i];
+    const f32 sum = at.centre.x + at.centre.y + at.angle + at.velocity.x + at.velocity.y + at.spin;
+    if (!is_finite(sum)) return "a body is nowhere";
+    if (length(at.velocity) > kFastest) return "a body is faster than physics allows";
+    if (magnitude(at.spin) > kMostSpin) return "a body spins faster than physics allows";
+  }
+  for (u8 count : keep) {
+    if (count == 1 || count > kCaught) return "a keep counter is out of range";
+    if (count && !config.keep_mode) return "a puck is kept without keep_mode";
+  }
+  if (time > max_time() + 1) return "the match is longer than its limit";
+  if (winner < -1 || winner > 1) return "there is no such winner";
+  return nullptr;
+}
+
+}  // namespace sparring::laser_hockey
+#endif  // SPARRING_HOST
