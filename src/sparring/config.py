@@ -229,6 +229,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "lambda_": 0.97},
         "eval": {"every_s": 90.0, "games": 512},  # whole games are long
     },
+    "laser_hockey": {
+        "minutes": 15.0,
+        "opponents": ("self=1", "weak=1", "strong=1"),
+        "set": ("scale_observation=1",),
+        "ppo": {"games": 128, "steps": 128, "epochs": 4, "minibatch": 2048, "gamma": 0.99},
+        "eval": {"every_s": 60.0},
+    },
     "tic_tac_toe": {
         "minutes": 0.4,
         "opponents": ("self=1", "random=1"),

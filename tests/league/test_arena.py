@@ -269,3 +269,14 @@ def test_more_mistakes() -> None:
         evaluate(policy, [])
     with pytest.raises(ConfigError, match="given twice"):
         evaluate(policy, ["random", "random"])
+
+
+def test_drawn_games_are_left_out_of_the_decided_share() -> None:
+    result = play_match(Rules("tic_tac_toe"), ["random", "random"], games=400)
+    first = result.first
+    assert first.ties > 0
+    assert first.decided == first.games - first.ties
+    assert first.decided_share == pytest.approx(first.wins / (first.wins + first.losses))
+    low, high = first.decided_interval
+    assert low < first.decided_share < high
+    assert result.summary()["decided_low"] == low

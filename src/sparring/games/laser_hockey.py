@@ -16,7 +16,11 @@ MODES = ("NORMAL", "TRAIN_SHOOTING", "TRAIN_DEFENSE")
 ACTION_NAMES = ("forward", "left", "torque", "shoot")
 """What the four numbers of an action push, in the player's own frame; "left" is positive y."""
 FEATURE_NAMES = tuple(
-    [f"{who}.{what}" for who in ("own", "other") for what in ("x", "y", "angle", "vx", "vy", "spin")]
+    [
+        f"{who}.{what}"
+        for who in ("own", "other")
+        for what in ("x", "y", "angle", "vx", "vy", "spin")
+    ]
     + [f"puck.{what}" for what in ("x", "y", "vx", "vy")]
     + ["keep.own", "keep.other"]
 )

@@ -37,6 +37,21 @@ class MemberResult:
     rank: float
     """Mean place, 1 is first; members with equal scores share their places' mean."""
 
+    @property
+    def decided(self) -> int:
+        """Games that were won or lost."""
+        return self.wins + self.losses
+
+    @property
+    def decided_share(self) -> float | None:
+        """Share of the decided games that were won; None if there was none."""
+        return self.wins / self.decided if self.decided else None
+
+    @property
+    def decided_interval(self) -> Interval:
+        """Its 95 % interval."""
+        return wilson(self.decided_share or 0.0, self.decided) if self.decided else (0.0, 1.0)
+
 
 @dataclass(frozen=True)
 class MatchResult:
@@ -83,6 +98,9 @@ class MatchResult:
             "wins": first.wins,
             "ties": first.ties,
             "losses": first.losses,
+            "decided_win": first.decided_share,
+            "decided_low": first.decided_interval[0],
+            "decided_high": first.decided_interval[1],
             "score": first.score,
             "score_low": first.score_interval[0],
             "score_high": first.score_interval[1],

@@ -62,7 +62,7 @@ def run(config: EvalConfig) -> int:
         )
         return 0
     print_table(results_table(results))
-    for line in (*seat_lines(results), *verdict(results)):
+    for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
         print(line)
     if isinstance(challenger, Policy):
         print(f"{config.challenger}; next: sparring play {config.challenger}")
@@ -131,6 +131,21 @@ def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
         for name, result in results.items()
         if result.seats > 1
     ]
+
+
+def draw_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say how games ended that were not drawn, where some of a game for two were."""
+    width, lines = max(map(len, results)), []
+    for name, result in results.items():
+        first = result.first
+        if result.seats != 2 or not first.ties or first.decided_share is None:
+            continue
+        low, high = first.decided_interval
+        lines.append(
+            f"decided  {name:{width}}  {first.decided / first.games:.1%} of the games, of which "
+            f"{first.decided_share:.1%} won ({low:.1%} .. {high:.1%})"
+        )
+    return lines
 
 
 def verdict(results: Mapping[str, MatchResult]) -> list[str]:

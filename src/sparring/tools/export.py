@@ -19,7 +19,7 @@ from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer, byte_parts
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import PolicyNet, head_width
 from sparring.nets.policy import Policy
 from sparring.pools.native import Pool
 from sparring.tools.terminal import Steps, print_json
@@ -61,7 +61,10 @@ def run(config: ExportConfig) -> int:
         "bytes": target.stat().st_size,
         "opset": OPSET,
         "inputs": {"obs": f"uint8 [rows, {policy.rules.obs_bytes}]"},
-        "outputs": {"logits": f"float32 [rows, {policy.rules.actions}]", "value": "float32 [rows]"},
+        "outputs": {
+            "logits": f"float32 [rows, {head_width(policy.rules)}]",
+            "value": "float32 [rows]",
+        },
         "observations_compared": PROOF_ROWS,
         "max_abs_difference": difference,
     }
@@ -70,9 +73,17 @@ def run(config: ExportConfig) -> int:
         return 0
     print(f"{target}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
     print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}, value [rows]")
-    print("Mask illegal actions before choosing: the logits are those of all actions.")
+    print(how_to_choose(policy))
     print(f"largest difference from torch on {PROOF_ROWS} observations: {difference:.2g}")
     return 0
+
+
+def how_to_choose(policy: Policy) -> str:
+    """Say what is to be done with the first output."""
+    if not policy.rules.box:
+        return "Mask illegal actions before choosing: the logits are those of all actions."
+    bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
+    return f"The first {policy.rules.box} numbers are means: {bounds}. Log-spreads follow."
 
 
 def require_extra() -> None:
@@ -165,6 +176,8 @@ def write(policy: Policy, path: Path) -> None:
             "rules_version": str(rules.rules_version),
             "game_config": json.dumps(rules.config),
             "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
+            "box": str(rules.box),
+            "squash": str(int(policy.net.config.squash)),
         }
     )
     program.save(str(path), external_data=False)

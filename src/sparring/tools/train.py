@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.tools.eval import result_json, results_table
+from sparring.tools.eval import draw_lines, result_json, results_table
 from sparring.tools.plot import plot_run
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.agent import Agent, resume, train_population, train_with
@@ -139,6 +139,8 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print_json(summary)
         return OK
     print_table(results_table(results))
+    for line in draw_lines(results):
+        print(line)
     for name, value in summary["progress"].items():
         print(f"{name}: {value:,.2f}")
     print(f"curves: {', '.join(str(path) for path in plots)}")
