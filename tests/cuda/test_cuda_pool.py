@@ -34,6 +34,18 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
         [Lineup((0, 0, "dealer", "thrifty", "random")), Lineup((0,) * 5)],
     ),
     "kuhhandel bots": ("kuhhandel", {"bluff": "FORBID"}, [Lineup((0, "dealer", "dealer"))]),
+    "laser_hockey": ("laser_hockey", {}, []),
+    "laser_hockey bots": (
+        "laser_hockey",
+        {"mode": "MIXTURE", "safe_spawn": 0, "clear_keep_on_reset": 0, "serve": "ALTERNATING"},
+        [Lineup((0, "strong")), Lineup((0, "weak")), Lineup((0, "random"))],
+    ),
+    "laser_hockey fast": ("laser_hockey", {"profile": "FAST"}, [Lineup((0, "strong"))]),
+    "laser_hockey discrete": (
+        "laser_hockey_discrete",
+        {"fineness": 4, "keep_mode": 0, "scale_observation": 1},
+        [Lineup((0, 0)), Lineup((0, "idle"))],
+    ),
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
     "duel": ("duel", {"limit": 9}, []),

@@ -178,7 +178,7 @@ def test_reward_options_weigh_the_parts_alike(reward: str) -> None:
     assert rules.weights(None) == pytest.approx(weights)
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", range(15))
 def test_random_games_equal_the_twin(block: int) -> None:
     for number in range(20 * block, 20 * (block + 1)):
         play_both(number)
