@@ -233,7 +233,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "minutes": 15.0,
         "opponents": ("self=1", "weak=1", "strong=1"),
         "set": ("scale_observation=1",),
-        "ppo": {"games": 128, "steps": 128, "epochs": 4, "minibatch": 2048, "gamma": 0.99},
+        "net": {"hidden": (128, 128)},
+        # Fifty decisions a second: a goal is seconds away from what led to it.
+        "ppo": {
+            **{"games": 128, "steps": 128, "epochs": 3, "minibatch": 2048},
+            **{"gamma": 0.995, "entropy": 0.001},
+        },
         "eval": {"every_s": 60.0},
     },
     "tic_tac_toe": {
