@@ -70,7 +70,7 @@ class Position:
     time: int = 0
     mode: str = "NORMAL"
     touching: int = 0
-    """What the puck touches: 1 the left racket, 2 the right one, 4 the left goal, 8 the right one."""
+    """What the puck touches: 1 left racket, 2 right racket, 4 left goal, 8 right goal."""
     server: int = 0
     kick: tuple[float, float] = (0.0, 0.0)
     """Speed that the puck is given in the next step."""
