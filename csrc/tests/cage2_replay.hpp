@@ -93,6 +93,8 @@ struct Game {
   }
 #endif
 };
+#if SPARRING_HOST
 static_assert(offsetof(Game, played) == 0, "the fields of the game lie where they are expected");
+#endif
 
 }  // namespace sparring::cage2_replay

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
@@ -63,6 +64,32 @@ def feature_names(rules: Rules) -> list[str]:
 def game_length(rules: Rules) -> int:
     """Return how many decisions every episode has."""
     return int(rules.config["max_steps"])
+
+
+STATE = np.dtype(
+    [
+        *(("seen", "u8"), ("total_tenths", "i4"), ("lists_used", "u4")),
+        *(("privileged", "u2"), ("removable", "u2"), ("stuck", "u2")),
+        *(("malware", "u2"), ("touched", "u2"), ("was_scan", "u2")),
+        *(("known_ip", "u2"), ("known_host", "u2"), ("scanned", "u2")),
+        *(("exploited", "u2"), ("escalated", "u2"), ("mapped", "u2"), ("steps", "u2")),
+        *(("decoy_ports", "u1", 16), ("known_ports", "u1", 13)),
+        *(("red", "u1"), ("stage", "u1"), ("prey", "u1"), ("flags", "u1"), ("subnets", "u1")),
+        *(("last_ip", "u1"), ("last_host", "u1"), ("restored", "u1")),
+        *(("latest_scan", "u1"), ("last_action", "u1")),
+        *(("red_action", "u1"), ("red_target", "u1"), ("red_port", "u1"), ("red_noticed", "u1")),
+        *(("order", "u1", 5), ("repairs", "u1", 5), ("in_order", "u1", 5)),
+    ]
+)
+"""A game's bytes, as csrc/games/cage2.hpp declares them."""
+
+
+def true_states(tables: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """Return `pool.tables` of CAGE-2 as records with a field for every part of the state.
+
+    They change as the pool plays. For analysis only: blue knows little of this.
+    """
+    return tables[:, : STATE.itemsize].view(STATE)[:, 0]
 
 
 @dataclass(frozen=True)
