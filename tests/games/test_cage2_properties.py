@@ -107,9 +107,10 @@ def test_the_row_shows_what_the_position_says(config: dict[str, Any], seed: int)
         names = {feature.name: row[i] for i, feature in enumerate(state.rules.features)}
         for h, host in enumerate(HOSTS):
             active, exploit, low, high = row[4 * h : 4 * h + 4]
-            assert now.activity[h] == {(0, 0): "none", (1, 0): "scan", (1, 1): "exploit"}[
-                int(active), int(exploit)
-            ]
+            assert (
+                now.activity[h]
+                == {(0, 0): "none", (1, 0): "scan", (1, 1): "exploit"}[int(active), int(exploit)]
+            )
             assert now.labels[h] == LABELS[int(low + 2 * high)]
             assert names[f"{host}.active"] == active
         width = 52 + {"NONE": 0, "WINNER": 10, "ALL": 13}[config["scan_history"]]
