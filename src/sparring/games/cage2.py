@@ -196,3 +196,10 @@ def bits(mask: int) -> tuple[bool, ...]:
 def ports_in(mask: np.uint8 | int) -> tuple[int, ...]:
     """Return the port numbers of a set, ascending."""
     return tuple(sorted(port for x, port in enumerate(PORTS) if int(mask) >> x & 1))
+
+
+def text_view(state: State, viewer: int | None = None) -> str:
+    """Show the network: all of it, or only what blue knows."""
+    from sparring.games.cage2_map import map_text
+
+    return map_text(state, viewer)
