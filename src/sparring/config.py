@@ -241,6 +241,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         },
         "eval": {"every_s": 60.0},
     },
+    "cage2": {
+        "minutes": 20.0,
+        # Without the mask nine actions of ten do nothing.
+        "set": ("mask=1", "scan_history=ALL", "decoys_left=1"),
+        "net": {"hidden": (128, 128)},
+        "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "gamma": 0.99},
+        "eval": {"every_s": 60.0, "games": 1024},
+    },
     "tic_tac_toe": {
         "minutes": 0.4,
         "opponents": ("self=1", "random=1"),
@@ -282,11 +290,14 @@ class EvalConfig:
     """Measure a trained policy or a bot over thousands of seat-fair games."""
 
     challenger: Positional[str]
-    """A run, a checkpoint, a saved policy, or a bot (then --game says of what)."""
+    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
     against: str = ""
     """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
-    games: int = 4096
-    """Games against each opponent. Four times as many halve the intervals."""
+    games: int = 0
+    """Games against each opponent; four times as many halve the intervals. 0: 4,096, or as many
+    as the protocol says."""
+    protocol: str = ""
+    """A published way to measure: cage2, the nine settings of its challenge."""
     seed: int = 0
     """Which games are dealt."""
     game: str = ""

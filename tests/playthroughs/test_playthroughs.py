@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from sparring import Rules, State, new_state
+from sparring.games.cage2 import WINNER
 from sparring.games.kuhhandel import PRESETS
 from sparring.tools.play import TABLES
 from sparring.tools.tables import GameTable
@@ -35,6 +36,20 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
             "rounds": [2, 5, 8, 10],
         },
         16,
+    ),
+    ("cage2", "cage2", {"red": "B_LINE", "mask": 1, "max_steps": 30}, 5),
+    (
+        "cage2_challenge",
+        "cage2",
+        {
+            **WINNER,
+            "preset": "CHALLENGE",
+            "red": "MEANDER",
+            "green": 1,
+            "mask": 1,
+            "orders": "DRAWN",
+        },
+        6,
     ),
     ("kuhhandel", "kuhhandel", {}, 27),
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
@@ -77,6 +92,8 @@ def opening(state: State) -> str:
         return f"round {state.fields()['round'][0]}"
     if state.rules.name == "kuhhandel":
         return f"animals {state.fields()['animals'].tolist()}"
+    if state.rules.name == "cage2":
+        return f"step {state.fields()['steps'][0] // 10}"
     return state.text()
 
 

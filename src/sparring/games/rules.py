@@ -15,6 +15,8 @@ from sparring.errors import ConfigError, nearest
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
+TEST_GAMES = ("cage2_replay", "duel")
+"""Games that only test builds have."""
 
 Rewards = Mapping[str, float | Sequence[float]]
 
@@ -96,8 +98,7 @@ class Rules:
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         if name not in _native.game_names():
-            public = [n for n in _native.game_names() if n != "duel"]
-            raise ConfigError(f"no game called {name!r}{nearest(name, public)}")
+            raise ConfigError(f"no game called {name!r}{nearest(name, game_names())}")
         given = dict(config or {})
         self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
         fields = {row[0]: row for row in _native.default_fields(name)}
@@ -251,7 +252,7 @@ def make_field(row: Any) -> Field:
 
 def game_names() -> list[str]:
     """Return the games that are there to play."""
-    return [name for name in _native.game_names() if name != "duel"]
+    return [name for name in _native.game_names() if name not in TEST_GAMES]
 
 
 def describe_refusal(rules: Rules, refused: tuple[Any, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,16 @@ from sparring.league.results import MatchResult, MemberResult, Record, summarise
 from sparring.nets.policy import Policy
 from sparring.pools.native import Batch, Lineup, Member, Pool
 
-__all__ = ["MatchResult", "MemberResult", "Player", "evaluate", "play_match"]
+__all__ = [
+    "ALONE",
+    "MatchResult",
+    "MemberResult",
+    "Player",
+    "evaluate",
+    "play_match",
+    "strength_of",
+    "usual_opponents",
+]
 
 Player = Policy | str
 """A trained policy, or a bot by name."""
@@ -63,6 +72,23 @@ def evaluate(
         count = shifted(progress, at * games)
         results[name] = play_match(rules, table, progress=count, **options)
     return results
+
+
+def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
+    """Return the best bots, all of them without a count; nobody in a game of one seat."""
+    if rules.seats == 1:
+        return ()
+    return rules.bots if count is None else rules.bots[-count:]
+
+
+def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return what makes one policy better than another, from summaries by opponent.
+
+    That is the win share against the hardest opponent; in a game of one seat, the score.
+    """
+    if rules.seats == 1:
+        return float(results[ALONE]["score"])
+    return min(float(found["win"]) for found in results.values())
 
 
 def name_of(player: Player) -> str:

@@ -330,6 +330,11 @@ class Pool:
         self._started = True
         return self._whole
 
+    @property
+    def tables(self) -> npt.NDArray[np.uint8]:
+        """The bytes of all games, one line each, the game's own first. For analysis."""
+        return self._native.tables
+
     def digest(self) -> int:
         """Return a fingerprint of all rows, rewards and ends; independent of threads."""
         return self._native.digest()

@@ -15,24 +15,31 @@ from sparring.games import Rules, game_names
 from sparring.league.arena import Player, evaluate
 from sparring.league.results import MatchResult
 from sparring.nets.policy import Policy
+from sparring.tools import cage2_protocol
 from sparring.tools.flags import as_typed, changed_flags, read_rules
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.policies import find_player, load_policy, locate
 
+GAMES = 4096
+"""Against each opponent, unless --games says otherwise."""
+PROTOCOLS = ("", "cage2")
+"""Published ways to measure; each is named after its game."""
+
 
 def run(config: EvalConfig) -> int:
     """Play the matches and print what they say."""
-    for name, value, low in (("games", config.games, 2), ("threads", config.threads, 0)):
-        if value < low:
-            raise ConfigError(f"--{name} {value} must be at least {low}")
+    check_numbers(config)
     threads = config.threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     challenger, rules = find_challenger(config, threads)
+    if config.protocol:
+        return cage2_protocol.run(config, challenger, rules, threads)
+    games = config.games or GAMES
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
         words = [rules.bots[-1]]
     opponents = [find_player(word, rules, threads=threads) for word in words]
-    total = config.games * max(len(opponents), 1)
+    total = games * max(len(opponents), 1)
     with Steps(f"playing {rules.name}", total) as steps:
 
         def tell(played: int) -> None:
@@ -43,7 +50,7 @@ def run(config: EvalConfig) -> int:
             challenger,
             opponents,
             rules=rules,
-            games=config.games,
+            games=games,
             seed=config.seed,
             threads=threads,
             greedy=not config.sampled,
@@ -69,18 +76,31 @@ def run(config: EvalConfig) -> int:
     return 0
 
 
+def check_numbers(config: EvalConfig) -> None:
+    """Refuse what cannot be played."""
+    if config.games and config.games < 2:
+        raise ConfigError(f"--games {config.games} must be at least 2")
+    if config.threads < 0:
+        raise ConfigError(f"--threads {config.threads} must be at least 0")
+    if config.protocol not in PROTOCOLS:
+        known = ", ".join(PROTOCOLS[1:])
+        raise ConfigError(f"no protocol called {config.protocol!r}; there is {known}")
+
+
 def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
     """Return who is evaluated, and the game with the flags that were set."""
-    if config.game:
-        rules = read_rules(config.game, config.set)
-        if config.challenger in rules.bots:
-            return config.challenger, rules
+    game = config.game or config.protocol
+    if game:
+        rules = read_rules(game, config.set)
+        bot = config.challenger.removeprefix("bot:")
+        if bot in rules.bots:
+            return bot, rules
     if locate(config.challenger) is not None:
         policy, rules = load_with_flags(config.challenger, config.set, threads)
         if config.game not in ("", rules.name):
             raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
         return policy, rules
-    if not config.game:
+    if not game:
         raise ConfigError(
             f"no folder {config.challenger}; if it is a bot, add --game "
             f"{' or --game '.join(game_names())}"
@@ -106,6 +126,8 @@ def result_json(result: MatchResult) -> dict[str, Any]:
 
 def results_table(results: Mapping[str, MatchResult]) -> Table:
     """Return one line per opponent: how the challenger did against it."""
+    if all(result.seats == 1 for result in results.values()):
+        return scores_table(results)
     numbers = ("win share", "95 % interval", "score (95 %)", "their score", "place")
     table = make_table(("against", *numbers), numbers=numbers)
     for name, result in results.items():
@@ -119,6 +141,18 @@ def results_table(results: Mapping[str, MatchResult]) -> Table:
             "-" if others is None else f"{others:.2f}",
             f"{first.rank:.2f}",
         )
+    return table
+
+
+def scores_table(results: Mapping[str, MatchResult]) -> Table:
+    """Return what a seat without opponents scored."""
+    numbers = ("games", "score", "95 % interval", "decisions")
+    table = make_table(("played", *numbers), numbers=numbers)
+    for name, result in results.items():
+        low, high = result.first.score_interval
+        interval = f"{low:.2f} .. {high:.2f}"
+        score, length = f"{result.first.score:.2f}", f"{result.length:.0f}"
+        table.add_row(name, f"{result.games:,}", score, interval, length)
     return table
 
 
@@ -153,7 +187,7 @@ def verdict(results: Mapping[str, MatchResult]) -> list[str]:
     one = next(iter(results.values()))
     seats, games = one.seats, f"{one.games:,} games against each"
     if seats == 1:
-        return [f"{one.games:,} games"]
+        return []
     found: dict[str, list[str]] = {
         "stronger than": [],
         "not told apart from": [],

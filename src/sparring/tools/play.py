@@ -14,6 +14,7 @@ from rich.text import Text
 from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
+from sparring.tools.cage2_table import Cage2Table
 from sparring.tools.flags import as_typed, changed_flags, read_rules
 from sparring.tools.kuhhandel_table import KuhhandelTable
 from sparring.tools.skull_king_table import SkullKingTable
@@ -21,6 +22,7 @@ from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
 from sparring.tools.terminal import make_console
 
 TABLES: dict[str, type[GameTable]] = {
+    "cage2": Cage2Table,
     "kuhhandel": KuhhandelTable,
     "skull_king": SkullKingTable,
     "tic_tac_toe": TicTacToeTable,
@@ -159,7 +161,9 @@ class Session:
         """Say what is played, against whom, and how to get help."""
         flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
         self.say(self.rules.title, style="bold")
-        self.say(f"You sit in seat {self.person} of {self.rules.seats} against {self.against()}.")
+        if self.others:
+            seats = f"seat {self.person} of {self.rules.seats}"
+            self.say(f"You sit in {seats} against {self.against()}.")
         self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
 
     def against(self) -> str:
@@ -170,10 +174,8 @@ class Session:
     def command(self) -> str:
         """Return the command that deals the same game."""
         flags = "".join(f" --set {flag}" for flag in as_typed(changed_flags(self.rules)))
-        return (
-            f"sparring play {self.rules.name} --seat {self.person} --against {self.against()} "
-            f"--seed {self.seed}{flags}"
-        )
+        others = f"--seat {self.person} --against {self.against()} " if self.others else ""
+        return f"sparring play {self.rules.name} {others}--seed {self.seed}{flags}"
 
     def take(self, choice: Choice) -> None:
         """Play all actions of a choice."""

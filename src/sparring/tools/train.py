@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sparring.config import ResumeConfig, TrainConfig
+from sparring.league.arena import ALONE, strength_of, usual_opponents
 from sparring.tools.eval import draw_lines, result_json, results_table
 from sparring.tools.plot import plot_run
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
@@ -71,7 +72,8 @@ def report_population(config: TrainConfig) -> int:
         for agent in agents:
             print(f"{ended}: saved; go on with: sparring resume {agent.run}", file=sys.stderr)
         return INTERRUPTED
-    against = config.eval.against or agents[0].policy.rules.bots[-2:]
+    rules = agents[0].policy.rules
+    against = config.eval.against or usual_opponents(rules, 2)
     rows: list[dict[str, Any]] = []
     with Steps(f"measuring {config.game}", len(agents)) as steps:
         for agent, member in zip(agents, members_of(config), strict=True):
@@ -92,13 +94,14 @@ def report_population(config: TrainConfig) -> int:
     if config.json:
         print_json({"ended": ended, "seconds": trained_s, "members": rows})
         return OK
-    heads = ("run", "seed", *against)
+    shown = "score" if rules.seats == 1 else "win"
+    heads = ("run", "seed", *rows[0]["results"])
     table = make_table(heads, numbers=heads[1:])
     for row in rows:
-        wins = (f"{row['results'][name]['win']:.3f}" for name in against)
-        table.add_row(row["run"], str(row["seed"]), *wins)
+        strengths = (f"{found[shown]:.3f}" for found in row["results"].values())
+        table.add_row(row["run"], str(row["seed"]), *strengths)
     print_table(table)
-    best = max(rows, key=lambda row: min(row["results"][name]["win"] for name in against))
+    best = max(rows, key=lambda row: strength_of(rules, row["results"]))
     print(f"best run: {best['run']}; next: sparring play {best['run']}")
     return OK
 
@@ -115,13 +118,15 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     from sparring.training.run import Run
 
     settings = from_table(Run.open(str(agent.run)).config, str(agent.run))
-    against = settings.eval.against or agent.policy.rules.bots
+    # One match after the other, so that each is told; alone is a match too.
+    against = settings.eval.against or usual_opponents(agent.policy.rules)
+    matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results = {}
-    with Steps(f"measuring {agent.policy.rules.name}", len(against)) as steps:
-        for number, name in enumerate(against):
-            steps.next(name)
+    with Steps(f"measuring {agent.policy.rules.name}", len(matches)) as steps:
+        for number, match in enumerate(matches):
+            steps.next(*match or (ALONE,))
             found = agent.evaluate(
-                name,
+                *match,
                 games=settings.eval.final_games,
                 seed=77_000_000 + number,
                 threads=settings.threads or 1,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
-from sparring.league.arena import evaluate
+from sparring.league.arena import evaluate, usual_opponents
 from sparring.learn.ppo import PPO
 from sparring.nets.policy import Policy
 from sparring.pools.foreign import ForeignRules
@@ -45,8 +45,8 @@ class Agent:
     def evaluate(
         self, *against: str | Policy, games: int = 4096, seed: int = 0, threads: int = 1
     ) -> dict[str, MatchResult]:
-        """Play seat-fair games against each opponent; without one, against all bots."""
-        opponents: Sequence[str | Policy] = against or self.policy.rules.bots
+        """Play seat-fair games against each opponent; without one, against all bots, or alone."""
+        opponents: Sequence[str | Policy] = against or usual_opponents(self.policy.rules)
         if not self.policy.rules.bots:
             raise SparringError(
                 f"{self.policy.rules.name} is your own environment; play it with agent.policy.act"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -71,13 +73,14 @@ def left(status: Status) -> str:
 
 def line(status: Status) -> str:
     """A run in one line."""
-    wins = " ".join(f"{name} {found['win']:.3f}" for name, found in status.wins.items())
+    wins = " ".join(f"{name} {shown_strength(found)}" for name, found in status.wins.items())
+    measured = "win share" if all(f["parity"] < 1 for f in status.wins.values()) else "evaluated"
     total = f"/{status.total_updates}" if status.total_updates else ""
     score = "" if math.isnan(status.score) else f", score {status.score:.1f}"
     return (
         f"{clock(status.seconds)} update {status.update}{total}, "
         f"{status.decisions_per_s:,.0f} decisions/s, {status.samples_per_s:,.0f} samples/s{score}"
-        f"{', win share: ' + wins if wins else ''}, {left(status)} left"
+        f"{f', {measured}: {wins}' if wins else ''}, {left(status)} left"
     )
 
 
@@ -107,12 +110,21 @@ def panel(status: Status) -> Panel:
     return Panel(group, title=f"sparring train {status.game}", subtitle=str(status.run))
 
 
+def shown_strength(found: Mapping[str, Any]) -> str:
+    """The win share, or the score where a seat plays alone."""
+    return f"{found['score']:.1f}" if found["parity"] == 1 else f"{found['win']:.3f}"
+
+
 def wins_table(status: Status) -> Table | Text:
     """The last evaluation against every opponent."""
     if not status.wins:
         return Text("the first evaluation is under way", style="dim")
     table = Table.grid(padding=(0, 2))
     for name, found in status.wins.items():
+        if found["parity"] == 1:
+            interval = f"[{found['score_low']:.1f}, {found['score_high']:.1f}]"
+            table.add_row(Text(name), Text(f"score {found['score']:.1f}  {interval}"))
+            continue
         share = ProgressBar(total=1.0, completed=found["win"], width=24)
         interval = f"{found['win']:.3f}  [{found['low']:.3f}, {found['high']:.3f}]"
         table.add_row(Text(name), share, Text(interval), Text(f"score {found['score']:.1f}"))

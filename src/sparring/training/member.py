@@ -11,6 +11,7 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
+from sparring.league.arena import ALONE, strength_of, usual_opponents
 from sparring.training import checkpoint as checkpoints
 from sparring.training.metrics import MetricsWriter
 from sparring.training.policies import foreign_meta
@@ -80,7 +81,7 @@ class Member:
         if resume is not None:
             self.metrics.truncate_after(resume.meta["update"])
         self.saver = checkpoints.BackgroundSaver(run.checkpoints)
-        self.opponents = list(config.eval.against or rules.bots[-2:])
+        self.opponents = list(config.eval.against or usual_opponents(rules, 2))
 
     def record(
         self,
@@ -156,7 +157,8 @@ class Member:
             return None
         best = int(self.best["update"])
         before = folder.with_name(f"{best:08d}")
-        rivals = [str(before)] if best >= 0 and before.exists() else []
+        is_shared = self.rules.seats > 1
+        rivals = [str(before)] if is_shared and best >= 0 and before.exists() else []
         self.asked, self.to_evaluate = {number, best}, -1
         return {
             "checkpoint": str(folder),
@@ -172,19 +174,21 @@ class Member:
             warnings.warn(SparringWarning(text), stacklevel=2)
             return
         values = {}
+        alone = self.rules.seats == 1
+        known = [ALONE] if alone else self.opponents
         for opponent, found in result["results"].items():
-            name = opponent if opponent in self.opponents else PREVIOUS_BEST
+            name = opponent if opponent in known else PREVIOUS_BEST
             self.status.wins[name] = found
-            for key in ("win", "low", "high", "score"):
+            for key in ("score",) if alone else ("win", "low", "high", "score"):
                 values[f"eval/{name}/{key}"] = found[key]
-        strength = min(result["results"][name]["win"] for name in self.opponents)
+        strength = strength_of(self.rules, {name: result["results"][name] for name in known})
         values["eval/strength"] = strength
         self.metrics.add(number, values, seconds=self.status.seconds)
         self.dry += 1
         target = self.config.eval.target
         if target and strength >= target and not self.noted("target reached"):
             self.note("target reached", strength=strength, seconds=self.status.seconds)
-        if strength > self.best["strength"]:
+        if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
             self.best = {"update": number, "strength": strength}
             self.note("best", checkpoint=number, strength=strength)

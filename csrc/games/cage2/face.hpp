@@ -1,0 +1,181 @@
+// CAGE-2 for people: names, options, state fields, checks. Host only.
+#pragma once
+
+#include "games/cage2.hpp"
+
+#if SPARRING_HOST
+
+namespace sparring::cage2 {
+
+inline constexpr const char* kHostNames[kHosts] = {
+    "Defender",   "Enterprise0", "Enterprise1", "Enterprise2", "Op_Host0", "Op_Host1", "Op_Host2",
+    "Op_Server0", "User0",       "User1",       "User2",       "User3",    "User4"};
+inline constexpr const char* kFamilyNames[11] = {
+    "Analyse",   "Remove",       "DecoyApache", "DecoyFemitter", "DecoyHarakaSMPT", "DecoySmss",
+    "DecoySSHD", "DecoySvchost", "DecoyTomcat", "DecoyVsftpd",   "Restore"};
+inline constexpr const char* kUnitNames[kUnits] = {"defender", "enterprise", "op_server", "op_host",
+                                                   "user"};
+
+inline Spec Game::spec(const Config& config) {
+  std::vector<Block> blocks;
+  for (const char* host : kHostNames)
+    blocks.push_back(
+        {host, 1, {{"active"}, {"exploit"}, {"unknown or privileged"}, {"user or privileged"}}});
+  std::vector<Column> scans, decoys, units;
+  for (int host = 0; host < kHosts; ++host) {
+    if (config.scan_history == kEveryHost || !(kUnitHosts[3] >> host & 1))
+      scans.push_back({kHostNames[host]});
+    decoys.push_back({kHostNames[host], Type::kU8, 4});
+  }
+  for (const char* unit : kUnitNames) units.push_back({unit});
+  if (config.scan_history) blocks.push_back({"scan history", 1, scans});
+  if (config.decoys_left) blocks.push_back({"decoys left", 1, decoys});
+  if (config.orders) blocks.push_back({"order", kUnits, units});
+  return {.name = "cage2",
+          .title = "CAGE-2: defend a company network against a scripted attacker",
+          .rules_version = 1,
+          .blocks = blocks,
+          .role_names = {"blue"}};
+}
+
+inline std::string Game::action_name(const Config& config, int action) {
+  if (config.actions == kWinner) {
+    if (action >= kPlainActions)
+      return std::string("Decoy ") + kHostNames[kListHost[action - kPlainActions]];
+    action = kPlain[action];
+  }
+  if (action == kSleep) return "Sleep";
+  if (action == kMonitor) return "Monitor";
+  const int at = action - kAnalyse;
+  return std::string(kFamilyNames[at / kHosts]) + " " + kHostNames[at % kHosts];
+}
+
+inline std::vector<Field> Game::config_fields() {
+  return {
+      SPARRING_CONFIG(preset, 0, 1, "FINAL|CHALLENGE",
+                      "the simulator's newest version, or that of the leaderboard"),
+      SPARRING_CONFIG(sticky_ports, 0, 2, "OFF|ON|PRESET",
+                      "red never forgets a port it has seen; PRESET: as in CHALLENGE"),
+      SPARRING_CONFIG(haraka_restore_bug, 0, 2, "OFF|ON|PRESET",
+                      "a restored User3 or User4 is safe from Haraka; PRESET: as in CHALLENGE"),
+      SPARRING_CONFIG(relink_on_restore, 0, 1, "",
+                      "a restored Op_Server0 can be stopped again (not in the simulator)"),
+      SPARRING_CONFIG(red, 0, 3, "B_LINE|MEANDER|SLEEP|MIX", "who attacks", true),
+      SPARRING_CONFIG(mix, 0, 1e6, "", "MIX: weights of B_line, Meander and a red that sleeps",
+                      true),
+      SPARRING_CONFIG(green, 0, 1, "", "users scan hosts now and then"),
+      SPARRING_CONFIG(max_steps, 1, 65535, "", "an episode is cut after so many"),
+      SPARRING_CONFIG(actions, 0, 1, "ALL|WINNER", "all 145, or the 36 of the challenge's winner"),
+      SPARRING_CONFIG(mask, 0, 1, "", "offer only what can have an effect, as far as blue knows"),
+      SPARRING_CONFIG(obs_rule, 0, 1, "OFFICIAL|CARDIFF",
+                      "OFFICIAL: placing a decoy can hide a scan of its host"),
+      SPARRING_CONFIG(scan_history, 0, 2, "NONE|WINNER|ALL",
+                      "append who was scanned: 10 hosts as the winner did, or all"),
+      SPARRING_CONFIG(decoys_left, 0, 1, "", "append how many ports decoys could still open"),
+      SPARRING_CONFIG(orders, 0, 2, "NONE|DRAWN|FIXED",
+                      "append an order in which units are to be repaired"),
+      SPARRING_CONFIG(order, 0, kUnits - 1, "",
+                      "FIXED: units, first to last; 0 defender, 1 enterprise, 2 op_server, "
+                      "3 op_host, 4 user"),
+      SPARRING_CONFIG(order_bonus, -1e6, 1e6, "",
+                      "paid for a repair in order, taken for one out of order"),
+  };
+}
+
+inline std::vector<Field> Game::state_fields() {
+  return {
+      SPARRING_STATE(seen),        SPARRING_STATE(total_tenths), SPARRING_STATE(lists_used),
+      SPARRING_STATE(privileged),  SPARRING_STATE(removable),    SPARRING_STATE(stuck),
+      SPARRING_STATE(malware),     SPARRING_STATE(touched),      SPARRING_STATE(was_scan),
+      SPARRING_STATE(known_ip),    SPARRING_STATE(known_host),   SPARRING_STATE(scanned),
+      SPARRING_STATE(exploited),   SPARRING_STATE(escalated),    SPARRING_STATE(mapped),
+      SPARRING_STATE(steps),       SPARRING_STATE(decoy_ports),  SPARRING_STATE(known_ports),
+      SPARRING_STATE(red),         SPARRING_STATE(stage),        SPARRING_STATE(prey),
+      SPARRING_STATE(flags),       SPARRING_STATE(subnets),      SPARRING_STATE(last_ip),
+      SPARRING_STATE(last_host),   SPARRING_STATE(restored),     SPARRING_STATE(latest_scan),
+      SPARRING_STATE(last_action), SPARRING_STATE(red_action),   SPARRING_STATE(red_target),
+      SPARRING_STATE(red_port),    SPARRING_STATE(red_noticed),  SPARRING_STATE(order),
+      SPARRING_STATE(repairs),     SPARRING_STATE(in_order),
+  };
+}
+
+inline std::string Game::invalid(const Config& config) {
+  if (config.red == kMix && config.mix[0] + config.mix[1] + config.mix[2] <= 0)
+    return "mix=0,0,0 leaves no red to draw; give one of the three a weight";
+  u32 units = 0;
+  for (i32 unit : config.order) units |= 1u << unit;
+  if (config.orders && units != (1u << kUnits) - 1)
+    return "order must name each unit 0 to 4 once, for example order=1,2,4,3,0";
+  return {};
+}
+
+inline const char* audit_access(const Game& game, const Config& config) {
+  const Hosts user0 = just(kUser0);
+  if (!(game.privileged & user0)) return "red lost User0";
+  if (game.privileged & game.removable || game.privileged & game.stuck ||
+      game.removable & game.stuck)
+    return "a host has two levels of access";
+  if (game.sessions() & just(kDefender)) return "red is on Defender";
+  if (game.sessions() & ~game.touched & ~user0) return "red is on a host that showed nothing";
+  if (game.malware & ~game.touched) return "malware on a host that showed nothing";
+  if (game.privileged & ~game.malware & ~user0) return "privileged access without malware";
+  if (!config.green && game.removable & ~every_fourth((game.seen & kCompromisedBits) >> 3))
+    return "a noticed shell on a host that looks clean";
+  return nullptr;
+}
+
+inline const char* audit_service(const Game& game, const Config& config) {
+  const bool up = game.flags & kServiceUp, linked = game.flags & kServiceLinked;
+  if (!up && !linked) return "OTService stopped although nothing can stop it";
+  if (!up && !(game.flags & kServiceKnown)) return "OTService stopped by a red that never saw it";
+  if (config.relink_on_restore && !linked) return "OTService stayed unlinked";
+  if (game.flags & kSucceeded && game.flags & kFailed) return "red both succeeded and failed";
+  return nullptr;
+}
+
+// The invariants of section 13.4 that any position must satisfy; null if all hold.
+inline const char* Game::audit(const Config& config) const {
+  if (const char* wrong = audit_access(*this, config)) return wrong;
+  if (const char* wrong = audit_service(*this, config)) return wrong;
+  for (int host = 0; host < kHosts; ++host) {
+    if (decoy_ports[host] & ~kOpenable.ports[host]) return "a decoy that cannot be there";
+    if (label_of(seen, host) != kClean && !(touched >> host & 1)) return "a label from nowhere";
+    if (known_ports[host] && (known_ports[host] & kGenuine[host]) != kGenuine[host])
+      return "red's memory of a scan lacks a genuine port";
+    if ((seen >> (4 * host) & 3) == 2) return "an activity that does not exist";
+  }
+  if (seen >> (4 * kHosts)) return "more than 52 bits are seen";
+  if (total_tenths > 0) return "blue was rewarded";
+  if (total_tenths < -157 * steps) return "blue paid more than there is to pay";
+  for (int unit = 0; unit < kUnits; ++unit)
+    if (in_order[unit] > repairs[unit]) return "more repairs in order than repairs";
+  return nullptr;
+}
+
+// Draws anew what blue cannot know: red's kind, plans, memory, and its access to hosts that have
+// shown something.
+inline void Game::resample_hidden(const Config& config, int, Rng& rng) {
+  const auto some_of = [&](Hosts set) { return static_cast<u16>(rng.next() & set); };
+  if (config.red == kMix) red = static_cast<u8>(drawn_red(config, rng));
+  const Hosts open = touched & ~just(kDefender) & ~just(kUser0);
+  const Hosts marked = every_fourth((seen & kCompromisedBits) >> 3);
+  const u16 deep = some_of(open);
+  privileged = static_cast<u16>(just(kUser0) | deep);
+  removable = static_cast<u16>(some_of(open) & ~deep & (config.green ? touched : marked));
+  stuck = static_cast<u16>(some_of(open) & ~deep & ~removable);
+  malware = static_cast<u16>(deep | some_of(open));
+  stage = static_cast<u8>(rng.below(15));
+  prey = static_cast<u8>(kUser1 + rng.below(4));
+  for (int host = 0; host < kHosts; ++host)
+    known_ports[host] = static_cast<u8>(rng.below(2) ? open_ports(host) : 0);
+  known_ip = static_cast<u16>(known_ip | some_of(kAllHosts));
+  known_host = static_cast<u16>(known_host | some_of(known_ip));
+  scanned = some_of(known_ip);
+  exploited = some_of(known_ip & ~just(kDefender));  // never all: something is left to attack
+  escalated = some_of(known_host);
+  mapped = some_of(known_ip);
+  last_ip = last_host = kNone;
+}
+
+}  // namespace sparring::cage2
+#endif  // SPARRING_HOST

@@ -1,0 +1,207 @@
+"""CAGE-2's network as a map, in text and as SVG: what blue believes, what is true, red's last move.
+
+With a viewer only what blue knows is shown; without one, everything.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from sparring.games.cage2 import HOSTS, SUBNETS, Position, RedMove, read
+from sparring.games.state import State
+
+BOX_W, BOX_H, GAP, MARGIN = 190, 66, 14, 24
+COLUMN_W = BOX_W + 70
+TOP = 76
+"""Where the subnets begin, in pixels."""
+BELIEF_FILL = {"no": "#f2f5f3", "unknown": "#e6e3f5", "user": "#fbe7c2", "privileged": "#f6c6bd"}
+LEVEL_STROKE = {"none": "#8a938d", "user": "#d48806", "privileged": "#c0262d"}
+ACTIVITY_FILL = {"scan": "#2f6fb2", "exploit": "#c0262d"}
+STYLE = "font-family: 'DejaVu Sans', Verdana, sans-serif"
+
+
+def map_text(state: State, viewer: int | None = None) -> str:
+    """Return one line per host, by subnet, and what happened last."""
+    at = read(state)
+    everything = viewer is None
+    lines = [headline(state, at, everything)]
+    heads = ("host", "activity", "believed", *(("true",) if everything else ()), "decoys")
+    rows = [heads]
+    subnets: list[str] = []
+    for subnet, hosts in SUBNETS.items():
+        for h in hosts:
+            subnets.append(subnet)
+            rows.append(host_cells(at, h, everything))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    shown = ["  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
+    lines.append(f"  {shown[0].rstrip()}")
+    before = ""
+    for subnet, line in zip(subnets, shown[1:], strict=True):
+        if subnet != before:
+            lines.append(subnet)
+            before = subnet
+        lines.append(f"  {line.rstrip()}")
+    return "\n".join([*lines, *last_moves(at, everything)])
+
+
+def headline(state: State, at: Position, everything: bool) -> str:
+    """Say how far the episode is and what it has cost."""
+    red = f", red {at.red}" if everything else ""
+    return f"step {at.step} of {state.rules.config['max_steps']}{red}, total {at.total:.1f}"
+
+
+def host_cells(at: Position, h: int, everything: bool) -> tuple[str, ...]:
+    """Return a host's line of the table."""
+    activity = "-" if at.activity[h] == "none" else at.activity[h]
+    label = "-" if at.labels[h] == "no" else at.labels[h]
+    decoys = " ".join(map(str, at.decoys[h])) or "-"
+    truth = (true_words(at, h),) if everything else ()
+    return (HOSTS[h], activity, label, *truth, decoys)
+
+
+def true_words(at: Position, h: int) -> str:
+    """Return red's access to a host and what it left there."""
+    words = [at.levels[h]] if at.levels[h] != "none" else []
+    if at.levels[h] == "user" and at.removable[h]:
+        words.append("(removable)")
+    if at.malware[h]:
+        words.append("malware")
+    return " ".join(words) or "-"
+
+
+def last_moves(at: Position, everything: bool) -> list[str]:
+    """Return what both sides did in the last step, and the order of repair if there is one."""
+    lines = []
+    if at.order:
+        lines.append(f"order: {', '.join(at.order)}")
+    if everything:
+        running = "running" if at.service_linked else "running, can no longer be stopped"
+        lines.append(f"OTService: {running if at.service_up else 'stopped'}")
+    if at.step:
+        lines.append(f"blue: {at.blue_action}")
+        if everything:
+            lines.append(f"red: {move_words(at.red_move)}")
+    return lines
+
+
+def move_words(move: RedMove) -> str:
+    """Return red's move in words."""
+    if move.action == "sleep":
+        return "sleeps"
+    words = f"{move.action} {move.target}"
+    if move.exploit:
+        words += f" with {move.exploit}"
+    if move.noticed is False:
+        words += ", unnoticed"
+    return f"{words}: {'succeeded' if move.succeeded else 'failed'}"
+
+
+def map_svg(state: State, viewer: int | None = None) -> str:
+    """Return a drawing. Fill: what blue believes; border: what is true; dot: activity now."""
+    at = read(state)
+    everything = viewer is None
+    width = 2 * MARGIN + 3 * COLUMN_W - (COLUMN_W - BOX_W)
+    height = TOP + 5 * (BOX_H + GAP) + 122
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" style="{STYLE}">',
+        '<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="7" refY="4.5" '
+        'orient="auto"><path d="M0,0 L9,4.5 L0,9 z" fill="#c0262d"/></marker></defs>',
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        text(MARGIN, 30, headline(state, at, everything), size=16, bold=True),
+    ]
+    if everything:
+        parts += red_arrow(at)  # first, so that the boxes lie above it
+    for column, (subnet, hosts) in enumerate(SUBNETS.items()):
+        x = MARGIN + column * COLUMN_W
+        parts.append(text(x, TOP - 12, f"{subnet} subnet", size=13, colour="#5b655f"))
+        for h in hosts:
+            parts += host_box(at, h, everything)
+    foot = height - 16 * len(last_moves(at, everything)) - 36
+    for number, line in enumerate(last_moves(at, everything)):
+        parts.append(text(MARGIN, foot + 16 * number, line, size=12))
+    parts += legend(height - 16, everything)
+    return "\n".join([*parts, "</svg>"])
+
+
+def corner(h: int) -> tuple[int, int]:
+    """Return the upper left corner of a host's box."""
+    for column, hosts in enumerate(SUBNETS.values()):
+        if h in hosts:
+            return MARGIN + column * COLUMN_W, TOP + hosts.index(h) * (BOX_H + GAP)
+    raise IndexError(h)
+
+
+def host_box(at: Position, h: int, everything: bool) -> list[str]:
+    """Draw a host."""
+    x, y = corner(h)
+    level = at.levels[h] if everything else "none"
+    stroke, thick = LEVEL_STROKE[level], 1 if level == "none" else 3
+    parts = [
+        f'<rect x="{x}" y="{y}" width="{BOX_W}" height="{BOX_H}" rx="8" '
+        f'fill="{BELIEF_FILL[at.labels[h]]}" stroke="{stroke}" stroke-width="{thick}"/>',
+        text(x + 12, y + 21, HOSTS[h], size=13, bold=True),
+        text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, colour="#39413c"),
+    ]
+    if everything:
+        parts.append(text(x + 12, y + 54, f"true: {true_words(at, h)}", size=11, colour=stroke))
+    if at.decoys[h]:
+        shown = f"decoys {' '.join(map(str, at.decoys[h]))}"
+        parts.append(text(x + BOX_W - 10, y + 21, shown, size=10, colour="#2f6f4f", end=True))
+    if at.activity[h] in ACTIVITY_FILL:
+        fill = ACTIVITY_FILL[at.activity[h]]
+        parts.append(f'<circle cx="{x + BOX_W - 16}" cy="{y + 34}" r="6" fill="{fill}"/>')
+    return parts
+
+
+def red_arrow(at: Position) -> list[str]:
+    """Draw red's last move from User0, where all of them start; dashed if it failed."""
+    move = at.red_move
+    if move.target not in HOSTS or move.target == "User0":
+        return []
+    from_x, from_y = corner(HOSTS.index("User0"))
+    to_x, to_y = corner(HOSTS.index(move.target))
+    x1, y1 = from_x + BOX_W, from_y + BOX_H / 2
+    x2, y2 = (to_x, to_y + BOX_H / 2) if to_x > from_x else (to_x + BOX_W, to_y + BOX_H / 2)
+    bend = x1 + 44
+    dash = "" if move.succeeded else ' stroke-dasharray="6 4"'
+    return [
+        f'<path d="M{x1},{y1} C{bend},{y1} {bend if to_x == from_x else x2 - 44},{y2} {x2},{y2}" '
+        f'fill="none" stroke="#c0262d" stroke-width="2"{dash} marker-end="url(#tip)"/>'
+    ]
+
+
+def legend(y: int, everything: bool) -> list[str]:
+    """Explain the colours."""
+    x = MARGIN
+    parts = []
+    marks = [(fill, f"believed {label}") for label, fill in BELIEF_FILL.items()]
+    marks += [(fill, f"{activity} now") for activity, fill in ACTIVITY_FILL.items()]
+    if everything:
+        marks.append((LEVEL_STROKE["privileged"], "border: true access"))
+    for fill, words in marks:
+        parts.append(
+            f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{fill}" stroke="#8a938d"/>'
+        )
+        parts.append(text(x + 14, y, words, size=10, colour="#5b655f"))
+        x += 24 + 6 * len(words)
+    return parts
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: int,
+    colour: str = "#1d2420",
+    bold: bool = False,
+    end: bool = False,
+) -> str:
+    """Return a line of writing."""
+    weight = ' font-weight="bold"' if bold else ""
+    anchor = ' text-anchor="end"' if end else ""
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>'
+        f"{escape(words)}</text>"
+    )
