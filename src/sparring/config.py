@@ -231,7 +231,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "laser_hockey": {
         "minutes": 15.0,
-        "opponents": ("self=1", "weak=1", "strong=1"),
+        # Players who hardly move are met so seldom otherwise that nothing is learned about them.
+        "opponents": ("self=1", "weak=1", "strong=1", "idle=0.3", "random=0.3"),
         "set": ("scale_observation=1",),
         "net": {"hidden": (128, 128)},
         # Fifty decisions a second: a goal is seconds away from what led to it.

@@ -15,6 +15,17 @@ from sparring.pools.cuda import CudaPool
 
 EXTRAS = {"num_players": 6, "abilities": 1, "scoring": "RASCAL", "cannonball": 1, "history": 1}
 CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
+    "cage2": ("cage2", {}, []),
+    "cage2 everything": (
+        "cage2",
+        {
+            **{"preset": "CHALLENGE", "mix": [1, 2, 1], "green": 1, "max_steps": 50, "mask": 1},
+            **{"obs_rule": "CARDIFF", "scan_history": "ALL", "decoys_left": 1},
+            **{"orders": "DRAWN", "order_bonus": 1},
+        },
+        [],
+    ),
+    "cage2 winner": ("cage2", {"actions": "WINNER", "scan_history": "WINNER"}, []),
     "skull_king": ("skull_king", {}, []),
     "skull_king bots": (
         "skull_king",
