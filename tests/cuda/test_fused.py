@@ -248,7 +248,9 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
         for name, grad in reference.items():
             off = float((mine[name] - grad).norm() / length)
-            assert off < (0.02 if bf16 else 1e-4), f"{name}: {off:.2e} of the gradient's length"
+            # A density is as steep as its spread is narrow, which magnifies rounded means.
+            limit = 1e-4 if not bf16 else 0.05 if "gaussian" in net else 0.02
+            assert off < limit, f"{name}: {off:.2e} of the gradient's length"
         found = ppo.means[ppo.parts - 1, member].tolist()
         names = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
         for name, figure in zip(names, found, strict=True):
