@@ -40,6 +40,8 @@ class BenchPoolConfig:
     """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
     device: str = "cpu"
     """Where the games live: cpu or cuda, which is held equal to the CPU first."""
+    bots: tuple[str, ...] = ()
+    """A bot for all seats, or one for each: their decisions count. Left out: random actions."""
     seed: int = 0
     """Which games are played. The signature does not depend on it."""
     set: tuple[str, ...] = ()

@@ -38,6 +38,18 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     ),
     "skull_king extras": ("skull_king", {**EXTRAS, "skip_forced": 1}, []),
     "skull_king two": ("skull_king", {"num_players": 2, "episode": "ROUND"}, []),
+    "cage2": ("cage2", {}, []),
+    "cage2 challenge": (
+        "cage2",
+        {"preset": "CHALLENGE", "green": 1, "mask": 1, "scan_history": "ALL", "decoys_left": 1}
+        | {"orders": "DRAWN", "order_bonus": 0.5, "mix": [1, 1, 1]},
+        [],
+    ),
+    "cage2 winner": (
+        "cage2",
+        {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"},
+        [Lineup((0,)), Lineup(("vreact",)), Lineup(("react_restore",))],
+    ),
     "kuhhandel": ("kuhhandel", {}, []),
     "kuhhandel five": (
         "kuhhandel",

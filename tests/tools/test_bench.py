@@ -36,6 +36,17 @@ def test_bench_proves_then_measures(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"cpu", "cores", "python", "sparring", "commit", "date"} <= set(shown["machine"])
 
 
+def test_bots_can_be_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"bench pool laser_hockey {QUICK} --threads 1"
+    shown = report(f"{words} --bots strong --bots weak", capsys)
+    assert shown["options"]["bots"] == ["strong", "weak"]
+    assert all(cell["decisions_per_s"] > 0 for cell in shown["measured"])
+    assert main(f"{words} --bots strong".split()) == 0
+    assert "played by strong" in capsys.readouterr().out
+    for wrong in ("--bots strongest", "--bots weak --bots weak --bots weak"):
+        assert main(f"{words} {wrong}".split()) == 2
+
+
 def test_memory_is_that_of_the_arrays(capsys: pytest.CaptureFixture[str]) -> None:
     shown = report(f"bench pool skull_king {QUICK} --threads 1", capsys)["memory"]
     rules = Rules("skull_king")

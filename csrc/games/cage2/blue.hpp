@@ -143,9 +143,9 @@ SPARRING_FN inline void put_useful(const Game& game, const Config& config, Legal
   for (int decoy = 0; decoy < kVsftpd; ++decoy) {
     const int port = kDecoyPort[decoy];
     const Hosts taken = column(low, port) | column(high, port) << 8;
-    put_family(out, kDecoy + kHosts * decoy, kDecoyHosts[decoy] & ~genuine_on(port) & ~taken);
+    put_family(out, kDecoy + kHosts * decoy, kFitting.hosts[decoy] & ~taken);
   }
-  put_family(out, kDecoy + kHosts * kVsftpd, kDecoyHosts[kVsftpd]);
+  put_family(out, kDecoy + kHosts * kVsftpd, kFitting.hosts[kVsftpd]);
   Hosts restorable = touched;
   if (game.flags & kServiceLinked && !config.relink_on_restore) restorable |= just(kOpServer0);
   if (config.has_haraka_bug()) restorable |= (~Hosts{game.restored} & 3) << kUser3;

@@ -88,13 +88,20 @@ inline constexpr Hosts kDecoyHosts[kDecoys] = {
     kAllHosts, kWindows,  kAllHosts & ~kWindows, kWindows, kAllHosts,
     kWindows,  kAllHosts, kAllHosts & ~kWindows};
 
-// Hosts on which a port is genuinely open.
-SPARRING_FN constexpr Hosts genuine_on(int port) {
-  Hosts hosts = 0;
-  for (int host = 0; host < kHosts; ++host)
-    if (kGenuine[host] >> port & 1) hosts |= just(host);
-  return hosts;
+// Hosts on which a decoy fits as long as no other decoy has its port.
+struct FittingTable {
+  u16 hosts[kDecoys];
+};
+SPARRING_FN constexpr FittingTable make_fitting() {
+  FittingTable table{};
+  for (int decoy = 0; decoy < kDecoys; ++decoy)
+    for (int host = 0; host < kHosts; ++host)
+      if ((kDecoyHosts[decoy] >> host & 1) &&
+          (decoy == kVsftpd || !(kGenuine[host] >> kDecoyPort[decoy] & 1)))
+        table.hosts[decoy] |= static_cast<u16>(just(host));
+  return table;
 }
+inline constexpr FittingTable kFitting = make_fitting();
 
 // Ports that decoys can open on a host in addition to the genuine ones.
 struct OpenableTable {

@@ -106,6 +106,16 @@ SPARRING_FN constexpr bool is_clear(const Bounds& at, f32 margin) {
          at.low.y - margin > kCentre.y - kHalfWidth && at.high.y + margin < kCentre.y + kHalfWidth;
 }
 
+// Those of some walls (bits) that a rectangle comes within a margin of.
+SPARRING_FN inline u32 walls_around(u32 walls, const Bounds& at, f32 margin) {
+  u32 near = 0;
+  for (u32 rest = walls; rest; rest &= rest - 1) {
+    const int wall = lowest_bit(rest);
+    if (overlap(at, kWall[wall].bounds, margin)) near |= 1u << wall;
+  }
+  return near;
+}
+
 // What a density of 1 gives a polygon, and where its centre of mass lies.
 struct Weight {
   f64 mass, inertia;  // the inertia about the centre of mass
@@ -167,6 +177,14 @@ SPARRING_FN constexpr Vec centre_of_mass(int seat) {
 }
 
 inline constexpr f32 kRacketReach = 0.46f;  // farthest vertex from the centre of mass, and a bit
+
+// How far a turned racket reaches from its centre of mass along x and y, at most. Cheaper than
+// its true bounds, which are asked for only where this is not enough.
+SPARRING_FN constexpr Vec racket_extent(SinCos turn) {
+  constexpr f32 kLong = 0.298f, kWide = 0.4f;  // along its own axes
+  const f32 c = magnitude(turn.cos), s = magnitude(turn.sin);
+  return {c * kLong + s * kWide, s * kLong + c * kWide};
+}
 
 // The rink has infinite mass.
 inline constexpr f32 kInverseMass[kBodies] = {1 / kRacketMass, 1 / kRacketMass, 1 / kPuckMass, 0};

@@ -197,25 +197,24 @@ SPARRING_FN inline Manifold touch_wall(const World& world, int wall, int body) {
                        : collide(polygon, wall_pose(wall), kRacket[body], world.pose(body));
 }
 
-// Walls that a body may come near on its way.
-SPARRING_FN inline u32 walls_near(const Core& core) {
+// Walls that a body may come near on its way; `turn` is its rotation at the end of it.
+SPARRING_FN inline u32 walls_near(const Core& core, SinCos turn) {
   const Sweep& sweep = core.sweep;
-  const bool is_puck = core.body == kPuck;
-  Bounds swept = joined({sweep.from, sweep.from}, {sweep.to, sweep.to});
-  f32 margin = core.distance + kTolerance;
-  if (is_clear(swept, margin + (is_puck ? 0.0f : kRacketReach))) return 0;
-  if (!is_puck) {
-    swept = joined(bounds_of(core.shape, core.pose(0)), bounds_of(core.shape, core.pose(1)));
-    // Between its ends a turning racket bulges out: an arc's height over its chord.
-    const f32 turned = sweep.to_angle - sweep.from_angle;
-    margin += kRacketReach * turned * turned / 8;
-  }
-  u32 near = 0;
-  for (u32 rest = kWallsOf[core.body]; rest; rest &= rest - 1) {
-    const int wall = lowest_bit(rest);
-    if (overlap(swept, kWall[wall].bounds, margin)) near |= 1u << wall;
-  }
-  return near;
+  const u32 walls = kWallsOf[core.body];
+  const Bounds swept = joined({sweep.from, sweep.from}, {sweep.to, sweep.to});
+  const f32 margin = core.distance + kTolerance;
+  if (core.body == kPuck) return is_clear(swept, margin) ? 0 : walls_around(walls, swept, margin);
+  if (is_clear(swept, margin + kRacketReach)) return 0;
+  const Vec extent = racket_extent(turn);
+  // While it turns, a corner is never farther from its last place around the centre than this.
+  const f32 turned = magnitude(sweep.to_angle - sweep.from_angle);
+  const u32 near = walls_around(walls, {swept.low - extent, swept.high + extent},
+                                margin + kRacketReach * turned);
+  if (near == 0) return 0;
+  const Bounds ends =
+      joined(bounds_of(core.shape, core.pose(0)), bounds_of(core.shape, core.pose(1)));
+  // Between its ends a turning racket bulges out: an arc's height over its chord.
+  return walls_around(near, ends, margin + kRacketReach * turned * turned / 8);
 }
 
 // Stops one body at the walls in its way, in the order in which it meets them.
@@ -236,7 +235,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
                        distance};
     f32 first = 1;
     int hit = -1;
-    for (u32 rest = walls_near(core) & ~disabled; rest; rest &= rest - 1) {
+    for (u32 rest = walls_near(core, world.turn[index]) & ~disabled; rest; rest &= rest - 1) {
       const int wall = lowest_bit(rest);
       if (events[wall] > kMostEvents) continue;
       const f32 t = time_of_impact(kWall[wall], core);

@@ -28,13 +28,14 @@ SPARRING_FN inline void find_wall_contacts(const World& world, int index, Contac
   const bool is_puck = index == kPuck;
   const f32 margin = kSkin + radius_of(index);
   if (is_clear({centre, centre}, margin + (is_puck ? 0.0f : kRacketReach))) return;
-  const Bounds bounds =
-      is_puck ? Bounds{centre, centre} : bounds_of(kRacket[index], world.pose(index));
+  const Vec extent = is_puck ? Vec{0, 0} : racket_extent(world.turn[index]);
+  u32 near = walls_around(kWallsOf[index], {centre - extent, centre + extent}, margin);
+  if (near && !is_puck)
+    near = walls_around(near, bounds_of(kRacket[index], world.pose(index)), margin);
   const Material material = is_puck ? kPuckOnWall : kRacketOnWall;
-  for (u32 rest = kWallsOf[index]; rest; rest &= rest - 1) {
-    const int wall = lowest_bit(rest);
-    if (overlap(bounds, kWall[wall].bounds, margin))
-      contacts.add(kRink, index, material, touch_wall(world, wall, index), wall);
+  for (; near; near &= near - 1) {
+    const int wall = lowest_bit(near);
+    contacts.add(kRink, index, material, touch_wall(world, wall, index), wall);
   }
 }
 

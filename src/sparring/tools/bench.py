@@ -14,7 +14,7 @@ from sparring.config import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.machine import cores, machine_facts
-from sparring.pools import Pool
+from sparring.pools import Lineup, Pool
 from sparring.tools.bench_report import show, show_problems
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.machine import warn_if_busy
@@ -47,19 +47,20 @@ def run(config: BenchPoolConfig) -> int:
     if config.device != "cpu":
         return run_on_gpu(config)
     rules = read_rules(config.game, config.set)
+    lineups = bot_lineups(rules, config.bots)
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
     report: dict[str, Any] = {
         "command": "bench pool",
         "game": rules.name,
         "flags": changed_flags(rules),
-        "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed")},
+        "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed", "bots")},
         "machine": facts,
     }
     with Steps(f"bench {rules.name}", config.rounds + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
-        cells = measure(rules, config, proof, steps) if proof.valid else []
+        cells = measure(rules, config, lineups, proof, steps) if proof.valid else []
     report["valid"] = proof.valid
     report["proof"] = asdict(proof)
     if proof.valid:
@@ -77,6 +78,8 @@ def run(config: BenchPoolConfig) -> int:
 
 def run_on_gpu(config: BenchPoolConfig) -> int:
     """Measure the pool of a GPU, if there is one."""
+    if config.bots:
+        raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
     from sparring.tools import bench_pool_gpu
     from sparring.training.learners import choose_device
 
@@ -85,9 +88,27 @@ def run_on_gpu(config: BenchPoolConfig) -> int:
     return bench_pool_gpu.run(config)
 
 
-def measure(rules: Rules, config: BenchPoolConfig, proof: Proof, steps: Steps) -> list[Cell]:
+def bot_lineups(rules: Rules, bots: Sequence[str]) -> list[Lineup] | None:
+    """Return who sits where if bots play alone; None if the actions come from outside."""
+    if not bots:
+        return None
+    members = tuple(bots) * rules.seats if len(bots) == 1 else tuple(bots)
+    if len(members) != rules.seats:
+        raise ConfigError(f"give 1 or {rules.seats} --bots for {rules.name}, not {len(members)}")
+    for name in members:
+        rules.bot(name)
+    return [Lineup(members, shuffle=False)]
+
+
+def measure(
+    rules: Rules,
+    config: BenchPoolConfig,
+    lineups: Sequence[Lineup] | None,
+    proof: Proof,
+    steps: Steps,
+) -> list[Cell]:
     """Measure all combinations in turn, each round in the same order, on the same games."""
-    cells = make_cells(rules, config)
+    cells = make_cells(rules, config, lineups)
     steps.next("warming up")
     burst = burst_steps(cells, config, proof)
     for number in range(config.rounds):
@@ -101,7 +122,9 @@ def measure(rules: Rules, config: BenchPoolConfig, proof: Proof, steps: Steps) -
     return cells
 
 
-def make_cells(rules: Rules, config: BenchPoolConfig) -> list[Cell]:
+def make_cells(
+    rules: Rules, config: BenchPoolConfig, lineups: Sequence[Lineup] | None = None
+) -> list[Cell]:
     """Return every combination, each with a pool of its own, so that all play the same games."""
     counts = sorted(set(config.threads)) or thread_counts(cores())
     cells = [
@@ -109,7 +132,14 @@ def make_cells(rules: Rules, config: BenchPoolConfig) -> list[Cell]:
             observe,
             driver,
             threads,
-            Pool(rules, config.games, seed=config.seed, threads=threads, observe=observe),
+            Pool(
+                rules,
+                config.games,
+                seed=config.seed,
+                threads=threads,
+                observe=observe,
+                lineups=lineups,
+            ),
         )
         for observe in (True, False)
         for threads in counts
@@ -147,8 +177,9 @@ def decisions_per_s(cell: Cell, steps: int) -> float:
 
 
 def live_rows(pool: Pool) -> int:
-    """Return how many rows wait for a decision."""
-    return int((pool.batch().policy >= 0).sum())
+    """Return how many rows wait for a decision; at tables of bots alone, for one of a bot."""
+    batch = pool.batch()
+    return int((batch.policy >= 0).sum()) or int((batch.seat >= 0).sum())
 
 
 def run_in_cpp(pool: Pool, steps: int) -> None:

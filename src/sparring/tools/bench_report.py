@@ -63,8 +63,9 @@ def rate_table(report: dict[str, Any]) -> Any:
     heads = {count: f"{count} thread{'s' * (count > 1)}" for count in threads}
     options = report["options"]
     table = make_table(("decisions/s", *heads.values()), numbers=tuple(heads.values()))
+    players = f"played by {', '.join(options['bots'])}, " if options.get("bots") else ""
     table.caption = (
-        f"{options['games']} games, median and range of {options['rounds']} rounds; "
+        f"{options['games']} games, {players}median and range of {options['rounds']} rounds; "
         "x: to the fewest threads; observation includes the mask"
     )
     table.caption_justify = "left"
