@@ -7,8 +7,8 @@
 #define SPARRING_FN
 #endif
 
-// Put before a large function that is called from several places: a GPU compiler would copy it
-// into each of them, and take minutes.
+// Put before a game's large function that is called from several places: a GPU compiler would copy
+// it into each of them, and take minutes. Not for what the pool's loop is made of: docs/gpu.md.
 #if defined(__CUDACC__)
 #define SPARRING_APART __noinline__
 #else

@@ -1,5 +1,5 @@
-// Draws actions from masked logits: the fast twin of the masked categorical distribution in
-// src/sparring/nets/distribution.py. Host only.
+// Draws actions from a network's outputs: the fast twin of the masked categorical distribution and
+// of the Gaussian in src/sparring/nets/distribution.py. Host only.
 #pragma once
 
 #include <cmath>
@@ -35,6 +35,28 @@ inline Drawn draw_masked(const f32* logits, const u8* mask, int actions, bool gr
   }
   const f64 log_probability = static_cast<f64>(logits[chosen] - logits[best]) - std::log(total);
   return {chosen, static_cast<f32>(log_probability)};
+}
+
+// Random numbers that a Gaussian action takes: one pair for two of its numbers.
+inline int gaussian_draws(int numbers) { return (numbers + 1) / 2 * 2; }
+
+// One normal number per mean, `head` being means and then logarithms of spreads. Returns the
+// log-density. With `greedy` the means themselves.
+inline f32 draw_gaussian(const f32* head, int numbers, f64 least_log, f64 most_log, bool greedy,
+                         Rng& rng, f32* action) {
+  constexpr f64 kTau = 6.283185307179586, kHalfLogTau = 0.9189385332046727;
+  f64 log_density = 0, radius = 0, angle = 0;
+  for (int i = 0; i < numbers; ++i) {
+    if (i % 2 == 0) {
+      radius = std::sqrt(-2 * std::log((static_cast<f64>(rng.next()) + 1) / 4294967296.0));
+      angle = kTau * static_cast<f64>(rng.next()) / 4294967296.0;
+    }
+    const f64 normal = greedy ? 0 : radius * (i % 2 ? std::sin(angle) : std::cos(angle));
+    const f64 log_spread = least(most(static_cast<f64>(head[numbers + i]), least_log), most_log);
+    action[i] = static_cast<f32>(head[i] + normal * std::exp(log_spread));
+    log_density -= 0.5 * normal * normal + log_spread + kHalfLogTau;
+  }
+  return static_cast<f32>(log_density);
 }
 
 }  // namespace sparring

@@ -63,8 +63,7 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
 
 // Draws the line-up of a new episode and shuffles the seats.
 template <class G>
-SPARRING_APART SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting,
-                                                  u32 game) {
+SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u32 game) {
   Rng rng(setting.seed, game, table.episode, Stream::kLineups);
   int chosen = 0;
   if (setting.lineups > 1) {
@@ -120,10 +119,9 @@ SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
 }
 
 template <class G>
-SPARRING_APART SPARRING_FN inline typename G::Action bot_action(const Table<G>& table,
-                                                                const Setting<G>& setting, int row,
-                                                                int member, const Legal<G>& legal,
-                                                                Rng& rng, const u8* side) {
+SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Setting<G>& setting,
+                                                 int row, int member, const Legal<G>& legal,
+                                                 Rng& rng, const u8* side) {
   if constexpr (requires { G::kBots; }) {
     if (member < kRandomBot) {
       if constexpr (HasSide<G>)
@@ -137,10 +135,9 @@ SPARRING_APART SPARRING_FN inline typename G::Action bot_action(const Table<G>& 
 
 // One step of the rules. `given` has the policies' actions; bots and forced moves fill the rest.
 template <class G>
-SPARRING_APART SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game,
-                                            u8* side, const Legal<G>* legal,
-                                            const typename G::Action* given, bool forced,
-                                            Result& result) {
+SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                             const Legal<G>* legal, const typename G::Action* given, bool forced,
+                             Result& result) {
   typename G::Action actions[G::kRows]{};
   Rng bots(setting.seed, game, table.episode, Stream::kBots, table.bots_drawn);
   for (int row = 0; row < G::kRows; ++row) {
@@ -163,46 +160,75 @@ SPARRING_APART SPARRING_FN inline void play(Table<G>& table, const Setting<G>& s
   ++table.length;
 }
 
-// Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
-// rows in `legal`. A table of bots alone makes one decision per call of `play`.
+// Whose decisions the rows of a table ask for.
+enum class Turn { kPolicies, kBots, kForced };
+
+// Writes the legal actions of the rows and says who is to decide. A table of bots alone makes one
+// decision per call of `play`.
 template <class G>
-SPARRING_APART SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game,
-                                              u8* side, Legal<G>* legal, Result& result) {
-  while (!result.over()) {
-    bool awaited = table.policies == 0;
-    bool forced = setting.skip_forced && kDiscrete<G>;
-    for (int row = 0; row < G::kRows; ++row) {
-      legal[row] = Legal<G>::none();
-      const int seat = table.game.seat(row);
-      if (seat < 0) continue;
-      awaited |= table.member[seat] >= 0;
-      call_legal(table.game, setting.config, row, legal[row], side);
-      if (forced) forced = legal[row].count() == 1;
-    }
-    if (awaited && !forced) return;
-    play(table, setting, game, side, legal, static_cast<const typename G::Action*>(nullptr), forced,
-         result);
+SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, const u8* side,
+                             Legal<G>* legal) {
+  bool awaited = table.policies == 0;
+  bool forced = setting.skip_forced && kDiscrete<G>;
+  for (int row = 0; row < G::kRows; ++row) {
+    legal[row] = Legal<G>::none();
+    const int seat = table.game.seat(row);
+    if (seat < 0) continue;
+    awaited |= table.member[seat] >= 0;
+    call_legal(table.game, setting.config, row, legal[row], side);
+    if (forced) forced = legal[row].count() == 1;
   }
+  return forced ? Turn::kForced : awaited ? Turn::kPolicies : Turn::kBots;
+}
+
+// Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
+// rows in `legal`.
+template <class G>
+SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                               Legal<G>* legal, Result& result) {
+  while (!result.over()) {
+    const Turn turn = look(table, setting, side, legal);
+    if (turn == Turn::kPolicies) return;
+    play(table, setting, game, side, legal, static_cast<const typename G::Action*>(nullptr),
+         turn == Turn::kForced, result);
+  }
+}
+
+// Deals the next episode; nobody has decided anything in it.
+template <class G>
+SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting, u32 game,
+                                     u8* side) {
+  ++table.episode;
+  table.chance_drawn = table.bots_drawn = table.sampled = table.length = 0;
+  for (f32& value : table.pending) value = 0;
+  for (u16& value : table.skipped) value = 0;
+  take_seats(table, setting, game);
+  Rng chance(setting.seed, game, table.episode, Stream::kChance);
+  call_reset(table.game, setting.config, chance, side);
+  table.chance_drawn = chance.drawn();
 }
 
 // Starts the next episode. Games that end before any policy had a say are played out and
 // followed by another; nothing that happened in them belongs to anybody's decision.
 template <class G>
-SPARRING_APART SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game,
-                                             u8* side, Legal<G>* legal) {
+SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                              Legal<G>* legal) {
   for (;;) {
-    ++table.episode;
-    table.chance_drawn = table.bots_drawn = table.sampled = table.length = 0;
-    for (f32& value : table.pending) value = 0;
-    for (u16& value : table.skipped) value = 0;
-    take_seats(table, setting, game);
-    Rng chance(setting.seed, game, table.episode, Stream::kChance);
-    call_reset(table.game, setting.config, chance, side);
-    table.chance_drawn = chance.drawn();
+    deal_episode(table, setting, game, side);
     Result result = result_into(table.pending, setting);
     settle(table, setting, game, side, legal, result);
     if (!result.over()) return;
   }
+}
+
+// What was earned before the first row came out is paid with the first answer.
+template <class G>
+SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setting, f32* reward) {
+  for (int i = 0; i < setting.shape.seats * G::kRoles; ++i) {
+    reward[i] = table.pending[i];
+    table.pending[i] = 0;
+  }
+  for (int seat = 0; seat < setting.shape.seats; ++seat) table.skipped[seat] = 0;
 }
 
 // The decisions that came out last are answered: step, then play on.
@@ -211,16 +237,11 @@ template <class G>
 SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                  Legal<G>* legal, const typename G::Action* given, f32* reward,
                                  u16* skipped) {
-  const int seats = setting.shape.seats;
-  for (int i = 0; i < seats * G::kRoles; ++i) {
-    reward[i] = table.pending[i];
-    table.pending[i] = 0;
-  }
-  for (int seat = 0; seat < seats; ++seat) table.skipped[seat] = 0;
+  collect_pending(table, setting, reward);
   Result result = result_into(reward, setting);
   play(table, setting, game, side, legal, given, false, result);
   settle(table, setting, game, side, legal, result);
-  for (int seat = 0; seat < seats; ++seat) skipped[seat] = table.skipped[seat];
+  for (int seat = 0; seat < setting.shape.seats; ++seat) skipped[seat] = table.skipped[seat];
   return result;
 }
 

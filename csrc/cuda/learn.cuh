@@ -169,7 +169,77 @@ extern "C" __global__ void activate(Num* x, const Num* bias, i64 bias_stride, in
 }
 
 inline constexpr int kActions = SPARRING_ACTIONS, kWords = SPARRING_LEGAL_WORDS;
-inline constexpr int kLogits = (kActions + 7) / 8 * 8;  // columns of the policy head
+inline constexpr int kBox = SPARRING_BOX;  // numbers of a continuous action, 0 for discrete ones
+inline constexpr int kLogits = ((kBox ? 2 * kBox : kActions) + 7) / 8 * 8;  // the head's columns
+
+#if SPARRING_BOX
+// The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_spread in
+// src/sparring/nets/distribution.py has them.
+struct Gaussian {
+  static constexpr f32 kLeastLog = -5, kMostLog = 1, kHalfLogTau = 0.91893853f;
+  f32 mean[kBox], log_spread[kBox];
+  bool free[kBox];  // the spread is not at a limit, where it has no gradient
+
+  SPARRING_FN Gaussian(const f32* product, const f32* bias) {
+    for (int i = 0; i < kBox; ++i) {
+      mean[i] = product[i] + bias[i];
+      const f32 raw = product[kBox + i] + bias[kBox + i];
+      log_spread[i] = fminf(fmaxf(raw, kLeastLog), kMostLog);
+      free[i] = raw >= kLeastLog && raw <= kMostLog;
+    }
+  }
+
+  // How many spreads a number of an action is away from its mean.
+  SPARRING_FN f32 off(const f32* action, int i) const {
+    return (action[i] - mean[i]) * expf(-log_spread[i]);
+  }
+
+  SPARRING_FN f32 log_density(const f32* action) const {
+    f32 sum = 0;
+    for (int i = 0; i < kBox; ++i)
+      sum -= 0.5f * off(action, i) * off(action, i) + log_spread[i] + kHalfLogTau;
+    return sum;
+  }
+
+  SPARRING_FN f32 entropy() const {
+    f32 sum = 0;
+    for (int i = 0; i < kBox; ++i) sum += log_spread[i] + 0.5f + kHalfLogTau;
+    return sum;
+  }
+};
+
+// Draws an action for every row, one thread each: the twin of core/sampler.hpp, with the same
+// random numbers. `played`, if not null, gets what is squashed for the games.
+extern "C" __global__ void __launch_bounds__(256)
+    draw(const f32* heads, const f32* values, int value_stride, const f32* head_bias,
+         const f32* value_bias, i64 bias_stride, const u64*, const i16* policy, const u64* seeds,
+         const i32* clock, const f32* value_scale, int rows, int rows_each, int first_row, int step,
+         f32* action, f32* log_prob, f32* value, f32* played) {
+  const i64 row = global_thread();
+  if (row >= rows) return;
+  const i64 member = row / rows_each;
+  const Gaussian gaussian(heads + row * kLogits, head_bias + member * bias_stride);
+  constexpr u32 kDraws = (kBox + 1) / 2 * 2;
+  Rng rng(seeds[member], static_cast<u32>(first_row + row % rows_each), static_cast<u32>(clock[0]),
+          Stream::kSampling, static_cast<u32>(step) * kDraws);
+  const bool asked = policy[row] >= 0;
+  f32 log_density = 0, radius = 0, turns = 0;
+  for (int i = 0; i < kBox; ++i) {
+    if (i % 2 == 0) {
+      radius = sqrtf(-2 * logf((static_cast<f32>(rng.next()) + 1) * (1.0f / 4294967296.0f)));
+      turns = 2 * static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f);
+    }
+    const f32 normal = radius * (i % 2 ? sinpif(turns) : cospif(turns));
+    const f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
+    log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kHalfLogTau;
+    action[row * kBox + i] = asked ? drawn : 0.0f;
+    if (played) played[row * kBox + i] = asked ? tanhf(drawn) : 0.0f;
+  }
+  log_prob[row] = asked ? log_density : 0.0f;
+  value[row] =
+      (values[row * value_stride] + value_bias[member * bias_stride]) * value_scale[member];
+}
+#else
 inline constexpr int kChunks = (kActions + kWarp - 1) / kWarp;
 inline constexpr f32 kNever = -3.0e38f;
 
@@ -216,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(256)
     draw(const f32* logits, const f32* values, int value_stride, const f32* logit_bias,
          const f32* value_bias, i64 bias_stride, const u64* legal, const i16* policy,
          const u64* seeds, const i32* clock, const f32* value_scale, int rows, int rows_each,
-         int first_row, int step, i32* action, f32* log_prob, f32* value) {
+         int first_row, int step, i32* action, f32* log_prob, f32* value, f32*) {
   const i64 row = global_warp();
   if (row >= rows) return;
   const i64 member = row / rows_each;
@@ -253,6 +323,7 @@ extern "C" __global__ void __launch_bounds__(256)
   value[row] =
       (values[row * value_stride] + value_bias[member * bias_stride]) * value_scale[member];
 }
+#endif
 
 // The worth of games that were cut, where the step kernel noted them.
 extern "C" __global__ void place_cuts(const f32* values, int value_stride, const f32* value_bias,
@@ -439,8 +510,103 @@ extern "C" __global__ void shuffle(const i32* list, i64 list_stride, const i32* 
   picked[at] = list[member * list_stride + drawn];
 }
 
-// The gradient of the loss with respect to logits and value, one warp per row, and the sums of
-// the losses per block. The formulas are those of `ppo_loss` in src/sparring/learn/ppo.py.
+// The value part of the loss of one row: the squared miss and its gradient, both unweighted.
+struct ValueMiss {
+  f32 miss, slope = 1;
+
+  // `value` in units of the scale; the old value and the advantage are not.
+  SPARRING_FN ValueMiss(f32 value, f32 old, f32 gain, const Aim& aim, const Knobs& knob) {
+    const f32 before = old / aim.scale, back = (gain + old) / aim.scale;
+    miss = value - back;
+    if (knob.value_clip <= 0) return;
+    const f32 moved = value - before;
+    const f32 limited = fminf(fmaxf(moved, -knob.value_clip), knob.value_clip);
+    const f32 other = before + limited - back;
+    if (other * other <= miss * miss) return;
+    miss = other;
+    slope = moved == limited ? 1.0f : 0.0f;
+  }
+  SPARRING_FN f32 gradient() const { return 2 * miss * slope; }
+};
+
+// The policy part: the clipped surrogate of one row.
+struct Surrogate {
+  f32 log_ratio, ratio, gain, near;
+
+  SPARRING_FN Surrogate(f32 log_prob, f32 old_log_prob, f32 advantage, const Aim& aim, f32 clip) {
+    gain = (advantage - aim.mean) * aim.inverse_std;
+    log_ratio = log_prob - old_log_prob;
+    ratio = expf(log_ratio);
+    near = fminf(fmaxf(ratio, 1 - clip), 1 + clip);
+  }
+  // With respect to the log-probability; the clipped branch is constant.
+  SPARRING_FN f32 gradient() const { return gain * ratio > gain * near ? 0.0f : -gain * ratio; }
+
+  SPARRING_FN Losses losses(const ValueMiss& value, f32 entropy, f32 clip) const {
+    return {-fminf(gain * ratio, gain * near), value.miss * value.miss, entropy,
+            ratio - 1 - log_ratio, fabsf(ratio - 1) > clip ? 1.0f : 0.0f};
+  }
+};
+
+// Adds up what the warps of a block of 256 threads found.
+__device__ inline void add_losses(const Losses& warps, Losses* out) {
+  __shared__ Losses all[8];
+  if (lane() == 0) all[threadIdx.x / kWarp] = warps;
+  __syncthreads();
+  if (threadIdx.x) return;
+  Losses sum{};
+  for (const Losses& one : all) sum = sum + one;
+  *out = sum;
+}
+
+// `loss` has the gradient of the loss with respect to the policy head and the value, and the sums
+// of the losses per block. The formulas are those of `ppo_loss` in src/sparring/learn/ppo.py.
+#if SPARRING_BOX
+// One thread per row.
+extern "C" __global__ void __launch_bounds__(256)
+    loss(const f32* heads, const f32* values, int value_stride, const f32* head_bias,
+         const f32* value_bias, i64 bias_stride, const i32* picked, const u64*, const f32* action,
+         const f32* old_log_prob, const f32* old_value, const f32* advantage, const i32* counts,
+         int number, int parts, int room, const Knobs* knobs, const Aim* aims, int rows_per_block,
+         Num* heads_grad, Num* values_grad, Losses* partials) {
+  const int member = static_cast<int>(blockIdx.y);
+  const Knobs knob = knobs[member];
+  const Aim aim = aims[member];
+  const i64 rows = slice_of(counts[member], number, parts, room).rows;
+  const f32 share = 1.0f / static_cast<f32>(rows ? rows : 1);
+  const int mine = static_cast<int>(blockIdx.x) * rows_per_block + static_cast<int>(threadIdx.x);
+  Losses sums{};
+  if (mine < room) {
+    const i64 row = i64{member} * room + mine;
+    const i32 place = picked[row];
+    f32 head_grad[kLogits]{}, value_grad = 0;
+    if (place >= 0) {
+      const Gaussian gaussian(heads + row * kLogits, head_bias + member * bias_stride);
+      const f32* taken = action + i64{place} * kBox;
+      const f32 gain = advantage[place];
+      const Surrogate policy(gaussian.log_density(taken), old_log_prob[place], gain, aim,
+                             knob.clip);
+      const f32 pull = policy.gradient() * share;
+      for (int i = 0; i < kBox; ++i) {
+        const f32 off = gaussian.off(taken, i);
+        head_grad[i] = pull * off * expf(-gaussian.log_spread[i]);
+        if (gaussian.free[i]) head_grad[kBox + i] = pull * (off * off - 1) - knob.entropy * share;
+      }
+      const ValueMiss value(values[row * value_stride] + value_bias[member * bias_stride],
+                            old_value[place], gain, aim, knob);
+      value_grad = knob.value_weight * value.gradient() * share;
+      sums = policy.losses(value, gaussian.entropy(), knob.clip);
+    }
+    for (int i = 0; i < kLogits; ++i) heads_grad[row * kLogits + i] = rounded(head_grad[i]);
+    for (int i = 0; i < value_stride; ++i)
+      values_grad[row * value_stride + i] = rounded(i == 0 ? value_grad : 0.0f);
+  }
+  add_losses({warp_sum(sums.policy), warp_sum(sums.value), warp_sum(sums.entropy),
+              warp_sum(sums.kl), warp_sum(sums.clipped)},
+             partials + i64{member} * gridDim.x + blockIdx.x);
+}
+#else
+// One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
     loss(const f32* logits, const f32* values, int value_stride, const f32* logit_bias,
          const f32* value_bias, i64 bias_stride, const i32* picked, const u64* legal,
@@ -464,7 +630,7 @@ extern "C" __global__ void __launch_bounds__(256)
       continue;
     }
     const i32 taken = action[place];
-    const f32 raw_gain = advantage[place], old = old_value[place], old_log = old_log_prob[place];
+    const f32 gain = advantage[place], old = old_value[place], old_log = old_log_prob[place];
     const f32 value = values[row * value_stride] + value_bias[member * bias_stride];
     const Choices choices(logits + row * kLogits, logit_bias + member * bias_stride,
                           legal + i64{place} * kWords);
@@ -474,12 +640,8 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int c = 0; c < kChunks; ++c)
       if (choices.weight[c] > 0) entropy -= choices.weight[c] * (choices.logit[c] - log_total);
     entropy = warp_sum(entropy) * inverse;
-    const f32 gain = (raw_gain - aim.mean) * aim.inverse_std;
-    const f32 log_ratio = choices.logit_of(taken) - log_total - old_log;
-    const f32 ratio = expf(log_ratio);
-    const f32 near = fminf(fmaxf(ratio, 1 - knob.clip), 1 + knob.clip);
-    const bool held = gain * ratio > gain * near;  // the clipped branch, which is constant
-    const f32 pull = held ? 0.0f : -gain * ratio * share;
+    const Surrogate policy(choices.logit_of(taken) - log_total, old_log, gain, aim, knob.clip);
+    const f32 pull = policy.gradient() * share;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int a = c * kWarp + lane();
@@ -490,34 +652,15 @@ extern "C" __global__ void __launch_bounds__(256)
                knob.entropy * share * p * (choices.logit[c] - log_total + entropy);
       if (a < kLogits) logits_grad[row * kLogits + a] = rounded(grad);
     }
-    const f32 before = old / aim.scale, back = (raw_gain + old) / aim.scale;
-    f32 miss = value - back, slope = 1;
-    if (knob.value_clip > 0) {
-      const f32 moved = value - before;
-      const f32 limited = fminf(fmaxf(moved, -knob.value_clip), knob.value_clip);
-      const f32 other = before + limited - back;
-      if (other * other > miss * miss) {
-        miss = other;
-        slope = moved == limited ? 1.0f : 0.0f;
-      }
-    }
+    const ValueMiss miss(value, old, gain, aim, knob);
     if (lane() < value_stride)
       values_grad[row * value_stride + lane()] =
-          rounded(lane() == 0 ? 2 * knob.value_weight * miss * slope * share : 0.0f);
-    sums.policy -= fminf(gain * ratio, gain * near);
-    sums.value += miss * miss;
-    sums.entropy += entropy;
-    sums.kl += ratio - 1 - log_ratio;
-    sums.clipped += fabsf(ratio - 1) > knob.clip ? 1.0f : 0.0f;
+          rounded(lane() == 0 ? knob.value_weight * miss.gradient() * share : 0.0f);
+    sums = sums + policy.losses(miss, entropy, knob.clip);
   }
-  __shared__ Losses all[8];
-  if (lane() == 0) all[threadIdx.x / kWarp] = sums;
-  __syncthreads();
-  if (threadIdx.x) return;
-  Losses sum{};
-  for (const Losses& one : all) sum = sum + one;
-  partials[i64{member} * gridDim.x + blockIdx.x] = sum;
+  add_losses(sums, partials + i64{member} * gridDim.x + blockIdx.x);
 }
+#endif
 
 // The gradient behind an activation, in place, and the sums of its columns over each block of
 // rows: the gradient of the bias. kind 0: no activation, sums alone; 1: relu; 2: tanh.
@@ -684,7 +827,7 @@ extern "C" __global__ void end_epoch(const Losses* means, int members, int parts
 }
 
 // Moves the rows of decisions that are still open to the front, one warp each.
-extern "C" __global__ void carry(const Open* open, int carried, u8* obs, u64* legal, i32* action,
+extern "C" __global__ void carry(const Open* open, int carried, u8* obs, u64* legal, u32* action,
                                  f32* log_prob, f32* value) {
   const i64 to = global_warp();
   if (to >= carried || open[to].row < 0 || open[to].row == to) return;
@@ -693,8 +836,9 @@ extern "C" __global__ void carry(const Open* open, int carried, u8* obs, u64* le
   Sixteen* kept = reinterpret_cast<Sixteen*>(obs + to * kObsBytes);
   for (int i = lane(); i < kObsBytes / 16; i += kWarp) kept[i] = row[i];
   for (int i = lane(); i < kWords; i += kWarp) legal[to * kWords + i] = legal[from * kWords + i];
+  constexpr int kParts = most(kBox, 1);
+  for (int i = lane(); i < kParts; i += kWarp) action[to * kParts + i] = action[from * kParts + i];
   if (lane() != 0) return;
-  action[to] = action[from];
   log_prob[to] = log_prob[from];
   value[to] = value[from];
 }

@@ -142,9 +142,8 @@ class Stage {
   int count_;
 };
 
-SPARRING_APART SPARRING_FN inline void observe_into(u8* row, const Table<G>& table,
-                                                    const Setting<G>& setting, int seat,
-                                                    const u8* side) {
+SPARRING_FN inline void observe_into(u8* row, const Table<G>& table, const Setting<G>& setting,
+                                     int seat, const u8* side) {
   if (seat < 0)
     zero_bytes(row, kObsBytes);
   else
@@ -291,6 +290,31 @@ SPARRING_FN inline bool refuses(const Table<G>& table, const Legal<G>* legal,
   return false;
 }
 
+// Plays on until a policy has to decide, through the end of the episode if it comes to that:
+// `answer` and `begin` as one loop. The rules stand here once, so that the compiler can inline all
+// of them, and games that end keep step with their neighbours. `given` answers the rows that came
+// out last; without it a new episode begins. `at_end` is told how the first episode ended.
+template <class AtEnd>
+__device__ inline void advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                               Legal<G>* legal, const G::Action* given, f32* paid, AtEnd at_end) {
+  bool playing = given != nullptr, forced = false, own_episode = playing;
+  Result result = result_into(own_episode ? paid : table.pending, setting);
+  for (;;) {
+    if (playing) play(table, setting, game, side, legal, given, forced, result);
+    if (!playing || result.over()) {
+      if (own_episode) at_end(result);
+      own_episode = false;
+      deal_episode(table, setting, game, side);
+      result = result_into(table.pending, setting);
+    }
+    playing = true;
+    const Turn turn = look(table, setting, side, legal);
+    if (turn == Turn::kPolicies) return;
+    forced = turn == Turn::kForced;
+    given = nullptr;
+  }
+}
+
 extern "C" __global__ void sizes(i32* out) {
   out[0] = sizeof(Table<G>);
   out[1] = sizeof(OwnSetting<G>);
@@ -331,17 +355,18 @@ extern "C" __global__ void __launch_bounds__(kWarp)
       outcome.clear(game);
     } else {
       f32 paid[kPaid];
-      u16 forced[kSeats];
-      const Result result = answer(table, setting, global, aside, now, given, paid, forced);
-      outcome.write(game, paid, forced, result);
-      if (result.over()) {
+      collect_pending(table, setting, paid);
+      bool over = false;
+      advance(table, setting, global, aside, now, given, paid, [&](const Result& result) {
+        over = true;
+        outcome.write(game, paid, table.skipped, result);
         const Finals finals{final_obs,    final_legal,  final_score,
                             final_policy, final_length, final_reason};
         const Ends ends{earned, cut_obs, cut_at, cut_count, cut_room, step_number, games, each};
         finals.keep(stage, setting, game, result, aside);
         ends.keep(stage, setting, game, result, aside);
-        begin(table, setting, global, aside, now);
-      }
+      });
+      if (!over) outcome.write(game, paid, table.skipped, Result{});
     }
   }
   rows.write(stage, setting, game, mine, now, aside);
@@ -369,7 +394,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     frozen[game] = 0;
     outcome.clear(game);
     if (restart) {
-      begin(table, setting, global, aside, now);
+      advance(table, setting, global, aside, now, nullptr, nullptr, [](const Result&) {});
     } else {
       for (int r = 0; r < G::kRows; ++r) {
         now[r] = Legal<G>::none();

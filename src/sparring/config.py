@@ -100,6 +100,10 @@ class NetConfig:
     """relu, tanh or silu."""
     sparse: bool = True
     """On a CPU, the native first layer (skips features that are 0) and tanh. Same values."""
+    spread: str = "shared"
+    """Of continuous actions: one for all situations (shared), or predicted from each."""
+    squash: bool = False
+    """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
 
 
 @dataclass(frozen=True)
@@ -241,8 +245,7 @@ GPU_PRESET: dict[str, Any] = {
 """What else is better with the network on a GPU, where large batches cost little."""
 GPU_PRESETS: dict[str, dict[str, Any]] = {
     "skull_king": {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}},
-    # Its dealer has crashed on a GPU; until that is understood, its games stay on the CPU.
-    "kuhhandel": {"pool": "cpu", "ppo": {"epochs": 2}},
+    "kuhhandel": {"ppo": {"epochs": 2}},
     "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
 }
 """And by game."""

@@ -40,8 +40,6 @@ def test_a_pool_compiles(game: str) -> None:
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("game", GAMES)
 def test_the_learner_compiles(game: str, bf16: bool) -> None:
-    if Rules(game).box:
-        pytest.skip("continuous actions are learned on the CPU")
     code = learn_code(game, bf16=bf16)
     for kernel in (b"widen", b"draw", b"advantages", b"loss", b"backward_activation", b"adam"):
         assert kernel in code

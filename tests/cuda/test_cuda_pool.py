@@ -39,17 +39,6 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     "duel": ("duel", {"limit": 9}, []),
     "duel bot": ("duel", {}, [Lineup((0, "pusher")), Lineup((0, 0))]),
 }
-CRASHES = pytest.mark.xfail(
-    run=False, reason="Kuhhandel's dealer crashes on the GPU now and then, cause unknown"
-)
-
-
-def marked(*names: str) -> list[Any]:
-    """The cases, those that are known to fail marked as such; a crash would end the others."""
-    known = ("kuhhandel five", "kuhhandel bots")
-    return [pytest.param(name, marks=CRASHES) if name in known else name for name in names]
-
-
 ARRAYS = ("obs", "mask", "seat", "role", "policy", "reward", "terminated", "truncated")
 FINALS = ("game", "obs", "mask", "score", "policy", "length", "reason")
 
@@ -80,7 +69,7 @@ def assert_same(cpu: Pool, gpu: CudaPool, where: str) -> None:
     assert np.array_equal(cpu._native.side, gpu.side.cpu().numpy()), f"{where}: side differs"
 
 
-@pytest.mark.parametrize("case", marked(*CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_a_million_decisions_are_the_same(case: str) -> None:
     games = 1024
     cpu, gpu = pools(case, games)
@@ -100,7 +89,7 @@ def test_a_million_decisions_are_the_same(case: str) -> None:
     gpu.check()
 
 
-@pytest.mark.parametrize("case", marked("skull_king bots", "kuhhandel five", "duel bot"))
+@pytest.mark.parametrize("case", ["skull_king bots", "kuhhandel five", "duel bot"])
 def test_games_too_large_for_shared_memory_are_the_same(case: str) -> None:
     game, config, lineups = CASES[case]
     rules = Rules(game, config)

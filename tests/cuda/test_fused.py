@@ -14,7 +14,7 @@ from sparring.learn.fused import FusedPPO
 from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import ppo_loss
 from sparring.nets.distribution import Sampler
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import PolicyNet, head_width
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 
@@ -25,6 +25,9 @@ NETS = {
     "towers": NetConfig(hidden=(64, 64, 32), shared=False),
     "one layer": NetConfig(hidden=(64,)),
     "tanh": NetConfig(hidden=(64, 32), shared=False, activation="tanh"),
+    # The test game with continuous actions.
+    "gaussian": NetConfig(hidden=(64, 32)),
+    "gaussian, predicted spread": NetConfig(hidden=(64, 32), spread="predicted", squash=True),
 }
 
 
@@ -34,9 +37,13 @@ def learner(
     seeds: tuple[int, ...] = (0,),
     *,
     graphs: bool = False,
+    duel: bool = False,
 ) -> FusedPPO:
     lineups = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
-    pool = CudaPool("skull_king", config.games * len(seeds), seeds=seeds, lineups=lineups)
+    if duel:
+        lineups = [Lineup((0, 0)), Lineup((0, "pusher"))]
+    name = "duel" if duel else "skull_king"
+    pool = CudaPool(name, config.games * len(seeds), seeds=seeds, lineups=lineups)
     return FusedPPO(pool, config, net, graphs=graphs)
 
 
@@ -48,16 +55,18 @@ def masks(legal: torch.Tensor, actions: int) -> torch.Tensor:
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
-    ppo = learner(replace(PPO_, bf16=bf16), NETS[net], (4, 5))
+    ppo = learner(replace(PPO_, bf16=bf16), NETS[net], (4, 5), duel="gaussian" in net)
     ppo._play()
+    width = head_width(ppo.pool.rules)
     for member in range(2):
         module = PolicyNet(ppo.pool.rules, NETS[net])
         module.load_state_dict(ppo.net.state(member))
-        rows = slice(member * 64, member * 64 + 64)
+        each = ppo.rollout.rows // 2
+        rows = slice(member * each, (member + 1) * each)
         obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
         logits, value = module(obs)
-        bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[member, 0, :86]
-        mine = (ppo.acting.logits[member, :, :86] + bias).cpu()
+        bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[member, 0, :width]
+        mine = (ppo.acting.logits[member, :, :width] + bias).cpu()
         assert torch.allclose(mine, logits, atol=3e-3 if bf16 else 1e-5)
         assert torch.allclose(ppo.acting.value[member, :, 0].cpu(), value, atol=1e-5)
 
@@ -90,6 +99,29 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
     off = np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[same]
     assert off.max() < 1e-4
     assert mask[np.arange(2048), rollout.action[at].cpu().numpy()].all()
+
+
+@pytest.mark.parametrize("net", ["gaussian", "gaussian, predicted spread"])
+def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
+    ppo = learner(replace(EXACT, games=2048), NETS[net], duel=True)
+    with torch.no_grad():
+        ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
+        ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
+    ppo.clock.fill_(7)
+    ppo._play()
+    rollout, step = ppo.rollout, 23
+    at = rollout.at(step)
+    head = ppo.acting.logits[0, :, :4] + ppo.net.view(ppo.net.weight, "policy_head.bias")[0, 0, :4]
+    mask = np.zeros((4096, 0), np.uint8)
+    action, log_prob = Sampler(0).draw(head.cpu(), mask, rollout=7, step=step)
+    asked = rollout.policy[step].cpu().numpy() >= 0
+    drawn = rollout.action[at].cpu().numpy()
+    assert 0.5 < asked.mean() < 1
+    assert np.abs(action - drawn)[asked].max() < 1e-3
+    assert np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[asked].max() < 1e-3
+    assert (drawn[~asked] == 0).all()
+    if ppo.net.squash:
+        assert np.allclose(rollout.played.cpu().numpy(), np.tanh(drawn), atol=1e-6)
 
 
 def test_advantages_are_those_of_the_cpu() -> None:
@@ -174,7 +206,7 @@ def test_every_epoch_meets_every_sample_once() -> None:
 def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     clip = 0.2 if bf16 else 0.02  # rounding in bf16 would push ratios over a narrow edge
     config = replace(PPO_, bf16=bf16, clip=clip, value_clip=0.3)
-    ppo = learner(config, NETS[net], (1, 2))
+    ppo = learner(config, NETS[net], (1, 2), duel="gaussian" in net)
     for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
         ppo.iterate(0.0)
     ppo._turn_knobs(0.0)
@@ -198,7 +230,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         losses = ppo_loss(
             logits,
             value,
-            mask=masks(rollout.legal[places], 86).cpu(),
+            mask=masks(rollout.legal[places], ppo.pool.rules.actions).cpu(),
             action=rollout.action[places].cpu(),
             old_log_prob=rollout.log_prob[places].cpu(),
             old_value=old / scale,
@@ -242,9 +274,11 @@ def test_the_optimiser_is_adam_behind_a_clipped_gradient() -> None:
         assert torch.allclose(weight, ppo.net.weight[0], atol=1e-6)
 
 
+@pytest.mark.parametrize("net", ["towers", "gaussian, predicted spread"])
 @pytest.mark.parametrize("bf16", [False, True])
-def test_graphs_change_nothing(bf16: bool) -> None:
-    runs = [learner(replace(PPO_, bf16=bf16), graphs=graphs) for graphs in (False, True)]
+def test_graphs_change_nothing(net: str, bf16: bool) -> None:
+    config, duel = replace(PPO_, bf16=bf16), "gaussian" in net
+    runs = [learner(config, NETS[net], graphs=graphs, duel=duel) for graphs in (False, True)]
     for _ in range(4):
         reports = [ppo.iterate(0.3)[0] for ppo in runs]
         for key in ("learning/samples", "charts/games", "losses/policy", "losses/value"):

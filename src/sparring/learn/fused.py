@@ -35,7 +35,7 @@ KNOBS = (
 """What members may have of their own, in the order of `Knobs` in csrc/cuda/learn.cuh."""
 SHARED = ("games", "steps", "epochs", "minibatch", "bf16")
 """What all members of a population have in common: the shapes."""
-MOMENT_BLOCKS, SQUARE_BLOCKS, LOSS_ROWS = 256, 128, 8
+MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
 
 
 Games = CudaPool | HostGames
@@ -56,6 +56,10 @@ class FusedRollout:
             self.obs = torch.zeros(self.places, rules.obs_bytes, dtype=torch.uint8)
             self.legal = torch.zeros(self.places, words, dtype=torch.int64)
             self.action = torch.zeros(self.places, dtype=torch.int32)
+            if rules.box:  # as drawn, before bounds or squashing
+                self.action = torch.zeros(self.places, rules.box)
+            self.played = torch.zeros(rows, rules.box)
+            """What the games are given in a step, if that is not what was drawn."""
             self.log_prob = torch.zeros(self.places)
             self.value = torch.zeros(self.places)
             self.seat = torch.zeros(steps, rows, dtype=torch.int8)
@@ -149,7 +153,8 @@ class FusedPPO:
         if answered != rows_each:
             self.cutting = Activations(self.net, rows_each, learn=False)
         self.learning = Activations(self.net, self.room, learn=True)
-        self.loss_blocks = -(-self.room // LOSS_ROWS)
+        self.block_rows = 256 if pool.rules.box else 8  # a thread draws a row, or a warp does
+        self.loss_blocks = -(-self.room // self.block_rows)
         places_each = self.rollout.places // members
         with torch.device(self.device):
             self.knobs = torch.zeros(members, len(KNOBS))
@@ -299,7 +304,7 @@ class FusedPPO:
             at = rollout.at(step)
             self.pool.step_into(
                 legal_before=rollout.legal[at],
-                action=rollout.action[at],
+                action=rollout.played if self.net.squash else rollout.action[at],
                 rows=following,
                 outcome=rollout.outcome_of(step),
                 ends=ends,
@@ -324,12 +329,13 @@ class FusedPPO:
         net.widen(rollout.obs[at], self.acting)
         net.forward(self.acting)
         net.kernels.draw(
-            -(-count // 8),
+            -(-count // self.block_rows),
             256,
             *self._heads(self.acting),
             *(rollout.legal[at], rollout.policy[step, rows], self.seeds, self.clock),
             *(net.value_scale, count, count // self.members, rows.start, step),
             *(rollout.action[at], rollout.log_prob[at], rollout.value[at]),
+            rollout.played if net.squash else None,
         )
 
     def _heads(self, at: Activations) -> tuple[object, ...]:
@@ -466,7 +472,7 @@ class FusedPPO:
             *self._heads(at),
             *(picked, rollout.legal, rollout.action, rollout.log_prob, rollout.value),
             *(rollout.advantage, self.sample_counts),
-            *(*slicing, self.knobs, self.aims, LOSS_ROWS),
+            *(*slicing, self.knobs, self.aims, self.block_rows),
             *(at.logits_grad, at.value_grad, self.losses),
         )
         net.backward(at)
@@ -566,8 +572,8 @@ def check_configs(pool: Games, configs: Sequence[PPOConfig]) -> None:
         raise ConfigError(f"{len(configs)} configurations for {len(pool.seeds)} seeds")
     if pool.each != configs[0].games:
         raise ConfigError(f"the pool has {pool.each} games, the config {configs[0].games}")
-    if pool.rules.box:
-        raise ConfigError(f"{pool.rules.name} has continuous actions; train it with --pool cpu")
+    if pool.rules.box and isinstance(pool, HostGames):
+        raise ConfigError(f"{pool.rules.name} has continuous actions: its games go with the GPU")
     for name in SHARED:
         if len({getattr(config, name) for config in configs}) > 1:
             raise ConfigError(f"members of a population share ppo.{name}; it decides the shapes")

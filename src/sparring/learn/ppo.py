@@ -1,4 +1,4 @@
-"""Masked PPO by self-play: rollout, advantages, loss and update, in the order in which they run."""
+"""PPO by self-play: rollout, advantages, loss and update, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparring.config import NetConfig, PPOConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.learn.advantage import Assembler
 from sparring.learn.rollout import Earned, Part, Phases, Rollout, parts_of
-from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
+from sparring.nets.distribution import Sampler, played, weigh
 from sparring.nets.mlp import PolicyNet
 from sparring.pools.native import LEARNER
 from sparring.pools.protocol import GamePool
@@ -59,8 +59,8 @@ def ppo_loss(
     entropy_weight: float,
 ) -> Losses:
     """The clipped surrogate, the squared value error and the entropy bonus."""
-    log_probs = masked_log_probs(logits, mask)
-    log_ratio = log_prob_of(log_probs, action) - old_log_prob
+    log_prob, entropy_each = weigh(logits, mask, action)
+    log_ratio = log_prob - old_log_prob
     ratio = log_ratio.exp()
     policy = -torch.min(advantage * ratio, advantage * ratio.clamp(1 - clip, 1 + clip)).mean()
     value = value.float()
@@ -69,7 +69,7 @@ def ppo_loss(
         value_loss = torch.max((value - returns) ** 2, (near - returns) ** 2).mean()
     else:
         value_loss = ((value - returns) ** 2).mean()
-    entropy = entropy_of(log_probs).mean()
+    entropy = entropy_each.mean()
     total = policy + value_weight * value_loss - entropy_weight * entropy
     with torch.no_grad():
         approx_kl = ((ratio - 1) - log_ratio).mean()
@@ -157,7 +157,7 @@ class PPO:
             self._act(step, part)
         if len(self.parts) > 1:
             with self.phases("stepping"):
-                self.pool.send(rollout.action[at], part.slot)
+                self.pool.send(self._played(at), part.slot)
 
     def _receive(self, step: int, part: Part, earned: Earned) -> None:
         """Wait for the games of a part and store what the step brought."""
@@ -166,7 +166,7 @@ class PPO:
             if len(self.parts) > 1:
                 batch = self.pool.recv(part.slot)
             else:
-                batch = self.pool.step(rollout.action[self._places(step, part)])
+                batch = self.pool.step(self._played(self._places(step, part)))
             part.batch = batch
             rollout.reward[step, games], rollout.skipped[step, games] = batch.reward, batch.skipped
             rollout.terminated[step, games] = batch.terminated
@@ -175,6 +175,10 @@ class PPO:
         if batch.truncated.any():
             with self.phases("inference"):
                 self._value_cuts(step, part)
+
+    def _played(self, at: slice) -> npt.NDArray[Any]:
+        """The actions at these places as the games take them."""
+        return played(self.rollout.action[at], squash=self.net.config.squash)
 
     def _places(self, step: int, part: Part) -> slice:
         """Where the rows of a part lie in the rollout."""
@@ -217,7 +221,7 @@ class PPO:
         for place, game in enumerate(batch.final_game):
             if not batch.truncated[game]:
                 continue
-            movers = np.flatnonzero(batch.final_mask[place].any(axis=1))
+            movers = movers_of(rules, batch.final_mask[place])
             obs = torch.from_numpy(batch.final_obs[place][movers])
             value = (self._forward(self.net, obs)[1].float() * self.net.value_scale).cpu().numpy()
             final_value[game, movers] = value
@@ -346,6 +350,13 @@ class PPO:
             )
         self.optimiser.step()
         return losses, norm
+
+
+def movers_of(rules: Any, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
+    """The seats that were to move when a game was cut, by its last masks [seats, actions]."""
+    if rules.box:  # there are no masks; known only where all seats move at once
+        return np.arange(rules.seats if rules.rows == rules.seats else 0)
+    return np.flatnonzero(mask.any(axis=1))
 
 
 def mix(start: float, end: float, progress: float) -> float:

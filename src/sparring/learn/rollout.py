@@ -50,7 +50,9 @@ class Rollout:
             (places, rules.obs_bytes), dtype=torch.uint8, pin_memory=pinned
         ).numpy()
         self.mask = np.zeros((places, rules.actions), np.uint8)
-        self.action = np.zeros(places, np.int32)
+        self.action: npt.NDArray[Any] = np.zeros(places, np.int32)
+        if rules.box:  # as drawn, before bounds or squashing
+            self.action = np.zeros((places, rules.box), np.float32)
         self.log_prob = np.zeros(places, np.float32)
         self.value = np.zeros(places, np.float32)
         self.seat = np.zeros((steps, rows), np.int8)

@@ -1,10 +1,15 @@
-"""The one distribution over discrete actions. There is no unmasked one.
+"""The two distributions over actions: a masked one for discrete actions, a Gaussian for others.
 
-Sampling, log-probabilities, entropy and arg-max all follow from `masked_log_probs`. On a CPU,
-rollouts sample through `csrc/core/sampler.hpp`, which a test holds equal to it.
+There is no unmasked distribution over discrete actions: sampling, log-probabilities, entropy and
+arg-max all follow from `masked_log_probs`. A Gaussian's head gives a mean and the logarithm of a
+spread for every number. On a CPU, rollouts sample through `csrc/core/sampler.hpp`, which a test
+holds equal to both.
 """
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +35,50 @@ def log_prob_of(log_probs: Tensor, action: Tensor) -> Tensor:
     return log_probs.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
+LOG_SPREAD = (-5.0, 1.0)
+"""Smallest and largest logarithm of a Gaussian's spread. Bounds of actions are -1 and 1."""
+FIRST_LOG_SPREAD = math.log(0.6)
+"""Where it starts: actions reach their bounds now and then."""
+LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+
+
+def mean_and_spread(head: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the means and the logarithms of the spreads that a Gaussian's head stands for."""
+    mean, log_spread = head.float().chunk(2, dim=-1)
+    return mean, log_spread.clamp(*LOG_SPREAD)
+
+
+def gaussian_log_prob(head: Tensor, action: Tensor) -> Tensor:
+    """The log-density of actions as they were drawn, before bounds or squashing.
+
+    Neither changes the ratio of two densities, which is all that PPO asks for.
+    """
+    mean, log_spread = mean_and_spread(head)
+    off = (action - mean) * (-log_spread).exp()
+    return (-0.5 * off**2 - log_spread - LOG_SQRT_TAU).sum(-1)
+
+
+def gaussian_entropy(head: Tensor) -> Tensor:
+    """Entropy of each row's Gaussian, before bounds or squashing."""
+    _, log_spread = mean_and_spread(head)
+    return (log_spread + 0.5 + LOG_SQRT_TAU).sum(-1)
+
+
+def weigh(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probability of the chosen action and entropy of every row, for either kind of action."""
+    if action.is_floating_point():
+        return gaussian_log_prob(head, action), gaussian_entropy(head)
+    log_probs = masked_log_probs(head, mask)
+    return log_prob_of(log_probs, action), entropy_of(log_probs)
+
+
+def played(drawn: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
+    """What a game is given for drawn actions. Without squashing it cuts them off at its bounds."""
+    if drawn.dtype != np.float32:
+        return drawn
+    return np.tanh(drawn) if squash else drawn
+
+
 class Sampler:
     """Draws actions row by row from (seed, row, draw number): equal for any batch split."""
 
@@ -45,20 +94,27 @@ class Sampler:
         step: int,
         rows: npt.NDArray[np.uint32] | None = None,
         greedy: bool = False,
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Return an action and its log-probability for every row. `rows` are their numbers."""
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        """Return an action and its log-probability for every row. `rows` are their numbers.
+
+        Masks of no columns mean that the head is a Gaussian's; its actions are not yet squashed.
+        """
         count = len(mask)
-        rows = np.arange(count, dtype=np.uint32) if rows is None else rows
-        action, log_prob = np.empty(count, np.int32), np.empty(count, np.float32)
-        _native.sample_masked(
-            np.ascontiguousarray(logits.detach().float().cpu().numpy()),
-            np.ascontiguousarray(mask),
-            self.seed,
-            np.ascontiguousarray(rows, np.uint32),
-            rollout,
-            step,
-            greedy,
-            action,
-            log_prob,
-        )
+        numbers = np.arange(count) if rows is None else rows
+        rows = np.ascontiguousarray(numbers, np.uint32)
+        head = np.ascontiguousarray(logits.detach().float().cpu().numpy())
+        log_prob = np.empty(count, np.float32)
+        action: npt.NDArray[Any]
+        if mask.shape[1] == 0:
+            action = np.empty((count, head.shape[1] // 2), np.float32)
+            least, most = LOG_SPREAD
+            _native.sample_gaussian(
+                head, least, most, self.seed, rows, rollout, step, greedy, action, log_prob
+            )
+        else:
+            action = np.empty(count, np.int32)
+            legal = np.ascontiguousarray(mask)
+            _native.sample_masked(
+                head, legal, self.seed, rows, rollout, step, greedy, action, log_prob
+            )
         return action, log_prob

@@ -19,6 +19,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build, i64
 from sparring.nets.first_layer import byte_parts
+from sparring.nets.mlp import head_mask, head_width
 
 SOURCE = '#include "cuda/learn.cuh"'
 VALUE_WIDTH = 8
@@ -86,8 +87,9 @@ class FusedNet:
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
+        self.squash = config.squash and rules.box > 0
         self.width = widened_width(rules)
-        self.action_width = -(-rules.actions // 8) * 8
+        self.action_width = -(-head_width(rules) // 8) * 8
         self.kernels: Module = build(
             SOURCE, constants(rules, bf16=bf16), exact=False, device=device
         )
@@ -111,6 +113,10 @@ class FusedNet:
         first = self.pieces["first.weight"]
         scale = self.scale[: first.size].view(first.rows, first.columns)
         scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
+        # A weight of scale 0 is neither used nor learned.
+        self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)] *= head_mask(
+            rules, config
+        ).T.to(device)
 
     def _lay_out(self) -> dict[str, Piece]:
         """Place every matrix; the value head last, weight and bias together."""
@@ -134,7 +140,7 @@ class FusedNet:
         """Return a matrix of all members [members, rows, columns]."""
         piece = self.pieces[name]
         part = flat[:, piece.offset : piece.offset + piece.size]
-        return part.view(self.members, piece.rows, piece.columns)
+        return part.view(len(flat), piece.rows, piece.columns)
 
     # Exchange with PolicyNet
 
@@ -154,7 +160,7 @@ class FusedNet:
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
         """Return a flat array as tensors named and shaped as in `PolicyNet`."""
         flat, named = flat.detach().float().cpu(), {}
-        columns = {"policy_head": self.rules.actions, "value_head": 1}
+        columns = {"policy_head": head_width(self.rules), "value_head": 1}
         for name, piece in self.pieces.items():
             matrix = flat[piece.offset : piece.offset + piece.size]
             matrix = matrix.view(piece.rows, piece.columns)
@@ -312,6 +318,7 @@ def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
     """The sizes that the kernels are compiled for."""
     found = {
         "SPARRING_BF16": int(bf16),
+        "SPARRING_BOX": rules.box,
         "SPARRING_ACTIONS": rules.actions,
         "SPARRING_LEGAL_WORDS": rules.legal_words,
         "SPARRING_OBS_BYTES": rules.obs_bytes,

@@ -12,20 +12,27 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
 
+SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 
 
 class PolicyNet(nn.Module):
-    """Maps byte rows to logits of all actions and a value per row."""
+    """Maps byte rows to what their actions are drawn from, and to a value per row.
+
+    For discrete actions that is a logit each, for continuous ones means and then logarithms of
+    spreads. A spread that is shared by all rows is the head's bias alone.
+    """
 
     value_scale: Tensor
+    head_mask: Tensor
 
     def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
         super().__init__()
-        if rules.box:
-            raise ConfigError(f"{rules.name} has continuous actions; this net is for discrete ones")
+        if config.spread not in SPREADS:
+            raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
         self.config = config
@@ -37,9 +44,11 @@ class PolicyNet(nn.Module):
         self.towers = nn.ModuleList(
             tower(config.hidden, self._make_activation) for _ in range(towers)
         )
-        self.policy_head = nn.Linear(config.hidden[-1], rules.actions)
+        self.box = rules.box
+        self.policy_head = nn.Linear(config.hidden[-1], head_width(rules))
         self.value_head = nn.Linear(config.hidden[-1], 1)
         self.register_buffer("value_scale", torch.ones(()))
+        self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self._initialise(config)
 
     def _make_activation(self) -> nn.Module:
@@ -48,7 +57,7 @@ class PolicyNet(nn.Module):
         return ACTIVATIONS[self.config.activation]()
 
     def _initialise(self, config: NetConfig) -> None:
-        """Orthogonal weights; an almost uniform policy and the value 0 to begin with."""
+        """Orthogonal weights; a policy almost alike for all rows and the value 0 to begin with."""
         gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
         nn.init.orthogonal_(self.first.weight, gain)
         for module in self.towers.modules():
@@ -57,15 +66,19 @@ class PolicyNet(nn.Module):
                 nn.init.zeros_(module.bias)
         nn.init.orthogonal_(self.policy_head.weight, 0.01)
         nn.init.zeros_(self.policy_head.bias)
+        if self.box:
+            nn.init.constant_(self.policy_head.bias[self.box :], FIRST_LOG_SPREAD)
         nn.init.zeros_(self.value_head.weight)
         nn.init.zeros_(self.value_head.bias)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
+        """Return the head [rows, head_width] and values in units of `value_scale` [rows]."""
         hidden = self.activation(self.first(obs))
         parts = hidden.chunk(len(self.towers), dim=1)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
-        return self.policy_head(ends[0]), self.value_head(ends[-1]).squeeze(-1)
+        weight = self.policy_head.weight * self.head_mask if self.box else self.policy_head.weight
+        head = nn.functional.linear(ends[0], weight, self.policy_head.bias)
+        return head, self.value_head(ends[-1]).squeeze(-1)
 
     @torch.no_grad()
     def rescale_values(self, scale: float) -> None:
@@ -74,6 +87,19 @@ class PolicyNet(nn.Module):
         self.value_head.weight.mul_(ratio)
         self.value_head.bias.mul_(ratio)
         self.value_scale.fill_(scale)
+
+
+def head_width(rules: Rules) -> int:
+    """Numbers that actions are drawn from: a logit each, or a mean and a spread each."""
+    return 2 * rules.box or rules.actions
+
+
+def head_mask(rules: Rules, config: NetConfig) -> Tensor:
+    """1 for the rows of the policy head's weight that are used [head_width, 1]."""
+    mask = torch.ones(head_width(rules), 1)
+    if rules.box and config.spread == "shared":
+        mask[rules.box :] = 0
+    return mask
 
 
 def tower(hidden: tuple[int, ...], activation: Callable[[], nn.Module]) -> nn.Sequential:

@@ -13,7 +13,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.nets.distribution import Sampler, masked_log_probs
+from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
 from sparring.nets.mlp import PolicyNet
 
 Bytes = npt.NDArray[np.uint8]
@@ -57,22 +57,35 @@ class Policy:
         seed: int = 0,
         rollout: int = 0,
         step: int = 0,
-    ) -> npt.NDArray[np.int32]:
+    ) -> npt.NDArray[Any]:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
+        Continuous actions are numbers within -1..1 [B, box]; their mask has no columns.
         Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
         """
         self._check_mask(obs, mask)
         logits, _ = self._forward(obs)
-        return Sampler(seed).draw(logits, mask, rollout=rollout, step=step, greedy=greedy)[0]
+        drawn, _ = Sampler(seed).draw(logits, mask, rollout=rollout, step=step, greedy=greedy)
+        if not self.rules.box:
+            return drawn
+        return played(drawn, squash=self.net.config.squash).clip(-1, 1)
 
     def probabilities(self, obs: Bytes, mask: Bytes) -> npt.NDArray[np.float32]:
         """Return the probability of every action [B, actions]; exactly 0 for illegal ones."""
         self._check_mask(obs, mask)
+        if self.rules.box:
+            raise ConfigError(f"{self.rules.name} has continuous actions; see `gaussian`")
         logits, _ = self._forward(obs)
         legal = torch.from_numpy(np.ascontiguousarray(mask)).to(self.device)
         shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
         return shares
+
+    def gaussian(self, obs: Bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Return mean and spread of every number of a continuous action [B, box], not squashed."""
+        if not self.rules.box:
+            raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
+        mean, log_spread = mean_and_spread(self._forward(obs)[0])
+        return mean.cpu().numpy(), log_spread.exp().cpu().numpy()
 
     def value(self, obs: Bytes) -> npt.NDArray[np.float32]:
         """Return what each row's seat is expected to be paid from here on [B]."""
@@ -82,23 +95,25 @@ class Policy:
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
-    ) -> int:
-        """Return the action for the seat to act in a single game."""
+    ) -> Any:
+        """Return the action for the seat to act in a single game: a number, or an array of them."""
         self.check_fits(state.rules)
-        legal = state.legal(row)
-        if not legal:
+        seat = state.native.seat(row)
+        if state.over or seat < 0:
             raise SparringError("nobody is to act")
-        obs = state.observe_bytes(state.native.seat(row))[None]
         mask = np.zeros((1, self.rules.actions), np.uint8)
-        mask[0, legal] = 1
-        return int(self.act(obs, mask, greedy=greedy, seed=seed, step=step)[0])
+        if not self.rules.box:
+            mask[0, state.legal(row)] = 1
+        obs = state.observe_bytes(seat)[None]
+        (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
+        return action if self.rules.box else int(action)
 
     def check_fits(self, rules: Rules) -> None:
         """Refuse a game whose observation or actions are not those of the training."""
         mine = self.rules
         if rules is mine or (
             rules.name == mine.name
-            and rules.actions == mine.actions
+            and (rules.actions, rules.box) == (mine.actions, mine.box)
             and rules.features == mine.features
         ):
             return

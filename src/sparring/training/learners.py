@@ -67,9 +67,8 @@ def why_not_fused(config: TrainConfig) -> str:
         kernels.version()
     except ConfigError as missing:
         return str(missing)
-    rules = rules_of(config)
-    if rules.box:
-        return f"{rules.name} has continuous actions"
+    if rules_of(config).box and config.pool == "cpu":
+        return "games with continuous actions go with the network, not on the CPU"
     return unsupported(config.net)
 
 
