@@ -18,6 +18,7 @@ from PIL import Image
 from sparring import Rules
 from sparring.cli import main
 from sparring.config import NetConfig, RenderConfig
+from sparring.errors import ConfigError, SparringError
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey_picture import BLINK, BLINKS, FILM_VIEW, PAUSE, SEAT
 from sparring.games.picture import MODULES, Episode, SvgPicture, picture_of
@@ -25,7 +26,7 @@ from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import render
 from sparring.tools.picture_film import Shot, Studio
-from sparring.tools.picture_svg import needed, short
+from sparring.tools.picture_svg import flip_through, needed, short
 from sparring.training.policies import save_policy
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
@@ -321,6 +322,22 @@ def test_a_game_may_bring_its_own_documents(still: bool, tmp_path: Path) -> None
     assert [attributes["values"] for attributes in shown[-1:]] == ["none;inline"]
 
 
+def test_documents_are_svg_of_their_own_size(tmp_path: Path) -> None:
+    rules = Rules("tic_tac_toe")
+    for wrong, hint in (
+        ({"out": "a.gif"}, "--out a.svg"),
+        ({"out": "a.svg", "width": 400}, "own size"),
+    ):
+        config = RenderConfig(players="careful", **wrong)
+        with pytest.raises(ConfigError, match=hint):
+            render.check_documents(config, rules, Path(config.out))
+
+
+def test_a_page_that_is_no_svg_is_refused() -> None:
+    with pytest.raises(SparringError, match="begin with <svg"):
+        flip_through(["<html></html>"], 1.0)
+
+
 @pytest.mark.parametrize("game", MODULES)
 def test_every_game_with_a_picture_can_be_drawn(
     game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -367,8 +384,8 @@ def test_numbers_are_short() -> None:
         ("strong,FOLDER/nobody --game laser_hockey", "neither a folder nor a bot"),
         ("FOLDER/nobody", "no folder"),
         ("captain --game skull_king", "no picture, only text: sparring play skull_king"),
-        ("strong,weak,idle --game laser_hockey", "3 players for the 2 seats"),
-        ("strong --game laser_hockey --against weak,idle", "3 players for the 2 seats"),
+        ("strong,weak,idle --game laser_hockey", "has 2 seats, not 3"),
+        ("strong --game laser_hockey --against weak,idle", "has 2 seats, not 3"),
         ("strong,weak --game laser_hockey --against idle", "leave it out"),
         ("strong --game laser_hockey --set mode=HOCKEY", "mode='HOCKEY' is unknown"),
         ("strong --game laser_hockey --out FOLDER/game.avi", ".gif, .mp4, .svg or .png"),

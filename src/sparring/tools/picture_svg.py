@@ -55,7 +55,7 @@ def flip_through(documents: Sequence[str], seconds: float) -> str:
     """Return documents of one size as one that shows them in turn, over and over."""
     bodies = [document[document.find("<svg") :].strip() for document in documents]
     head = re.match(r"<svg\b[^>]*>", bodies[0])
-    if head is None:
+    if head is None or not all(body.startswith("<svg") for body in bodies):
         raise SparringError("the game's picture is no SVG document; it has to begin with <svg")
     turns = np.eye(len(bodies), dtype=bool)
     groups = [

@@ -40,8 +40,8 @@ def run(config: RenderConfig) -> int:
     check_options(config, out)
     rules, players = find_players(config)
     picture = picture_of(rules)
-    if isinstance(picture, SvgPicture) and out.suffix != ".svg":
-        raise ConfigError(f"{rules.name} is drawn as SVG alone: --out {out.with_suffix('.svg')}")
+    if isinstance(picture, SvgPicture):
+        check_documents(config, rules, out)
     episodes = play(rules, players, config)
     with finished(out) as unfinished:
         facts = draw(picture, episodes, config, unfinished)
@@ -103,6 +103,14 @@ def check_timing(config: RenderConfig, kind: str) -> None:
         raise ConfigError(f"--fps {config.fps:g} is outside 1..{MOST_FPS[kind]:g} of a {kind}")
 
 
+def check_documents(config: RenderConfig, rules: Rules, out: Path) -> None:
+    """Refuse what cannot be done with a game's own SVG documents."""
+    if out.suffix != ".svg":
+        raise ConfigError(f"{rules.name} is drawn as SVG alone: --out {out.with_suffix('.svg')}")
+    if config.width != RenderConfig.width:
+        raise ConfigError(f"the picture of {rules.name} has its own size; leave out --width")
+
+
 def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
     """Return the game, and who sits in each seat."""
     words = split(config.players)
@@ -111,14 +119,14 @@ def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
     rules, known = find_game(words, config)
     against = split(config.against)
     if len(words) == 1:
-        others = against or [rules.bots[-1]]
-        words += others * (rules.seats - 1) if len(others) == 1 else others
+        others = against or [rules.bots[-1]] * (rules.seats - 1)
+        words += others * (rules.seats - 1) if len(others) == 1 < rules.seats else others
     elif against:
         raise ConfigError("--against is for one player; here every seat has its own, leave it out")
     if len(words) != rules.seats:
         raise ConfigError(
-            f"{len(words)} players for the {rules.seats} seats of {rules.name}; name 1 or "
-            f"{rules.seats} of them"
+            f"{rules.name} has {rules.seats} seats, not {len(words)}; name one player for each, or "
+            "one alone"
         )
     for word in words:
         if word not in known:
