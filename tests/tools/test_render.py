@@ -42,9 +42,7 @@ with open(sys.argv[-1], "wb") as file:
 
 def report(capsys: pytest.CaptureFixture[str], out: Path, *words: str) -> dict[str, Any]:
     assert main(["render", *words, "--out", str(out), "--json"]) == 0
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    found: dict[str, Any] = json.loads(shown.out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert found["bytes"] == out.stat().st_size
     return found
 
@@ -417,6 +415,13 @@ def test_a_mistake_is_one_line_and_leaves_no_file(
     assert hint in shown.err
     assert len(shown.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_cannot_play_is_told_to_watch(policy: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", "laser_hockey"]) == 2
+    assert "watch it: sparring render strong --game laser_hockey" in capfd.readouterr().err
+    assert main(["play", str(policy)]) == 2
+    assert f"watch it: sparring render {policy}" in capfd.readouterr().err
 
 
 def test_a_folder_is_no_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
