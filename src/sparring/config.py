@@ -381,3 +381,35 @@ class PlotConfig:
     """Where plot.png and plot.html go. Left out: into the run's folder."""
     json: bool = False
     """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class RenderConfig:
+    """Draw a game between policies or bots as a film or a picture."""
+
+    players: Positional[str]
+    """A run, a checkpoint, a saved policy or a bot for seat 0, or one per seat: latest,strong."""
+    out: str = "game.gif"
+    """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
+    game: str = ""
+    """The game, where all players are bots."""
+    against: str = ""
+    """Who sits in the other seats, where one player is given. Left out: the best bot."""
+    episodes: int = 1
+    """Games, one after the other."""
+    seed: int = 0
+    """Which game is dealt; the next ones have the numbers after it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    still: bool = False
+    """One picture of the whole game. A .png is always that."""
+    speed: float = 1.0
+    """How fast the film runs. 0.5: half as fast as the game."""
+    fps: float = 0.0
+    """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
+    width: int = 760
+    """Pixels from left to right."""
+    json: bool = False
+    """Print one JSON object instead of lines."""

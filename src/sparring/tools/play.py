@@ -14,6 +14,7 @@ from rich.text import Text
 from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
+from sparring.games.picture import MODULES
 from sparring.tools.cage2_table import Cage2Table
 from sparring.tools.flags import as_typed, changed_flags, read_rules
 from sparring.tools.kuhhandel_table import KuhhandelTable
@@ -65,9 +66,9 @@ def run(config: PlayConfig) -> int:
     """Play one game."""
     agent, rules = read_game(config)
     if rules.box or rules.rows > 1:
-        raise ConfigError(
-            f"{rules.name} is not played in turns with single moves; try another game"
-        )
+        watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
+        instead = f"watch it: sparring render {watch}" if rules.name in MODULES else "try another"
+        raise ConfigError(f"{rules.name} is not played in turns with single moves; {instead}")
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
     others = seat_others(rules, config.seat, config.against, agent or Bot(rules.bots[-1]))

@@ -1,0 +1,324 @@
+"""Laser hockey as a picture: the rink from above, seat 0 at the left in red, seat 1 in blue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sparring.games.laser_hockey import STEP_S, TIME_LIMIT, Body, Position, read
+from sparring.games.picture import (
+    Circle,
+    Drawing,
+    Episode,
+    Film,
+    Group,
+    Line,
+    Point,
+    Polygon,
+    Ring,
+    Shape,
+    Shapes,
+    Text,
+    View,
+    shortened,
+)
+
+PAPER, ICE, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#d5dae1"
+SEAT = ("#eb6235", "#5d9ec7")
+DARK = ("#a83d18", "#336f96")
+"""Edges and writing of the seats."""
+LIGHT = ("#fbdfd5", "#dcebf4")
+CENTRE_DISC, CREASE, GOAL, WALL, PUCK = "#cccccc", "#efcb8a", "#808080", "#16191f", "#000000"
+CREASE_EDGE, NET = "#d9a94f", "#a5a5a5"
+FILM_VIEW = View(-4.75, -3.95, 4.75, 4.95, PAPER)
+STILL_VIEW = View(-4.75, -4.75, 4.75, 4.95, PAPER)
+
+INNER_X, INNER_Y = 235 / 60, 200 / 60
+"""Where the ice ends."""
+OUTER_X, OUTER_Y = 255 / 60, 220 / 60
+MOUTH, POST = 82 / 60, 75 / 60
+"""Half of a goal's opening, at the ice and behind it."""
+GOAL_X = (245 / 60, 265 / 60)
+RACKET = (
+    (0.1, -0.4),
+    (0.1, 0.4),
+    (-0.2, 0.4),
+    (-0.36, 0.2),
+    (-0.42, 0),
+    (-0.36, -0.2),
+    (-0.2, -0.4),
+)
+"""Of seat 0; the other one is mirrored."""
+PLATE = ((0.1, -0.4), (0.1, 0.4), (0.01, 0.4), (0.01, -0.4))
+PUCK_RADIUS = 13 / 60
+CAUGHT = 15
+"""Steps for which a caught puck can be kept."""
+
+TRAIL = (10, 8, 6, 4, 2)
+"""Steps that the lines of the puck's trail go back."""
+BLINK, BLINKS = 8, 4
+"""Frames from light to dark after a goal, and how often."""
+PAUSE = 60
+"""Frames for which the result is shown after that."""
+GHOSTS = 5
+"""Earlier moments that a still shows."""
+
+
+class HockeyPicture:
+    """Draws matches of laser hockey."""
+
+    def film(self, episodes: Sequence[Episode]) -> Film:
+        """Return all matches, one after the other, each with its result."""
+        names = episodes[0].names
+        backdrop = (*rink(), *nameplates(names))
+        frames = [frame for episode in episodes for frame in match_frames(episode)]
+        return Film(FILM_VIEW, backdrop, frames, STEP_S)
+
+    def still(self, episode: Episode) -> Drawing:
+        """Return the way of the puck, coloured by who touched it last, and some moments."""
+        match = [read(state) for state in episode.states]
+        shapes = (
+            *rink(),
+            *nameplates(episode.names),
+            *score_board(episode.wins_after, match[-1]),
+            *ghosts(match),
+            *puck_way(match),
+            *numbered(match),
+            *bodies(match[-1]),
+            *caption(match, episode.names),
+        )
+        return Drawing(STILL_VIEW, shapes)
+
+
+PICTURE = HockeyPicture()
+
+
+def match_frames(episode: Episode) -> Iterator[Shapes]:
+    """Yield a frame for the start, one for every step, and those that show the result."""
+    match = [read(state) for state in episode.states]
+    for step, at in enumerate(match):
+        puck = [past.puck for past in match[max(0, step - TRAIL[0]) : step + 1]]
+        yield (*score_board(episode.wins, at), *trail(puck), *bodies(at))
+    last = match[-1]
+    board = tuple(score_board(episode.wins_after, last))
+    dark = (*board, *bodies(last))
+    if last.winner:
+        light = (*board, *goal_light(last.winner), *bodies(last))
+        yield from ([light] * BLINK + [dark] * BLINK) * BLINKS
+    yield from [(*dark, *verdict(last, episode.names))] * PAUSE
+
+
+def rink() -> Iterator[Shape]:
+    """Yield what never moves: walls, ice, markings and goals."""
+    yield Polygon(points=rounded(OUTER_X, OUTER_Y, 0.3), fill=WALL)
+    yield box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, ICE)
+    yield Circle(at=(0, 0), radius=100 / 60, fill=CENTRE_DISC, opacity=0.45)
+    yield Circle(at=(0, 0), radius=100 / 60, edge=CENTRE_DISC, edge_width=0.05)
+    yield Line(points=((0, -INNER_Y), (0, INNER_Y)), colour=CENTRE_DISC, width=0.05)
+    yield Circle(at=(0, 0), radius=0.09, fill="#aaaaaa")
+    for side in (-1, 1):
+        yield from goal(side)
+
+
+def rounded(x: float, y: float, radius: float) -> tuple[Point, ...]:
+    """Return a rectangle around the middle with round corners."""
+    turns = [math.radians(degrees) for degrees in range(0, 91, 15)]
+    corner = [(x - radius * (1 - math.cos(t)), y - radius * (1 - math.sin(t))) for t in turns]
+    upper = [*corner, *((-x, y) for x, y in reversed(corner))]
+    return (*upper, *((-x, -y) for x, y in upper))
+
+
+def goal(side: int) -> Iterator[Shape]:
+    """Yield a goal: the opening in the wall, the area before it, and the net."""
+    middle, near, far = (side * x for x in (250 / 60, *GOAL_X))
+    half = ((INNER_X - 0.1, MOUTH), (INNER_X, MOUTH), (OUTER_X, POST))
+    mouth = [*half, *((x, -y) for x, y in reversed(half))]
+    yield Polygon(points=tuple((side * x, y) for x, y in mouth), fill=ICE)
+    turns = [math.radians(degrees) for degrees in range(-90, 91, 6)]
+    round_ = tuple((middle - side * POST * math.cos(t), POST * math.sin(t)) for t in turns)
+    yield Polygon(points=round_, fill=CREASE, opacity=0.75)
+    yield Line(points=round_, colour=CREASE_EDGE, width=0.04)
+    yield box(near, -POST, far, POST, GOAL)
+    for step in range(1, 10):
+        y = -POST + step * POST / 5
+        yield Line(points=((near, y), (far, y)), colour=NET, width=0.02)
+    for share in (0.25, 0.5, 0.75):
+        x = near + share * (far - near)
+        yield Line(points=((x, -POST), (x, POST)), colour=NET, width=0.02)
+
+
+def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
+    """Return a rectangle."""
+    return Polygon(points=((x0, y0), (x1, y0), (x1, y1), (x0, y1)), fill=fill)
+
+
+def nameplates(names: Sequence[str]) -> Iterator[Shape]:
+    """Yield who plays, in the colours of the rackets."""
+    for side, name, colour, dark in zip((-1, 1), names, SEAT, DARK, strict=True):
+        yield Circle(at=(side * 4.1, 4.42), radius=0.14, fill=colour, edge=dark, edge_width=0.04)
+        yield Text(
+            at=(side * 3.82, 4.42),
+            text=shortened(name),
+            size=0.36,
+            colour=dark,
+            anchor="start" if side < 0 else "end",
+        )
+
+
+def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
+    """Yield the score and how much time is left."""
+    score = f"{wins[0]} : {wins[1]}"
+    yield Text(at=(0, 4.46), text=score, size=0.62, colour=INK, key="score")
+    limit = TIME_LIMIT[at.mode]
+    steps_left = max(0, limit - at.time)
+    yield Line(points=((-0.9, 3.98), (0.9, 3.98)), colour=FAINT, width=0.08, key="clock")
+    ends = ((-0.9, 3.98), (-0.9 + 1.8 * steps_left / limit, 3.98))
+    yield Line(points=ends, colour=SOFT, width=0.08, key="time left")
+    seconds = f"{math.ceil(steps_left * STEP_S)} s"
+    yield Text(at=(1.05, 3.98), text=seconds, size=0.22, colour=SOFT, anchor="start", key="seconds")
+
+
+def bodies(at: Position) -> Iterator[Shape]:
+    """Yield rackets, puck, and how long it can still be kept."""
+    for seat, body in enumerate((at.left, at.right)):
+        yield racket(seat, body, key=f"racket {seat}")
+    for seat, body in enumerate((at.left, at.right)):
+        if at.keep[seat]:
+            yield aim(seat, body, at.puck)
+    yield Group(
+        at=(at.puck.x, at.puck.y),
+        parts=(
+            Circle(at=(0, 0), radius=PUCK_RADIUS, fill=PUCK),
+            Circle(at=(0, 0), radius=0.6 * PUCK_RADIUS, edge="#4a4f59", edge_width=0.03),
+        ),
+        key="puck",
+    )
+    for seat in (0, 1):
+        if at.keep[seat]:
+            yield Ring(
+                at=(at.puck.x, at.puck.y),
+                radius=PUCK_RADIUS + 0.1 + 0.1 * (seat == 1 and at.keep[0] > 0),
+                share=at.keep[seat] / CAUGHT,
+                colour=DARK[seat],
+                width=0.08,
+                key=f"keep {seat}",
+            )
+
+
+def racket(seat: int, body: Body, *, key: str = "", opacity: float = 1.0) -> Group:
+    """Return a racket with its front plate."""
+    side = 1 if seat == 0 else -1
+    whole = tuple((side * x, y) for x, y in RACKET)
+    front = tuple((side * x, y) for x, y in PLATE)
+    parts = (
+        Polygon(points=whole, fill=SEAT[seat], edge=DARK[seat], edge_width=0.04),
+        Polygon(points=front, fill=DARK[seat]),
+    )
+    return Group(parts=parts, at=(body.x, body.y), angle=body.angle, key=key, opacity=opacity)
+
+
+def aim(seat: int, body: Body, puck: Body) -> Line:
+    """Return where a kept puck would be shot."""
+    side = 1 if seat == 0 else -1
+    way = (side * math.cos(body.angle), side * math.sin(body.angle))
+    ends = tuple((puck.x + far * way[0], puck.y + far * way[1]) for far in (0.3, 1.7))
+    return Line(points=ends, colour=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
+
+
+def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
+    """Yield where the puck came from. Lines of different lengths add up to one that fades."""
+    now = [(puck.x, puck.y) for puck in reversed(pucks)]
+    points = now + now[-1:] * (TRAIL[0] + 1 - len(now))
+    for at, steps in enumerate(TRAIL):
+        yield Line(
+            points=tuple(points[: steps + 1]),
+            colour=SOFT,
+            width=2 * PUCK_RADIUS * (0.3 + 0.6 * at / len(TRAIL)),
+            round=True,
+            opacity=0.1,
+            key=f"trail {steps}",
+        )
+
+
+def goal_light(winner: int) -> Iterator[Shape]:
+    """Yield the light of a goal: the ice and the net in the scorer's colour."""
+    colour = SEAT[0 if winner > 0 else 1]
+    near, far = (winner * x for x in GOAL_X)
+    ice = box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, colour)
+    yield replace(ice, opacity=0.22, key="light")
+    yield replace(box(near, -POST, far, POST, colour), opacity=0.85, key="net")
+
+
+def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
+    """Yield the result, across the ice."""
+    seat = scorer(at)
+    band, ink = ("#e6e9ee", INK) if seat is None else (LIGHT[seat], DARK[seat])
+    ends = ((-INNER_X, 0), (INNER_X, 0))
+    yield Line(points=ends, colour=band, width=1.9, opacity=0.93, key="band")
+    title = "Time is up" if seat is None else "Goal!"
+    yield Text(at=(0, 0.26), text=title, size=0.95, colour=ink, key="title")
+    yield Text(at=(0, -0.52), text=result(at, names), size=0.36, colour=ink, key="result")
+
+
+def scorer(at: Position) -> int | None:
+    """Return the seat that scored."""
+    return {1: 0, -1: 1}.get(at.winner)
+
+
+def result(at: Position, names: Sequence[str]) -> str:
+    """Say how a match ended."""
+    seat, played = scorer(at), f"after {at.time * STEP_S:.2f} s"
+    if seat is None:
+        return f"no goal {played}"
+    side = (" on the left", " on the right")[seat] if names[0] == names[1] else ""
+    return f"{shortened(names[seat])}{side} scores {played}"
+
+
+def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
+    """Yield the puck's way in pieces of one colour each: that of the last racket it touched."""
+    points: list[Point] = []
+    colour = SOFT
+    for at in match:
+        points.append((at.puck.x, at.puck.y))
+        touched = next((DARK[seat] for seat in (0, 1) if at.touching >> seat & 1), colour)
+        if touched != colour:
+            yield Line(points=tuple(points), colour=colour, width=0.05, round=True)
+            points, colour = points[-1:], touched
+    if len(points) > 1:
+        yield Line(points=tuple(points), colour=colour, width=0.05, round=True)
+
+
+def ghosts(match: Sequence[Position]) -> Iterator[Shape]:
+    """Yield earlier moments, the older the fainter."""
+    for number, at in enumerate(moments(match)):
+        fresh = 0.15 + 0.35 * number / GHOSTS
+        for seat, body in enumerate((at.left, at.right)):
+            yield racket(seat, body, opacity=fresh)
+
+
+def moments(match: Sequence[Position]) -> list[Position]:
+    """Return some positions, equally far apart."""
+    return [match[(len(match) - 1) * number // GHOSTS] for number in range(GHOSTS)]
+
+
+def numbered(match: Sequence[Position]) -> Iterator[Shape]:
+    """Yield the order of the moments, written where puck and rackets were."""
+    for number, at in enumerate(moments(match), 1):
+        yield Circle(at=(at.puck.x, at.puck.y), radius=0.15, fill=SOFT, edge=ICE, edge_width=0.03)
+        yield Text(at=(at.puck.x, at.puck.y), text=str(number), size=0.2, colour=ICE)
+        for seat, body in enumerate((at.left, at.right)):
+            behind = -0.2 if seat == 0 else 0.2
+            place = (body.x + behind * math.cos(body.angle), body.y + behind * math.sin(body.angle))
+            yield Text(at=place, text=str(number), size=0.2, colour=DARK[seat])
+
+
+def caption(match: Sequence[Position], names: Sequence[str]) -> Iterator[Shape]:
+    """Yield what is seen, below the rink."""
+    apart = (len(match) - 1) / GHOSTS * STEP_S
+    lines = (
+        f"{result(match[-1], names)}; the numbers are {apart:.2f} s apart",
+        "the puck's way has the colour of the racket that touched it last",
+    )
+    for y, line in zip((-4.05, -4.4), lines, strict=True):
+        yield Text(at=(0, y), text=line, size=0.24, colour=SOFT)

@@ -1,0 +1,203 @@
+"""Games as pictures: simple shapes that any of the writers in `sparring.tools` can draw.
+
+A game that can be drawn has a module with a `PICTURE`, listed in `MODULES` below.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.state import State
+
+MODULES = {
+    "laser_hockey": "laser_hockey_picture",
+    "laser_hockey_discrete": "laser_hockey_picture",
+    "tic_tac_toe": "tic_tac_toe_picture",
+}
+"""Which module of this folder draws a game."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What all shapes have. Lengths are in units of the game, x to the right and y upwards.
+
+    key: names a thing that moves, the same in every frame of a film. What comes later in a frame
+    lies on top, in the same order in all frames.
+    """
+
+    key: str = ""
+    opacity: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polygon(Shape):
+    """An area between corners."""
+
+    points: tuple[Point, ...]
+    fill: str
+    edge: str = ""
+    edge_width: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circle(Shape):
+    """A disc, a circle, or both."""
+
+    at: Point
+    radius: float
+    fill: str = ""
+    edge: str = ""
+    edge_width: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ring(Shape):
+    """A part of a circle, clockwise from the top: all of it with share 1, half with 0.5."""
+
+    at: Point
+    radius: float
+    share: float
+    colour: str
+    width: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(Shape):
+    """A line through two or more points. Its ends are round or cut off."""
+
+    points: tuple[Point, ...]
+    colour: str
+    width: float
+    round: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Shape):
+    """One line of text, vertically centred at its place."""
+
+    at: Point
+    text: str
+    size: float
+    colour: str
+    anchor: Literal["start", "middle", "end"] = "middle"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Shape):
+    """Shapes that move as one: around a place, turned counter-clockwise by an angle in radians."""
+
+    parts: tuple[Shape, ...]
+    at: Point = (0.0, 0.0)
+    angle: float = 0.0
+
+
+Shapes = tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """The part of the plane that is shown, and its colour."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+    paper: str = "#ffffff"
+
+    @property
+    def width(self) -> float:
+        """From left to right."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        """From bottom to top."""
+        return self.top - self.bottom
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture that does not move."""
+
+    view: View
+    shapes: Shapes
+
+
+@dataclass(frozen=True)
+class Film:
+    """A picture that moves."""
+
+    view: View
+    backdrop: Shapes
+    """What is the same in all frames."""
+    frames: Sequence[Shapes]
+    """What is drawn on top of it. Shapes that move have keys."""
+    frame_s: float
+    """Seconds from one frame to the next, at the game's own speed."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A game that was played."""
+
+    states: Sequence[State]
+    """The start, and what followed each decision."""
+    names: tuple[str, ...]
+    """Who sat where."""
+    wins: tuple[int, ...]
+    """Games that each seat had won before this one."""
+
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """The seats with the most points; all of them after a draw."""
+        scores = self.states[-1].scores
+        return tuple(seat for seat, score in enumerate(scores) if score == max(scores))
+
+    @property
+    def wins_after(self) -> tuple[int, ...]:
+        """Games that each seat has won with this one; a draw counts for nobody."""
+        alone = self.winners if len(self.winners) == 1 else ()
+        return tuple(wins + (seat in alone) for seat, wins in enumerate(self.wins))
+
+
+def shortened(name: str, longest: int = 19) -> str:
+    """Return a name that fits; of a path the end says most."""
+    return name if len(name) <= longest else f"…{name[1 - longest :]}"
+
+
+class Picture(Protocol):
+    """Draws the games of one kind with shapes, which become any kind of file."""
+
+    def film(self, episodes: Sequence[Episode]) -> Film:
+        """Return all episodes, one after the other."""
+
+    def still(self, episode: Episode) -> Drawing:
+        """Return one picture that tells the whole episode."""
+
+
+@dataclass(frozen=True)
+class SvgPicture:
+    """Draws the games of one kind as complete SVG documents, one per state."""
+
+    svg: Callable[[State], str]
+    frame_s: float
+    """Seconds for which a state is shown."""
+
+
+def picture_of(rules: Rules) -> Picture | SvgPicture:
+    """Return what draws a game."""
+    if rules.name not in MODULES:
+        raise ConfigError(
+            f"{rules.name} has no picture, only text: sparring play {rules.name}; "
+            f"games with a picture: {', '.join(MODULES)}"
+        )
+    module = importlib.import_module(f"sparring.games.{MODULES[rules.name]}")
+    picture: Picture | SvgPicture = module.PICTURE
+    return picture

@@ -1,0 +1,115 @@
+"""Tic-tac-toe as a picture, which is also the example of how a game is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparring.games.picture import (
+    Circle,
+    Drawing,
+    Episode,
+    Film,
+    Line,
+    Point,
+    Shape,
+    Shapes,
+    Text,
+    View,
+    shortened,
+)
+from sparring.games.state import State
+
+VIEW = View(-0.3, -0.75, 3.3, 3.75, "#f4f6f9")
+COLOURS = ("#2563eb", "#d9650d")
+INK, GRID = "#16191f", "#c3cad4"
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+FRAME_S = 0.7
+LONGEST_NAME = 11
+PAUSE = 3
+"""Frames for which the result is shown."""
+
+
+class BoardPicture:
+    """Draws games of tic-tac-toe."""
+
+    def film(self, episodes: Sequence[Episode]) -> Film:
+        """Return the games, a frame for every move."""
+        backdrop = (*grid(), *nameplates(episodes[0].names))
+        frames: list[Shapes] = []
+        for episode in episodes:
+            frames += [tuple(stones(state)) for state in episode.states]
+            frames += [(*stones(episode.states[-1]), *verdict(episode))] * PAUSE
+        return Film(VIEW, backdrop, frames, FRAME_S)
+
+    def still(self, episode: Episode) -> Drawing:
+        """Return the last board, with the moves numbered."""
+        last = episode.states[-1]
+        shapes = (*grid(), *nameplates(episode.names), *stones(last), *numbers(episode))
+        return Drawing(VIEW, (*shapes, *verdict(episode)))
+
+
+PICTURE = BoardPicture()
+
+
+def grid() -> Iterator[Shape]:
+    """Yield the board."""
+    for at in (1, 2):
+        yield Line(points=((at, 0), (at, 3)), colour=GRID, width=0.05, round=True)
+        yield Line(points=((0, at), (3, at)), colour=GRID, width=0.05, round=True)
+
+
+def nameplates(names: Sequence[str]) -> Iterator[Shape]:
+    """Yield who plays what."""
+    cross, circle = (shortened(name, LONGEST_NAME) for name in names)
+    yield Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, colour=COLOURS[0], anchor="start")
+    yield Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, colour=COLOURS[1], anchor="end")
+
+
+def middle(cell: int) -> Point:
+    """Return where a cell is."""
+    return cell % 3 + 0.5, 2.5 - cell // 3
+
+
+def cells(state: State) -> list[set[int]]:
+    """Return the cells that each seat has taken."""
+    taken = state.fields()["stones"]
+    return [{cell for cell in range(9) if int(bits) >> cell & 1} for bits in taken]
+
+
+def stones(state: State) -> Iterator[Shape]:
+    """Yield crosses and circles."""
+    crosses, circles = cells(state)
+    for cell in sorted(crosses | circles):
+        x, y = middle(cell)
+        if cell in circles:
+            yield Circle(
+                at=(x, y), radius=0.28, edge=COLOURS[1], edge_width=0.1, key=f"circle {cell}"
+            )
+            continue
+        for lean in (-1, 1):
+            ends = ((x - 0.27, y - 0.27 * lean), (x + 0.27, y + 0.27 * lean))
+            key = f"cross {cell} {lean}"
+            yield Line(points=ends, colour=COLOURS[0], width=0.1, round=True, key=key)
+
+
+def numbers(episode: Episode) -> Iterator[Shape]:
+    """Yield the order of the moves, small in the corner of each cell."""
+    before: set[int] = set()
+    for number, state in enumerate(episode.states):
+        now = set.union(*cells(state))
+        for cell in now - before:
+            x, y = middle(cell)
+            yield Text(at=(x - 0.38, y + 0.36), text=str(number), size=0.15, colour=INK)
+        before = now
+
+
+def verdict(episode: Episode) -> Iterator[Shape]:
+    """Yield the line that won, and who did."""
+    told = "a draw"
+    for seat, mine in enumerate(cells(episode.states[-1])):
+        for line in LINES:
+            if mine.issuperset(line):
+                told = f"{shortened(episode.names[seat])} wins"
+                ends = (middle(line[0]), middle(line[2]))
+                yield Line(points=ends, colour=INK, width=0.04, round=True, key=f"line {line}")
+    yield Text(at=(1.5, -0.4), text=told, size=0.26, colour=INK, key="verdict")

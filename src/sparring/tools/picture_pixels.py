@@ -1,0 +1,190 @@
+"""Pictures of games in pixels: shapes on a Pillow image."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from sparring.errors import SparringError
+from sparring.games.picture import (
+    Circle,
+    Drawing,
+    Group,
+    Line,
+    Point,
+    Polygon,
+    Ring,
+    Shape,
+    Text,
+    View,
+)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FINE = 3
+"""Everything is drawn this much larger and made smaller, which smooths its edges."""
+ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
+
+
+def draw_png(drawing: Drawing, width: int) -> bytes:
+    """Return a drawing as a PNG file."""
+    canvas = Canvas(drawing.view, width)
+    canvas.draw(drawing.shapes)
+    data = io.BytesIO()
+    canvas.finish().save(data, "PNG", optimize=True)
+    return data.getvalue()
+
+
+class Canvas:
+    """Draws shapes onto an image, with x to the right and y downwards."""
+
+    def __init__(self, view: View, width: int) -> None:
+        self.view, self.scale = view, width * FINE / view.width
+        height = 2 * round(width * view.height / view.width / 2)  # films need even numbers
+        self.size = (width, height)
+        self.image = pillow().image.new("RGB", (width * FINE, height * FINE), view.paper)
+
+    def draw(self, shapes: Iterable[Shape]) -> None:
+        """Draw shapes on top of what is there."""
+        for shape in shapes:
+            if shape.opacity >= 1:
+                self.put(shape)
+                continue
+            around = self.bounds(shape)
+            before = self.image.crop(around)
+            self.put(shape)
+            mixed = pillow().image.blend(before, self.image.crop(around), shape.opacity)
+            self.image.paste(mixed, around)
+
+    def finish(self) -> Image:
+        """Return the image in its final size."""
+        small: Image = self.image.reduce(FINE)
+        return small
+
+    def put(self, shape: Shape) -> None:
+        """Draw a shape as if it were opaque."""
+        pen = pillow().draw.Draw(self.image)
+        match shape:
+            case Group():
+                self.draw(moved(part, shape.at, shape.angle) for part in shape.parts)
+            case Polygon():
+                corners = self.places(shape.points)
+                pen.polygon(corners, shape.fill)
+                if shape.edge:
+                    self.stroke(pen, [*corners, *corners[:2]], shape.edge, shape.edge_width)
+            case Line():
+                ends = self.places(shape.points)
+                self.stroke(pen, ends, shape.colour, shape.width)
+                if shape.round:
+                    for at in (shape.points[0], shape.points[-1]):
+                        pen.ellipse(self.square(at, shape.width / 2), shape.colour)
+            case Circle():
+                pen.ellipse(self.square(shape.at, shape.radius), shape.fill or None)
+                if shape.edge:
+                    edge = self.square(shape.at, shape.radius + shape.edge_width / 2)
+                    pen.ellipse(edge, None, shape.edge, self.pixels(shape.edge_width))
+            case Ring():
+                edge = self.square(shape.at, shape.radius + shape.width / 2)
+                end = 360 * shape.share - 90
+                pen.arc(edge, -90, end, shape.colour, self.pixels(shape.width))
+            case Text():
+                (at,) = self.places([shape.at])
+                pen.text(at, shape.text, shape.colour, self.font(shape), ANCHORS[shape.anchor])
+
+    def stroke(self, pen: Any, points: list[Point], colour: str, width: float) -> None:
+        """Draw a line whose corners are round."""
+        pen.line(points, colour, self.pixels(width), "curve")
+
+    def pixels(self, length: float) -> int:
+        """Return a length, at least one pixel."""
+        return max(1, round(length * self.scale))
+
+    def places(self, points: Iterable[Point]) -> list[Point]:
+        """Return where points are on the image."""
+        left, top = self.view.left, self.view.top
+        return [((x - left) * self.scale, (top - y) * self.scale) for x, y in points]
+
+    def square(self, at: Point, radius: float) -> tuple[float, float, float, float]:
+        """Return the square of pixels around a circle."""
+        (x, y), reach = self.places([at])[0], radius * self.scale
+        return x - reach, y - reach, x + reach, y + reach
+
+    def font(self, text: Text) -> Any:
+        """Pillow's own font, so that it looks the same everywhere."""
+        return load_font(self.pixels(text.size))
+
+    def bounds(self, shape: Shape) -> tuple[int, int, int, int]:
+        """Return a box of pixels that holds all of a shape."""
+        corners = [self.square(place, reach) for place, reach in extent(shape)]
+        if isinstance(shape, Text):
+            (at,) = self.places([shape.at])
+            x0, y0, x1, y1 = self.font(shape).getbbox(shape.text, anchor=ANCHORS[shape.anchor])
+            corners.append((at[0] + x0, at[1] + y0, at[0] + x1, at[1] + y1))
+        left, top = (math.floor(min(c[side] for c in corners)) - 2 for side in (0, 1))
+        right, bottom = (math.ceil(max(c[side] for c in corners)) + 2 for side in (2, 3))
+        return left, top, right, bottom
+
+
+def extent(shape: Shape) -> Iterator[tuple[Point, float]]:
+    """Yield discs that hold all of a shape but text."""
+    match shape:
+        case Polygon():
+            yield from ((point, shape.edge_width) for point in shape.points)
+        case Line():
+            yield from ((point, shape.width) for point in shape.points)
+        case Circle():
+            yield shape.at, shape.radius + shape.edge_width
+        case Ring():
+            yield shape.at, shape.radius + shape.width
+        case Group():
+            for part in shape.parts:
+                yield from extent(moved(part, shape.at, shape.angle))
+
+
+def moved(shape: Shape, by: Point, angle: float) -> Any:
+    """Return a part of a group where the group is. Text stays upright."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+
+    def place(at: Point) -> Point:
+        return by[0] + cosine * at[0] - sine * at[1], by[1] + sine * at[0] + cosine * at[1]
+
+    match shape:
+        case Polygon() | Line():
+            return replace(shape, points=tuple(map(place, shape.points)))
+        case Group():
+            return replace(shape, at=place(shape.at), angle=shape.angle + angle)
+        case Circle() | Ring() | Text():
+            return replace(shape, at=place(shape.at))
+    raise TypeError(f"{type(shape).__name__} is no shape")
+
+
+@dataclass(frozen=True)
+class Pillow:
+    """The parts of Pillow that are used."""
+
+    image: Any
+    draw: Any
+    font: Any
+
+
+@cache
+def pillow() -> Pillow:
+    """Load Pillow when it is needed."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError as missing:
+        raise SparringError(
+            f"a picture in pixels needs Pillow ({missing}): pip install 'pillow>=10.1', or use .svg"
+        ) from None
+    return Pillow(Image, ImageDraw, ImageFont)
+
+
+@cache
+def load_font(size: int) -> Any:
+    """Return a font of a height in pixels."""
+    return pillow().font.load_default(size)

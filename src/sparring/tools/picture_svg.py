@@ -1,0 +1,290 @@
+"""Pictures of games as SVG: drawings, and films that move by themselves in any browser."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import SparringError
+from sparring.games.picture import (
+    Circle,
+    Drawing,
+    Film,
+    Group,
+    Line,
+    Point,
+    Polygon,
+    Ring,
+    Shape,
+    Text,
+    View,
+)
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+MOVING = ("opacity", "at", "angle", "share", "points")
+"""The fields of shapes that can move. A shape that changes otherwise becomes another one."""
+SLACK = {"opacity": 0.005, "at": 0.5, "angle": 0.5, "share": 0.005, "points": 1.0}
+"""By how much each may be off, in pixels or degrees, which saves most of the numbers."""
+FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',sans-serif"
+
+
+def draw_svg(drawing: Drawing, width: int) -> str:
+    """Return a drawing as a document."""
+    page = Page(drawing.view, width)
+    return page.document(page.element(shape) for shape in drawing.shapes)
+
+
+def animate_svg(film: Film, width: int, seconds: float) -> str:
+    """Return a film as a document that plays over and over. Only what moves is animated."""
+    page = Page(film.view, width)
+    still = [page.element(shape) for shape in film.backdrop]
+    moving = [page.actor(actor, seconds) for actor in cast(film)]
+    return page.document([*still, *moving])
+
+
+def flip_through(documents: Sequence[str], seconds: float) -> str:
+    """Return documents of one size as one that shows them in turn, over and over."""
+    bodies = [document[document.find("<svg") :].strip() for document in documents]
+    head = re.match(r"<svg\b[^>]*>", bodies[0])
+    if head is None or not all(body.startswith("<svg") for body in bodies):
+        raise SparringError("the game's picture is no SVG document; it has to begin with <svg")
+    turns = np.eye(len(bodies), dtype=bool)
+    groups = [
+        f"<g{hidden(turn)}>{appear(turn, seconds)}{body}</g>"
+        for turn, body in zip(turns, bodies, strict=True)
+    ]
+    return "\n".join([head[0], *groups, "</svg>\n"])
+
+
+@dataclass(frozen=True)
+class Actor:
+    """One thing of a film: what it is, when it is there, and what it does."""
+
+    shape: Shape
+    """As it first appears."""
+    present: Bools
+    """By frame."""
+    moves: dict[str, Floats]
+    """Of each field that can move: its numbers by frame."""
+
+
+def cast(film: Film) -> list[Actor]:
+    """Return everything that appears in a film, from the lowest to the uppermost."""
+    seen: dict[Any, list[tuple[int, Shape]]] = {}
+    order: list[Any] = []
+    for number, frame in enumerate(film.frames):
+        above = 0
+        for shape in frame:
+            who = unmoved(shape)
+            if who not in seen:
+                seen[who] = []
+                order.insert(above, who)
+            seen[who].append((number, shape))
+            above = order.index(who) + 1
+    return [make_actor(seen[who], len(film.frames)) for who in order]
+
+
+def unmoved(shape: Shape) -> Any:
+    """Return all of a shape that cannot move, to recognise it by."""
+    fixed = [getattr(shape, field.name) for field in fields(shape) if field.name not in MOVING]
+    corners = len(shape.points) if isinstance(shape, Polygon | Line) else 0
+    return type(shape), corners, *fixed
+
+
+def make_actor(found: Sequence[tuple[int, Shape]], frames: int) -> Actor:
+    """Collect what one thing does; while it is away it stays where it was."""
+    present = np.zeros(frames, bool)
+    present[[number for number, _ in found]] = True
+    latest = np.maximum(np.cumsum(present) - 1, 0)
+    first = found[0][1]
+    moves = {}
+    for name in MOVING:
+        if hasattr(first, name):
+            numbers = [np.ravel(getattr(shape, name)) for _, shape in found]
+            moves[name] = np.array(numbers, np.float64)[latest]
+    return Actor(first, present, moves)
+
+
+class Page:
+    """Writes shapes in pixels: x to the right, y downwards."""
+
+    def __init__(self, view: View, width: int) -> None:
+        self.view, self.width = view, width
+        self.scale = width / view.width
+        self.height = round(view.height * self.scale)
+
+    def document(self, elements: Iterable[str]) -> str:
+        """Return the whole file."""
+        size = f'width="{self.width}" height="{self.height}"'
+        box = f'viewBox="0 0 {self.width} {self.height}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} font-family="{FONT}">'
+        paper = f'<rect {size} fill="{self.view.paper}"/>'
+        return "\n".join([head, paper, *elements, "</svg>\n"])
+
+    def actor(self, actor: Actor, seconds: float) -> str:
+        """Return one thing of a film."""
+        return self.element(actor.shape, hidden(actor.present), self.moves(actor, seconds))
+
+    def element(
+        self, shape: Shape, more: str = "", moves: str = "", *, inside: bool = False
+    ) -> str:
+        """Return one shape with more attributes, and animations.
+
+        inside: a group, where places count from its middle.
+        """
+        name, attributes, content = self.tag(shape, inside)
+        if isinstance(shape, Circle | Ring | Text | Group):
+            x, y = self.pixels([shape.at], inside=inside)[0]
+            turned = (
+                f" rotate({short(-math.degrees(shape.angle))})" if isinstance(shape, Group) else ""
+            )
+            if x or y or turned:
+                attributes += f' transform="translate({short(x)},{short(y)}){turned}"'
+        if shape.opacity < 1:
+            attributes += f' opacity="{short(shape.opacity, 3)}"'
+        head, body = f"{name} {attributes}{more}", content + moves
+        return f"<{head}>{body}</{name}>" if body else f"<{head}/>"
+
+    def tag(self, shape: Shape, inside: bool) -> tuple[str, str, str]:
+        """Return name, attributes and content of a shape, but for its place."""
+        match shape:
+            case Polygon():
+                return (
+                    "polygon",
+                    f'points="{self.along(shape.points, inside)}" {self.paint(shape)}',
+                    "",
+                )
+            case Circle():
+                return "circle", f'r="{self.length(shape.radius)}" {self.paint(shape)}', ""
+            case Ring():
+                return "path", self.ring(shape), ""
+            case Line():
+                ends = ' stroke-linecap="round"' if shape.round else ""
+                line = self.stroke(shape.colour, shape.width)
+                points = f'points="{self.along(shape.points, inside)}"'
+                return "polyline", f'{points} fill="none" stroke-linejoin="round"{ends} {line}', ""
+            case Text():
+                size = f'font-size="{self.length(shape.size)}" dy=".35em"'
+                looks = f'fill="{shape.colour}" text-anchor="{shape.anchor}"'
+                return "text", f"{size} {looks}", escape(shape.text)
+            case Group():
+                return "g", "", "".join(self.element(part, inside=True) for part in shape.parts)
+        raise TypeError(f"{type(shape).__name__} is no shape")
+
+    def ring(self, shape: Ring) -> str:
+        """Return a part of a circle: a dash as long as the part, on a line that begins on top."""
+        radius = shape.radius * self.scale
+        half = f"a{short(radius)},{short(radius)} 0 1 1 0"
+        way = f"M0,{short(-radius)}{half},{short(2 * radius)}{half},{short(-2 * radius)}"
+        dash = f'pathLength="1" stroke-dasharray="{short(shape.share, 3)},1"'
+        return f'd="{way}" {dash} fill="none" {self.stroke(shape.colour, shape.width)}'
+
+    def paint(self, shape: Polygon | Circle) -> str:
+        """Return how an area and its edge are filled."""
+        fill = f'fill="{shape.fill or "none"}"'
+        return f"{fill} {self.stroke(shape.edge, shape.edge_width)}" if shape.edge else fill
+
+    def stroke(self, colour: str, width: float) -> str:
+        """Return how a line is drawn."""
+        return f'stroke="{colour}" stroke-width="{self.length(width)}"'
+
+    def length(self, units: float) -> str:
+        """Return a length in pixels."""
+        return short(units * self.scale)
+
+    def along(self, points: Sequence[Point], inside: bool) -> str:
+        """Return points as an attribute has them."""
+        return " ".join(f"{short(x)},{short(y)}" for x, y in self.pixels(points, inside=inside))
+
+    def pixels(self, points: Any, *, inside: bool = False) -> Floats:
+        """Return where places [..., 2] are on the page, or in a group."""
+        corner = (0.0, 0.0) if inside else (self.view.left, self.view.top)
+        placed: Floats = (np.asarray(points, np.float64) - corner) * (self.scale, -self.scale)
+        return placed
+
+    def moves(self, actor: Actor, seconds: float) -> str:
+        """Return everything that a thing does as animations."""
+        found = [] if actor.present.all() else [appear(actor.present, seconds)]
+        for name, values in actor.moves.items():
+            if (values != values[0]).any():
+                tag, shown, digits = self.motion(name, values)
+                found.append(animate(tag, shown, seconds, SLACK[name], digits))
+        return "".join(found)
+
+    def motion(self, name: str, values: Floats) -> tuple[str, Floats, int]:
+        """Return how a field is animated, its numbers there, and how many digits they need."""
+        if name == "opacity":
+            return 'animate attributeName="opacity"', values, 3
+        if name == "share":
+            dashes = np.column_stack([values, np.ones(len(values))])
+            return 'animate attributeName="stroke-dasharray"', dashes, 3
+        if name == "angle":
+            turn = 'animateTransform attributeName="transform" type="rotate" additive="sum"'
+            return turn, -np.degrees(values), 1
+        placed = self.pixels(values.reshape(len(values), -1, 2)).reshape(len(values), -1)
+        if name == "at":
+            return 'animateTransform attributeName="transform" type="translate"', placed, 1
+        return 'animate attributeName="points"', placed, 0
+
+
+def animate(tag: str, values: Floats, seconds: float, slack: float, digits: int) -> str:
+    """Return an animation with as few moments as the slack allows."""
+    whole = np.vstack([values, values[-1:]])  # the last frame lasts as long as the others
+    moments = needed(whole, slack)
+    shown = ";".join(",".join(short(value, digits) for value in whole[at]) for at in moments)
+    times = ";".join(short(at / len(values), 5) for at in moments)
+    return f'<{tag} {forever(seconds)} values="{shown}" keyTimes="{times}"/>'
+
+
+def appear(present: Bools, seconds: float) -> str:
+    """Return the animation that shows a thing while it is present."""
+    changes = [0, *(np.flatnonzero(np.diff(present)) + 1)]
+    shown = ";".join("inline" if present[at] else "none" for at in changes)
+    times = ";".join(short(at / len(present), 5) for at in changes)
+    tag = 'animate attributeName="display" calcMode="discrete"'
+    return f'<{tag} {forever(seconds)} values="{shown}" keyTimes="{times}"/>'
+
+
+def hidden(present: Bools) -> str:
+    """Return the attribute of what comes later, for programs that do not play animations."""
+    return "" if present[0] else ' display="none"'
+
+
+def forever(seconds: float) -> str:
+    """Return how long an animation takes, and that it starts again."""
+    return f'dur="{short(seconds, 3)}s" repeatCount="indefinite"'
+
+
+def needed(values: Floats, slack: float) -> list[int]:
+    """Return the moments between which straight lines stay within the slack of all values."""
+    kept = {0, len(values) - 1}
+    unproven = [(0, len(values) - 1)]
+    while unproven:
+        first, last = unproven.pop()
+        share = np.linspace(0, 1, last - first + 1)[:, None]
+        line = values[first] + share * (values[last] - values[first])
+        error = np.abs(values[first : last + 1] - line).max(axis=1)
+        if error.max() > slack:
+            worst = first + int(error.argmax())
+            kept.add(worst)
+            unproven += [(first, worst), (worst, last)]
+    return sorted(kept)
+
+
+def short(value: float, digits: int = 1) -> str:
+    """Return a number with few digits: .5 instead of 0.500."""
+    text = f"{value:.{digits}f}"
+    if digits:
+        text = text.rstrip("0").rstrip(".")
+    if text == "-0":
+        return "0"
+    return re.sub(r"^(-?)0\.", r"\1.", text)
