@@ -142,6 +142,20 @@ def test_skull_kings_page_lists_every_flag_part_block_and_bot() -> None:
         assert f"| `{name}` |" in page, name
 
 
+def test_laser_hockeys_page_lists_every_flag_part_block_and_bot() -> None:
+    import sparring
+
+    page = (ROOT / "docs/games/laser_hockey.md").read_text()
+    rules = sparring.Rules("laser_hockey_discrete")
+    for name, value in rules.config.items():
+        row = re.search(rf"^\| `{name}` \| ([^|]+) \|", page, re.M)
+        assert row, name
+        if not isinstance(value, list):
+            assert row[1].strip(" `") == str(value), f"{name}: the default is {value}"
+    for name in (*rules.parts, *rules.bots, *(block.name for block in rules.blocks)):
+        assert f"| `{name}` |" in page, name
+
+
 def benchmark() -> ModuleType:
     spec = importlib.util.spec_from_file_location("pool_figures", ROOT / "benchmarks/pool.py")
     assert spec is not None

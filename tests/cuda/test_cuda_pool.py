@@ -71,6 +71,14 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     ),
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
+    "laser_hockey": ("laser_hockey", {"mode": "MIXTURE"}, []),
+    "laser_hockey bots": (
+        "laser_hockey",
+        {"serve": "ALTERNATING", "clear_keep_on_reset": 0, "safe_spawn": 0, "mode": "MIXTURE"},
+        [Lineup((0, "strong")), Lineup((0, "weak")), Lineup(("weak", "strong"))],
+    ),
+    "laser_hockey fast": ("laser_hockey", {"profile": "FAST", "keep_mode": 0}, []),
+    "laser_hockey_discrete": ("laser_hockey_discrete", {"fineness": 3}, [Lineup((0, "strong"))]),
     "duel": ("duel", {"limit": 9}, []),
     "duel bot": ("duel", {}, [Lineup((0, "pusher")), Lineup((0, 0))]),
 }

@@ -6,6 +6,7 @@ After a change that is meant: pytest tests/playthroughs --update-playthroughs
 from __future__ import annotations
 
 import difflib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,8 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
     ),
     ("kuhhandel", "kuhhandel", {}, 27),
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
+    ("laser_hockey", "laser_hockey", {}, 0),
+    ("laser_hockey_defense", "laser_hockey", {"mode": "TRAIN_DEFENSE"}, 1),
 ]
 
 
@@ -63,6 +66,8 @@ def playthrough(rules: Rules, seed: int) -> str:
     lines = [f"{rules.name}, rules version {rules.rules_version}, seed {seed}"]
     lines += [f"{key} = {value}" for key, value in rules.config.items()]
     lines += [f"seat {seat}: {bot}" for seat, bot in enumerate(bots)]
+    if rules.rows > 1:
+        return "\n".join(lines + moved_at_once(state, bots)) + "\n"
     shown, number = "", 0
     while not state.over:
         if opening(state) != shown:
@@ -84,6 +89,25 @@ def playthrough(rules: Rules, seed: int) -> str:
     lines += ["", *state.text().splitlines(), "", f"end: {state.end}"]
     lines += [f"seat {seat}: {score:g}" for seat, score in enumerate(state.scores)]
     return "\n".join(lines) + "\n"
+
+
+def moved_at_once(state: State, bots: list[str]) -> list[str]:
+    """A match of two who act in every step: one line of observation each, the rink now and then."""
+    lines: list[str] = []
+    for number in itertools.count():
+        if number % 25 == 0 or state.over:
+            lines += ["", *state.text().splitlines(), ""]
+        if state.over:
+            break
+        actions = np.array([state.ask(bot, seat) for seat, bot in enumerate(bots)])
+        state.apply(actions)
+        for seat in (0, 1):
+            wish = " ".join(f"{value:5.2f}" for value in actions[seat])
+            seen = " ".join(f"{value:6.2f}" for value in state.observe(seat))
+            lines.append(f"{number + 1:3} seat {seat} does {wish}  sees {seen}")
+        lines += paid(state)
+    lines.append(f"end: {state.end}")
+    return lines + [f"seat {seat}: {score:g}" for seat, score in enumerate(state.scores)]
 
 
 def opening(state: State) -> str:

@@ -120,7 +120,7 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
     ("words", "hint"),
     [
         ("", "CHALLENGER"),
-        ("captain", "add --game cage2 or --game kuhhandel or --game skull_king"),
+        ("captain", "add --game cage2 or --game kuhhandel or --game laser_hockey or "),
         ("capten --game skull_king", "did you mean 'captain'?"),
         ("captain --game skul_king", "did you mean 'skull_king'?"),
         ("captain --game skull_king --against capten", "did you mean 'captain'?"),

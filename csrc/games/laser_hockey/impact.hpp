@@ -6,12 +6,10 @@
 
 namespace sparring::laser_hockey {
 
-// What is left of a body's way in this step: from `from` at the part `part` of the step to the
-// pose the body has now.
+// What is left of a body's way in this step.
 struct Sweep {
   Vec from, to;
   f32 from_angle, to_angle;
-  f32 part;
 };
 
 // The part of a shape that must not pass: a racket without its skin, the centre of the puck.
@@ -231,7 +229,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
     const f32 distance = most(kSlop, kSkin + radius_of(index) - 3 * kSlop);
     const Core core = {index,
                        index == kPuck ? kPoint : kRacket[index],
-                       {from, body.centre, from_angle, body.angle, part},
+                       {from, body.centre, from_angle, body.angle},
                        distance};
     f32 first = 1;
     int hit = -1;

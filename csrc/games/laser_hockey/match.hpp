@@ -87,8 +87,8 @@ struct Match {
   }
 
   // Section 7. Draws, each only where it is needed: mode, server, right racket x and y, puck x and
-  // y, target y, both phases. What is kept from the episode before: the server, and pucks if the
-  // configuration says so.
+  // y, target y, both phases. What goes on from the episode before: whose turn it is to serve, the
+  // phases, and kept pucks if the configuration says so. A fresh game is all zeros.
   SPARRING_FN void reset(const Config& config, Rng& rng) {
     const Match before = *this;
     *this = Match{};
@@ -111,13 +111,7 @@ struct Match {
 
   // Section 4.
   SPARRING_FN void step(const Config& config, const Action* actions, Rng& rng, Result& result) {
-    World world;
-    for (int i = kLeft; i <= kPuck; ++i) world.body[i] = body[i];
-    world.body[kRink] = Body{};
-    world.turn[kLeft] = turn[kLeft];
-    world.turn[kRight] = turn[kRight];
-    world.turn[kPuck] = world.turn[kRink] = {0, 1};
-
+    World world = open_world();
     Drive drive[3]{};
     Wish wish[2];
     for (int at = 0; at < 2; ++at) {
@@ -135,9 +129,7 @@ struct Match {
     notice(config, find_contacts(world, contacts), world.body[kPuck]);
     advance(world, drive, contacts, config.profile == kExact ? kExactEffort : kFastEffort);
 
-    for (int i = kLeft; i <= kPuck; ++i) body[i] = world.body[i];
-    turn[kLeft] = world.turn[kLeft];
-    turn[kRight] = world.turn[kRight];
+    close_world(world);
     for (f32& each : phase) each += between(rng, 0, 0.2f);
     pay(result);
     finish(config, result);
@@ -163,6 +155,17 @@ struct Match {
  private:
   SPARRING_FN static f32 between(Rng& rng, f32 low, f32 high) {
     return low + (high - low) * rng.uniform();
+  }
+
+  SPARRING_FN World open_world() const {
+    constexpr SinCos kUpright = {0, 1};
+    return {.body = {body[kLeft], body[kRight], body[kPuck], Body{}},
+            .turn = {turn[kLeft], turn[kRight], kUpright, kUpright}};
+  }
+
+  SPARRING_FN void close_world(const World& world) {
+    for (int i = kLeft; i <= kPuck; ++i) body[i] = world.body[i];
+    for (int i = kLeft; i <= kRight; ++i) turn[i] = world.turn[i];
   }
 
   SPARRING_FN static u8 draw_mode(const Config& config, Rng& rng) {

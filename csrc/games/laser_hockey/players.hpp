@@ -16,17 +16,17 @@ SPARRING_FN constexpr f32 side_of(int seat) { return seat == 0 ? 1.0f : -1.0f; }
 
 inline constexpr f32 kMassPerStep = kRacketMass / kStepSeconds;
 
-// Positions of rackets are those of their origins, from the centre of the rink.
-// A racket at its limits: no force beyond them, and the speed along that axis is lost.
-SPARRING_FN inline Vec within_limits(Body& racket, Vec origin, int seat, Vec force) {
+// A racket at its limits: no force beyond them, and the speed along that axis is lost. `place` is
+// its origin, from the centre of the rink.
+SPARRING_FN inline Vec within_limits(Body& racket, Vec place, int seat, Vec force) {
   constexpr f32 kFarthestBack = 3.5f, kFarthestAside = 2.8f;
   const f32 side = side_of(seat);
-  const f32 forward = side * origin.x, forward_force = side * force.x;
+  const f32 forward = side * place.x, forward_force = side * force.x;
   if ((forward < -kFarthestBack && forward_force < 0) || (forward > 0 && forward_force > 0)) {
     racket.velocity.x = 0;
     force.x = 0;
   }
-  if ((origin.y > kFarthestAside && force.y > 0) || (origin.y < -kFarthestAside && force.y < 0)) {
+  if ((place.y > kFarthestAside && force.y > 0) || (place.y < -kFarthestAside && force.y < 0)) {
     racket.velocity.y = 0;
     force.y = 0;
   }
@@ -34,28 +34,28 @@ SPARRING_FN inline Vec within_limits(Body& racket, Vec origin, int seat, Vec for
 }
 
 // Section 5.1. Sets force and damping; may stop the racket at a limit.
-SPARRING_FN inline void push_racket(Body& racket, Vec origin, int seat, const Wish& wish,
+SPARRING_FN inline void push_racket(Body& racket, Vec place, int seat, const Wish& wish,
                                     Drive& drive) {
   constexpr f32 kForce = 6000, kCentreZone = -0.5f, kGatedSpeed = 10;
   constexpr f32 kLooseDamping = 5, kTightDamping = 20;
   const f32 side = side_of(seat);
   Vec force = {side * kForce * wish.x, side * kForce * wish.y};
-  if (side * origin.x > kCentreZone) {  // the centre line throws the racket back
+  if (side * place.x > kCentreZone) {  // the centre line throws the racket back
     force.x = side * racket.velocity.x > 0 ? -2 * racket.velocity.x * kMassPerStep : 0.0f;
-    force.x -= side * origin.x * racket.velocity.x * kMassPerStep;
+    force.x -= side * place.x * racket.velocity.x * kMassPerStep;
     drive.damping = kTightDamping;
-    drive.force = within_limits(racket, origin, seat, force);
+    drive.force = within_limits(racket, place, seat, force);
     return;
   }
   const f32 speed = length(racket.velocity);
   if (speed < kGatedSpeed) {
     drive.damping = kLooseDamping;
-    drive.force = within_limits(racket, origin, seat, force);
+    drive.force = within_limits(racket, place, seat, force);
     return;
   }
   drive.damping = kTightDamping;
   const bool slows = length(racket.velocity + 1 / kMassPerStep * force) < speed;
-  drive.force = slows ? within_limits(racket, origin, seat, force) : Vec{0, 0};
+  drive.force = slows ? within_limits(racket, place, seat, force) : Vec{0, 0};
 }
 
 // Section 5.2. Beyond a third of a half turn the racket is turned back.

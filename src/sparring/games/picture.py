@@ -15,6 +15,7 @@ from sparring.games.rules import Rules
 from sparring.games.state import State
 
 MODULES = {
+    "cage2": "cage2_map",
     "laser_hockey": "laser_hockey_picture",
     "laser_hockey_discrete": "laser_hockey_picture",
     "tic_tac_toe": "tic_tac_toe_picture",
