@@ -25,7 +25,11 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
         },
         [],
     ),
-    "cage2 winner": ("cage2", {"actions": "WINNER", "scan_history": "WINNER"}, []),
+    "cage2 winner": (
+        "cage2",
+        {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"},
+        [Lineup((0,)), Lineup(("vreact",)), Lineup(("react_restore",))],
+    ),
     "skull_king": ("skull_king", {}, []),
     "skull_king bots": (
         "skull_king",
@@ -38,18 +42,6 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     ),
     "skull_king extras": ("skull_king", {**EXTRAS, "skip_forced": 1}, []),
     "skull_king two": ("skull_king", {"num_players": 2, "episode": "ROUND"}, []),
-    "cage2": ("cage2", {}, []),
-    "cage2 challenge": (
-        "cage2",
-        {"preset": "CHALLENGE", "green": 1, "mask": 1, "scan_history": "ALL", "decoys_left": 1}
-        | {"orders": "DRAWN", "order_bonus": 0.5, "mix": [1, 1, 1]},
-        [],
-    ),
-    "cage2 winner": (
-        "cage2",
-        {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"},
-        [Lineup((0,)), Lineup(("vreact",)), Lineup(("react_restore",))],
-    ),
     "kuhhandel": ("kuhhandel", {}, []),
     "kuhhandel five": (
         "kuhhandel",
@@ -61,7 +53,7 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     "laser_hockey bots": (
         "laser_hockey",
         {"mode": "MIXTURE", "safe_spawn": 0, "clear_keep_on_reset": 0, "serve": "ALTERNATING"},
-        [Lineup((0, "strong")), Lineup((0, "weak")), Lineup((0, "random"))],
+        [Lineup((0, "strong")), Lineup((0, "weak")), Lineup(("weak", "strong"))],
     ),
     "laser_hockey fast": ("laser_hockey", {"profile": "FAST"}, [Lineup((0, "strong"))]),
     "laser_hockey discrete": (
@@ -71,14 +63,6 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
     ),
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
-    "laser_hockey": ("laser_hockey", {"mode": "MIXTURE"}, []),
-    "laser_hockey bots": (
-        "laser_hockey",
-        {"serve": "ALTERNATING", "clear_keep_on_reset": 0, "safe_spawn": 0, "mode": "MIXTURE"},
-        [Lineup((0, "strong")), Lineup((0, "weak")), Lineup(("weak", "strong"))],
-    ),
-    "laser_hockey fast": ("laser_hockey", {"profile": "FAST", "keep_mode": 0}, []),
-    "laser_hockey_discrete": ("laser_hockey_discrete", {"fineness": 3}, [Lineup((0, "strong"))]),
     "duel": ("duel", {"limit": 9}, []),
     "duel bot": ("duel", {}, [Lineup((0, "pusher")), Lineup((0, 0))]),
 }

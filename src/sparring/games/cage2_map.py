@@ -8,6 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from sparring.games.cage2 import HOSTS, SUBNETS, Position, RedMove, read
+from sparring.games.picture import SvgPicture
 from sparring.games.state import State
 
 BOX_W, BOX_H, GAP, MARGIN = 190, 66, 14, 24
@@ -205,3 +206,6 @@ def text(
         f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>'
         f"{escape(words)}</text>"
     )
+
+
+PICTURE = SvgPicture(map_svg, frame_s=0.8)
