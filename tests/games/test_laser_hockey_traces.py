@@ -83,7 +83,7 @@ def test_reward_terms_are_the_recorded_ones(part: str, recorded: str) -> None:
 
 
 def test_the_scripted_players_answer_as_recorded() -> None:
-    """Positions are set within 5e-7 m, which the strong player's gain of 10 makes 5e-6."""
+    """Positions are set within 5e-7 m, which gains of 10 and 2 make 5e-6 and 2e-6."""
     for vector in data()["policy"]:
         own, other, puck = vector["obs"][0:6], vector["obs"][6:12], vector["obs"][12:16]
         position = Position(
@@ -94,9 +94,9 @@ def test_the_scripted_players_answer_as_recorded() -> None:
             phase=(vector["phase"], 0.0),
         )
         bot = "weak" if vector["weak"] else "strong"
-        np.testing.assert_allclose(
-            load_position(position).ask(bot, 0), vector["action"], rtol=0, atol=5e-6
-        )
+        allowed = [5e-6, 2e-6, 1e-6, 0.0]
+        error = np.abs(load_position(position).ask(bot, 0) - vector["action"])
+        assert (error <= allowed).all(), error
         turned = replace(  # the right player does the same from his side
             position,
             left=turn(position.right),
@@ -105,9 +105,8 @@ def test_the_scripted_players_answer_as_recorded() -> None:
             keep=position.keep[::-1],
             phase=position.phase[::-1],
         )
-        np.testing.assert_allclose(
-            load_position(turned).ask(bot, 1), vector["action"], rtol=0, atol=5e-6
-        )
+        error = np.abs(load_position(turned).ask(bot, 1) - vector["action"])
+        assert (error <= allowed).all(), error
 
 
 def turn(body: Body) -> Body:

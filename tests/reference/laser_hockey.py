@@ -128,6 +128,7 @@ class Match:
         self.notice(contacts)
         advance([self.left, self.right, self.puck], contacts, self.flags.profile)
         self.phase = [F(p + self.uniform(0, 0.2)) for p in self.phase]
+        self.phase = [F(p - 2 * F(np.pi)) if p > F(np.pi) else p for p in self.phase]
         outcome = self.rewards()
         late = self.time >= TIME_LIMIT[self.mode]
         self.time += 1

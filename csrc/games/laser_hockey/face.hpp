@@ -4,6 +4,8 @@
 #include "games/laser_hockey/match.hpp"
 
 #if SPARRING_HOST
+#include <cmath>
+
 namespace sparring::laser_hockey {
 
 // Divisors that bring every number near 1; without scale_observation all of them are 1.
@@ -135,8 +137,11 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
     if (i != kPuck) fresh.place_racket(i, {from[0], from[1]}, from[2]);
   }
   fresh.kick = {number[18], number[19]};
-  fresh.phase[0] = number[20];
-  fresh.phase[1] = number[21];
+  for (int at = 0; at < 2; ++at) {
+    f64 given;
+    copy_bytes(&given, &data[kWhole + 20 + static_cast<size_t>(at)], sizeof given);
+    fresh.phase[at] = static_cast<f32>(std::remainder(given, 2 * 3.14159265358979324));
+  }
   *this = fresh;
   return {};
 }

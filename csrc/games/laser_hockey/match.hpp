@@ -130,7 +130,10 @@ struct Match {
     advance(world, drive, contacts, config.profile == kExact ? kExactEffort : kFastEffort);
 
     close_world(world);
-    for (f32& each : phase) each += between(rng, 0, 0.2f);
+    for (f32& each : phase) {
+      each += between(rng, 0, 0.2f);
+      if (each > kPi) each -= 2 * kPi;  // small numbers are exact numbers
+    }
     pay(result);
     finish(config, result);
   }
