@@ -156,6 +156,23 @@ def test_laser_hockeys_page_lists_every_flag_part_block_and_bot() -> None:
         assert f"| `{name}` |" in page, name
 
 
+def test_cage2s_page_lists_every_flag_part_block_and_bot() -> None:
+    import sparring
+    from sparring.games.cage2 import HOSTS
+
+    page = (ROOT / "docs/games/cage2.md").read_text()
+    usual = sparring.Rules("cage2")
+    every = sparring.Rules("cage2", {"scan_history": "ALL", "decoys_left": 1, "orders": "DRAWN"})
+    for name, value in usual.config.items():
+        row = re.search(rf"^\| `{name}` \| `([^|]+)` \|", page, re.M)
+        assert row, name
+        shown = value if isinstance(value, list) else [value]
+        assert row[1] == ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in shown)
+    blocks = {block.name for block in every.blocks} - set(HOSTS)
+    for name in (*usual.parts, *usual.bots, *blocks):
+        assert f"| `{name}` |" in page, name
+
+
 def benchmark() -> ModuleType:
     spec = importlib.util.spec_from_file_location("pool_figures", ROOT / "benchmarks/pool.py")
     assert spec is not None

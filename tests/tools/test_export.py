@@ -37,7 +37,8 @@ def test_the_file_says_what_torch_says(tmp_path: Path, capsys: pytest.CaptureFix
     path, file = saved_policy(tmp_path, shared=False), tmp_path / "net.onnx"
     assert main(["export", str(path), "--onnx", str(file), "--json"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == ""
+    # On a busy machine a line may say how far it is; warnings of the exporter may not appear.
+    assert all(line.startswith("exporting") for line in shown.err.splitlines())
     facts = json.loads(shown.out)
     assert facts["max_abs_difference"] < 1e-4
     assert facts["bytes"] == file.stat().st_size

@@ -168,10 +168,10 @@ inline void Game::resample_hidden(const Config& config, int, Rng& rng) {
   prey = static_cast<u8>(kUser1 + rng.below(4));
   for (int host = 0; host < kHosts; ++host)
     known_ports[host] = static_cast<u8>(rng.below(2) ? open_ports(host) : 0);
-  known_ip = static_cast<u16>(known_ip | some_of(kAllHosts));
+  known_ip = static_cast<u16>(known_ip | just(kDefender) | some_of(kAllHosts));
   known_host = static_cast<u16>(known_host | some_of(known_ip));
   scanned = some_of(known_ip);
-  exploited = some_of(known_ip & ~just(kDefender));  // never all: something is left to attack
+  exploited = some_of(known_ip & ~just(kDefender));  // Meander never runs out of targets
   escalated = some_of(known_host);
   mapped = some_of(known_ip);
   last_ip = last_host = kNone;
