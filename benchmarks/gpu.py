@@ -188,11 +188,16 @@ def update_readme(records: list[dict[str, Any]]) -> None:
             f"{point['win']:.2f} |"
         )
     machine = records[-1]["machine"]
+    found = [
+        part.get("machine", machine) for record in records for part in record["parts"].values()
+    ]
+    commits = ", ".join(dict.fromkeys(one["commit"][:7] for one in found))
     rows += [
         "",
-        f"{machine['gpu']}, torch {machine['torch']}, sparring {machine['sparring']} at "
-        f"{machine['commit'][:12]}, {machine['date'][:10]}. Networks are 512-512-256 in bf16 where "
-        "not said otherwise, 65,536 games; a population of 8 has 4,096 games each.",
+        f"{machine['gpu']}, torch {machine['torch']}, sparring {machine['sparring']} at {commits} "
+        f"(each part of the file names its own), {machine['date'][:10]}. Networks are 512-512-256 "
+        "in bf16 and there are 65,536 games where not said otherwise; `sparring train` has 16,384, "
+        "a population of 8 has 4,096 each.",
     ]
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
