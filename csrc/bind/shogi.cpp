@@ -22,6 +22,12 @@ shogi::Position read(const std::string& sfen) {
   return found.position;
 }
 
+shogi::Position read_playable(const std::string& sfen) {
+  const shogi::Sfen found = shogi::SfenReader::read(sfen);
+  if (!found.unplayable.empty()) throw nb::value_error(found.unplayable.c_str());
+  return read(sfen);
+}
+
 std::map<std::string, int> moves(const std::string& sfen) {
   const shogi::Position position = read(sfen);
   std::map<std::string, int> named;
@@ -31,14 +37,14 @@ std::map<std::string, int> moves(const std::string& sfen) {
 }
 
 u64 perft(const std::string& sfen, int depth) {
-  const shogi::Position position = read(sfen);
+  const shogi::Position position = read_playable(sfen);
   nb::gil_scoped_release released;
   return shogi::perft(position, depth);
 }
 
 std::tuple<int, int, int> camp(const std::string& sfen, int rule) {
   shogi::Game game;
-  game.start_from(read(sfen), 0);
+  game.start_from(read(sfen), 1);
   const shogi::Camp own = game.camp();
   return {own.pieces, own.points, static_cast<int>(game.claimed({.declaration = rule}))};
 }

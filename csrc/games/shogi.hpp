@@ -46,8 +46,8 @@ struct Game {
   Position position;
   Board pinned, allowed;  // of the side to move, see Safety
   u64 key;
-  u16 ply;        // moves since the game's number 1
-  u16 recorded;   // positions before this one that the memory was given
+  u16 ply;        // moves made
+  u16 number;     // of the start position's move, for SFEN
   u16 checks[2];  // by colour: moves in a row that gave check
   u8 repeats;     // earlier occurrences of this position
   i8 winner;      // kNobody while the game goes on and after a draw
@@ -65,15 +65,15 @@ struct Game {
     return winner == kNobody ? 0.0f : winner == at ? 1.0f : -1.0f;
   }
 
-  SPARRING_FN void reset(const Config&, Rng&, u8*) { start_from(start_position(), 0); }
+  SPARRING_FN void reset(const Config&, Rng&, u8*) { start_from(start_position(), 1); }
 
   SPARRING_FN static Position start_position();
 
   // The memory is cleared when the first move adds to it.
-  SPARRING_FN void start_from(const Position& from, int plies) {
+  SPARRING_FN void start_from(const Position& from, int first_number) {
     *this = Game{};
     position = from;
-    ply = static_cast<u16>(plies);
+    number = static_cast<u16>(first_number);
     key = key_of(position);
     winner = kNobody;
     keep(position.safety());
@@ -107,15 +107,14 @@ struct Game {
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result,
                         u8* side) {
     Memory memory(side, config.memory);
-    memory.add(key, recorded);
+    memory.add(key, ply);
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
     key ^= key_change(position, change);
-    ++recorded;
     ++ply;
     keep(position.safety());
     u16& in_a_row = checks[position.mover ^ 1];
     in_a_row = static_cast<u16>(position.in_check ? in_a_row + 1 : 0);
-    const Repeats found = memory.find(key, recorded);
+    const Repeats found = memory.find(key, ply);
     repeats = static_cast<u8>(found.count);
     judge(config, found, result);
   }

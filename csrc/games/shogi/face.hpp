@@ -104,10 +104,9 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   }
   const Sfen read = SfenReader::read(sfen);
   if (!read.wrong.empty()) return read.wrong;
-  if (read.number > config.max_plies)
-    return "move " + std::to_string(read.number) + " is past max_plies";
+  if (!read.unplayable.empty()) return read.unplayable;
   Game fresh;
-  fresh.start_from(read.position, read.number - 1);
+  fresh.start_from(read.position, read.number);
   if (!fresh.position.can_move(fresh.safety())) return "the side to move has no legal move";
   if (fresh.claimed(config) != Claim::kNone)
     return "the side to move ends the game by declaration; declaration=OFF plays on";
@@ -115,7 +114,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   return {};
 }
 
-inline std::string Game::text(const Config&, int) const { return sfen_of(position, ply + 1); }
+inline std::string Game::text(const Config&, int) const { return sfen_of(position, number + ply); }
 
 // What holds in every position; null if all does.
 inline const char* Game::audit(const Config& config) const {

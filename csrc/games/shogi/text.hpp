@@ -45,8 +45,9 @@ inline std::string usi_of(const Position& position, int action) {
 // One position read from SFEN, with the number of its move.
 struct Sfen {
   Position position;
-  int number;         // the move that comes next, from 1
-  std::string wrong;  // what to correct; "" if all is well
+  int number;              // the move that comes next, from 1
+  std::string wrong;       // why the text is no position; "" if it is one
+  std::string unplayable;  // why no game can go on from it, as in some composed positions
 };
 
 // Reads the four fields one after the other; `wrong` says what stopped it.
@@ -83,7 +84,7 @@ class SfenReader {
     check_pieces();
     if (!sfen_.wrong.empty()) return;
     if (side == "w") sfen_.position.turn();
-    check_kings();
+    check_playable();
   }
 
   bool read_board(const std::string& board) {
@@ -152,7 +153,7 @@ class SfenReader {
   bool read_number(const std::string& number) {
     sfen_.number = 1;
     if (number.empty()) return true;
-    if (number.size() > 5) return stop("the move number is too large: " + number);
+    if (number.size() > 4) return stop("the move number is too large: " + number);
     for (const char c : number)
       if (!std::isdigit(c)) return stop("the move number must be digits, not '" + number + "'");
     sfen_.number = most(1, std::stoi(number));
@@ -161,32 +162,30 @@ class SfenReader {
 
   // Still seen by Black.
   void check_pieces() {
-    Position at = sfen_.position;
-    if (kings_[kBlack] != 1 || kings_[kWhite] != 1) {
-      stop("each side needs exactly one king");
-      return;
-    }
+    if (kings_[kBlack] != 1 || kings_[kWhite] != 1) stop("each side needs exactly one king");
+    const Position& at = sfen_.position;
     for (int k = 0; k < kKinds; ++k) {
       if (at.kind[k].count() + at.hand[kBlack][k] + at.hand[kWhite][k] > kPieceTotal[k])
         stop(std::string("there are more pieces ") + kLetters[k] + " than the box holds");
     }
-    for (int turns = 0; turns < 2; ++turns, at.turn()) {
-      const Forces own = at.forces(at.side[kOwn]);
-      if ((((own.pawn | own.lance) & kRankA) | (own.knight & kTopTwo)).any())
-        stop("a piece stands where it can never move again");
-      Board pawns = own.pawn;
-      while (pawns.any())
-        if ((kLine.ray[kUp][pawns.pop()] & own.pawn).any()) stop("two pawns of a side on one file");
-    }
   }
 
-  void check_kings() {
-    Position& at = sfen_.position;
-    Position waiting = at;
-    waiting.turn();
-    if (waiting.safety().in_check || kLine.near[at.king[kOwn]].has(at.king[kOther]))
-      stop("the side that is not to move is in check");
-    at.in_check = at.safety().in_check;
+  void check_playable() {
+    Position at = sfen_.position;
+    sfen_.position.in_check = at.safety().in_check;
+    if (kLine.near[at.king[kOwn]].has(at.king[kOther])) sfen_.unplayable = "the kings touch";
+    for (int turns = 0; turns < 2; ++turns) {
+      const Forces own = at.forces(at.side[kOwn]);
+      if ((((own.pawn | own.lance) & kRankA) | (own.knight & kTopTwo)).any())
+        sfen_.unplayable = "a piece stands where it can never move again";
+      Board pawns = own.pawn;
+      while (pawns.any())
+        if ((kLine.ray[kUp][pawns.pop()] & own.pawn).any())
+          sfen_.unplayable = "a side has two pawns on one file";
+      at.turn();
+      if (turns == 0 && at.safety().in_check)
+        sfen_.unplayable = "the side that is not to move is in check";
+    }
   }
 };
 
