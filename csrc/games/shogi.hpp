@@ -40,6 +40,7 @@ struct Game {
   using Action = i32;
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = shogi::kActions;
   static constexpr const char* kParts[] = {"result"};
+  static constexpr const char* kBots[] = {"greedy", "ab2", "ab3"};
   static constexpr const char* kEnds[] = {"checkmate",       "no legal move", "repetition",
                                           "perpetual check", "declaration",   "ply limit"};
 
@@ -180,6 +181,9 @@ struct Game {
 
   SPARRING_FN void observe(const Config& config, int me, u8* out, const u8* side) const;
 
+  SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal, Rng& rng,
+                         const u8* side) const;
+
 #if SPARRING_HOST
   static Spec spec(const Config& config);
   static std::vector<Field> config_fields();
@@ -216,5 +220,6 @@ SPARRING_FN inline Position Game::start_position() {
 
 }  // namespace sparring::shogi
 
+#include "games/shogi/bots.hpp"
 #include "games/shogi/face.hpp"
 #include "games/shogi/observation.hpp"

@@ -25,10 +25,7 @@ def named(vectors: list[dict[str, Any]]) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "sfen", "depth", "nodes"),
-    [
-        pytest.param(*row, marks=[pytest.mark.slow] if row[3] > QUICK_NODES else [])
-        for row in PERFT
-    ],
+    [pytest.param(*row, marks=[pytest.mark.slow] if row[3] > QUICK_NODES else []) for row in PERFT],
 )
 def test_perft(name: str, sfen: str, depth: int, nodes: int) -> None:
     assert shogi.perft(sfen, depth) == nodes, name
