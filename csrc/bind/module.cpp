@@ -408,7 +408,7 @@ void bind_pool(nb::module_& m) {
 namespace sparring {
 void bind_learning(nb::module_& m);
 void bind_shogi(nb::module_& m);
-}
+}  // namespace sparring
 
 NB_MODULE(_native, m) {
   m.doc() = "sparring's native core.";

@@ -89,20 +89,7 @@ struct Game {
   SPARRING_FN Safety safety() const { return {pinned, allowed, position.in_check != 0}; }
 
   SPARRING_FN void legal(const Config&, int, Legal<Game>& out, const u8*) const {
-    pack(position.targets(safety()), out);
-  }
-
-  // One set of 81 bits after the other; the words in between belong to two or three of them.
-  SPARRING_FN static void pack(const Targets& targets, Legal<Game>& out) {
-    out = Legal<Game>::none();
-    for (int label = 0; label < kLabels; ++label) {
-      const int at = label * kSquares >> 6, by = label * kSquares & 63;
-      const Board board = targets.of[label];
-      out.word[at] |= board.low << by;
-      out.word[at + 1] |= board.high << by;
-      if (by) out.word[at + 1] |= board.low >> (64 - by);
-      if (by > 128 - kSquares) out.word[at + 2] |= board.high >> (64 - by);
-    }
+    pack_boards<kLabels>(position.targets(safety()).of, out.word);
   }
 
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result,

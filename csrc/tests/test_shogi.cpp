@@ -130,7 +130,7 @@ void the_mask_is_the_targets() {
     Targets targets;
     for (Board& board : targets.of) board = random_board(rng);
     Legal<ShogiGame> mask;
-    ShogiGame::pack(targets, mask);
+    pack_boards<kLabels>(targets.of, mask.word);
     CHECK_EQUAL(mask.count(), targets.count());
     for (const int action : actions_of(targets)) CHECK(mask.test(action));
   }

@@ -201,4 +201,29 @@ SPARRING_FN inline Board between(int a, int b) {
   return kLine.ray[d][a] & kLine.ray[kOpposite[d]][b];
 }
 
+// Word `Word` of a row of bits that has 81 for each board, one board after the other.
+template <int Word, int Count>
+SPARRING_FN constexpr u64 packed_word(const Board* boards) {
+  constexpr int kFirst = 64 * Word / kSquares, kSkip = 64 * Word % kSquares;
+  const Board first = boards[kFirst];
+  u64 word;
+  if constexpr (kSkip >= 64)
+    word = first.high >> (kSkip - 64);
+  else if constexpr (kSkip > 0)
+    word = first.low >> kSkip | first.high << (64 - kSkip);
+  else
+    word = first.low;
+  if constexpr (kSquares - kSkip < 64 && kFirst + 1 < Count)
+    word |= boards[kFirst + 1].low << (kSquares - kSkip);
+  return word;
+}
+
+// Writes `Count` boards end to end. Every shift is known when this is compiled, and every word is
+// written once.
+template <int Count, int Word = 0>
+SPARRING_FN constexpr void pack_boards(const Board* boards, u64* words) {
+  words[Word] = packed_word<Word, Count>(boards);
+  if constexpr (64 * (Word + 1) < Count * kSquares) pack_boards<Count, Word + 1>(boards, words);
+}
+
 }  // namespace sparring::shogi

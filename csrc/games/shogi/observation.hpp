@@ -30,14 +30,8 @@ SPARRING_FN inline void write_pieces(const Position& view, u8* SPARRING_RESTRICT
   Board planes[kPiecePlanes];
   piece_planes(view, kOwn, planes);
   piece_planes(view, kOther, planes + kSidePlanes);
-  Bits<kPieceBytes> all{};
-  for (int plane = 0; plane < kPiecePlanes; ++plane) {
-    const int at = plane * kSquares >> 6, by = plane * kSquares & 63;
-    all.word[at] |= planes[plane].low << by;
-    all.word[at + 1] |= planes[plane].high << by;
-    if (by) all.word[at + 1] |= planes[plane].low >> (64 - by);
-    if (by > 128 - kSquares) all.word[at + 2] |= planes[plane].high >> (64 - by);
-  }
+  Bits<kPieceBytes> all;
+  pack_boards<kPiecePlanes>(planes, all.word);
   expand_bits(all, kPieceBytes, out);
 }
 
