@@ -95,13 +95,14 @@ struct Game {
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result,
                         u8* side) {
     Memory memory(side, config.memory);
-    memory.add(key, ply);
+    memory.fetch();
+    const u64 before = key;
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
     key ^= key_change(position, change);
-    ++ply;
     keep(position.safety());
     u16& in_a_row = checks[position.mover ^ 1];
     in_a_row = static_cast<u16>(position.in_check ? in_a_row + 1 : 0);
+    memory.add(before, ply++);
     const Repeats found = memory.find(key, ply);
     repeats = static_cast<u8>(found.count);
     judge(config, found, result);
