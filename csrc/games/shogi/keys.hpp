@@ -95,7 +95,7 @@ class Memory {
   // Adds the key of the position number `at` of the game.
   SPARRING_FN void add(u64 key, int at) {
     if (at == 0) zero_bytes(filter_, 8 * kFilterWords);
-    filter_[word(key)] |= bit(key);
+    filter_[word(key)] |= bits(key);
     keys_[at % positions_] = key;
   }
 
@@ -103,16 +103,20 @@ class Memory {
   // position, and no position returns after two plies.
   SPARRING_FN Repeats find(u64 key, int at) const {
     Repeats found{};
-    if (!(filter_[word(key)] & bit(key))) return found;
+    if ((filter_[word(key)] & bits(key)) != bits(key)) return found;
     const int oldest = least(at, positions_);
-    for (int distance = 4; distance <= oldest && found.count < 3; distance += 2)
-      if (keys_[(at - distance) % positions_] == key) found = {found.count + 1, distance};
+    int place = at % positions_ - 4;
+    for (int distance = 4; distance <= oldest && found.count < 3; distance += 2, place -= 2) {
+      if (place < 0) place += positions_;
+      if (keys_[place] == key) found = {found.count + 1, distance};
+    }
     return found;
   }
 
  private:
   SPARRING_FN static int word(u64 key) { return static_cast<int>(key >> 6) & (kFilterWords - 1); }
-  SPARRING_FN static u64 bit(u64 key) { return u64{1} << (key & 63); }
+  // Two bits of the word; other bits of the key choose the word.
+  SPARRING_FN static u64 bits(u64 key) { return u64{1} << (key & 63) | u64{1} << (key >> 32 & 63); }
 
   u64* filter_;
   u64* keys_;
