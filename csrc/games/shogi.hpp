@@ -23,7 +23,7 @@ struct Config {
 
 enum End : u8 { kCheckmate, kStalemate, kRepetition, kPerpetual, kDeclared, kLimit };
 
-inline constexpr i8 kNobody = -1;
+inline constexpr i8 kNoWinner = -1;
 
 // What a declaration counts (section 1.8).
 struct Camp {
@@ -51,7 +51,7 @@ struct Game {
   u16 number;     // of the start position's move, for SFEN
   u16 checks[2];  // by colour: moves in a row that gave check
   u8 repeats;     // earlier occurrences of this position
-  i8 winner;      // kNobody while the game goes on and after a draw
+  i8 winner;      // kNoWinner while the game goes on and after a draw
   u8 spare[6];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -63,7 +63,7 @@ struct Game {
   SPARRING_FN int seat(int) const { return position.mover; }
   SPARRING_FN int role(int) const { return 0; }
   SPARRING_FN f32 score(const Config&, int at) const {
-    return winner == kNobody ? 0.0f : winner == at ? 1.0f : -1.0f;
+    return winner == kNoWinner ? 0.0f : winner == at ? 1.0f : -1.0f;
   }
 
   SPARRING_FN void reset(const Config&, Rng&, u8*) { start_from(start_position(), 1); }
@@ -76,7 +76,7 @@ struct Game {
     position = from;
     number = static_cast<u16>(first_number);
     key = key_of(position);
-    winner = kNobody;
+    winner = kNoWinner;
     keep(position.safety());
   }
 
@@ -116,7 +116,7 @@ struct Game {
     if (found.count == 3) return end_repetition(found.distance / 2, result);
     const Claim claim = claimed(config);
     if (claim != Claim::kNone)
-      return end(kDeclared, claim == Claim::kWin ? mover : int{kNobody}, result);
+      return end(kDeclared, claim == Claim::kWin ? mover : int{kNoWinner}, result);
     if (ply < config.max_plies) return;
     if (config.at_limit == kCut)
       result.truncate(kLimit);
@@ -126,7 +126,7 @@ struct Game {
 
   SPARRING_FN void end(End why, int by, Result& result) {
     winner = static_cast<i8>(by);
-    if (by != kNobody) {
+    if (by != kNoWinner) {
       result.pay(0, by, 1.0f);
       result.pay(0, by ^ 1, -1.0f);
     }
@@ -138,7 +138,7 @@ struct Game {
   SPARRING_FN void end_repetition(int moves_each, Result& result) {
     const bool black = checks[kBlack] >= moves_each, white = checks[kWhite] >= moves_each;
     if (black == white)
-      end(kRepetition, kNobody, result);
+      end(kRepetition, kNoWinner, result);
     else
       end(kPerpetual, black ? kWhite : kBlack, result);
   }

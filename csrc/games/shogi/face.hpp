@@ -2,6 +2,7 @@
 #pragma once
 
 #include "games/shogi.hpp"
+#include "games/shogi/observation.hpp"
 #include "games/shogi/text.hpp"
 
 #if SPARRING_HOST
@@ -24,16 +25,16 @@ inline std::vector<Column> number_columns() {
     for (int k = 0; k < kKinds; ++k)
       columns.push_back({std::string(who) + kLetters[k] + " in hand", Type::kU8,
                          static_cast<f32>(kPieceTotal[k])});
-  for (int i = 0; i < 4; ++i) columns.push_back({kFactNames[i], Type::kU8, kFactScale[i]});
+  for (int i = 0; i < kFacts; ++i) columns.push_back({kFactNames[i], Type::kU8, kFactScale[i]});
   return columns;
 }
 
 inline Spec Game::spec(const Config& config) {
   std::vector<Block> blocks;
   for (const char* who : {"own ", "other "}) {
-    for (int plane = 0; plane < 14; ++plane) {
-      const std::string piece =
-          plane <= kKing ? std::string{kLetters[plane]} : std::string{'+', kLetters[plane - 8]};
+    for (int plane = 0; plane < kSidePlanes; ++plane) {
+      const std::string piece = plane <= kKing ? std::string{kLetters[plane]}
+                                               : std::string{'+', kLetters[plane - kKing - 1]};
       blocks.push_back({who + piece, 1, square_columns()});
     }
   }

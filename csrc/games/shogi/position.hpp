@@ -264,8 +264,7 @@ struct Position {
     }
   }
 
-  // Section 3.6, step 8. Without a pawn its file loses no bit of `open`; the subtraction turns the
-  // top bit of a file into the whole file.
+  // Drops on empty squares, in check between king and checker (section 3.6, steps 8 and 9).
   SPARRING_FN void add_drops(const Safety& safe, Targets& out) const {
     const Board free = safe.allowed - occupied();
     const u8* held = hand[kOwn];
@@ -285,7 +284,9 @@ struct Position {
 
   SPARRING_FN Board own_pawns() const { return (side[kOwn] & kind[kPawn]) - promoted; }
 
-  // Each file is nine neighbouring bits and has one pawn at most: no borrow leaves a file.
+  // All squares of the files that have none of the pawns. A file is nine neighbouring bits with at
+  // most one pawn, so no borrow leaves it: the bit of rank i survives the first subtraction where
+  // there is no pawn, and the second one spreads it over its file.
   SPARRING_FN static Board files_without(Board pawns) {
     const Board ends = minus(kRankI, pawns) & kRankI;
     return ends | minus(ends, shifted<-8>(ends));
