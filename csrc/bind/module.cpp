@@ -407,7 +407,8 @@ void bind_pool(nb::module_& m) {
 
 namespace sparring {
 void bind_learning(nb::module_& m);
-}
+void bind_shogi(nb::module_& m);
+}  // namespace sparring
 
 NB_MODULE(_native, m) {
   m.doc() = "sparring's native core.";
@@ -415,4 +416,5 @@ NB_MODULE(_native, m) {
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_learning(m);
+  sparring::bind_shogi(m);
 }

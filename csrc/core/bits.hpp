@@ -9,6 +9,23 @@
 
 namespace sparring {
 
+// Bits that are set in a fixed number of words.
+template <int Words>
+SPARRING_FN inline int count_bits(const u64* words) {
+  int n = 0, w = 0;
+#if defined(__ARM_NEON) && !defined(__CUDACC__)
+  if constexpr (Words >= 4 && Words <= 60) {  // a byte of the sum has room for 31 pairs of words
+    uint8x16_t sum = vdupq_n_u8(0);
+    for (; w + 2 <= Words; w += 2)
+      sum = vaddq_u8(sum, vcntq_u8(vreinterpretq_u8_u64(
+                              vcombine_u64(vcreate_u64(words[w]), vcreate_u64(words[w + 1])))));
+    n = vaddlvq_u8(sum);
+  }
+#endif
+  for (; w < Words; ++w) n += popcount(words[w]);
+  return n;
+}
+
 template <int N>
 struct Bits {
   static constexpr int kWords = (N + 63) / 64;
@@ -20,11 +37,7 @@ struct Bits {
   SPARRING_FN constexpr void set(int i) { word[i >> 6] |= u64{1} << (i & 63); }
   SPARRING_FN constexpr void clear(int i) { word[i >> 6] &= ~(u64{1} << (i & 63)); }
 
-  SPARRING_FN int count() const {
-    int n = 0;
-    for (int w = 0; w < kWords; ++w) n += popcount(word[w]);
-    return n;
-  }
+  SPARRING_FN int count() const { return count_bits<kWords>(word); }
 
   SPARRING_FN constexpr bool any() const {
     u64 all = 0;

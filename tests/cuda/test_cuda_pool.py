@@ -61,6 +61,17 @@ CASES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
         {"fineness": 4, "keep_mode": 0, "scale_observation": 1},
         [Lineup((0, 0)), Lineup((0, "idle"))],
     ),
+    "shogi": ("shogi", {"max_plies": 150}, []),
+    "shogi planes": (
+        "shogi",
+        {"observation": "PLANES46", "declaration": "POINTS24", "memory": 40, "skip_forced": 1},
+        [],
+    ),
+    "shogi bots": (
+        "shogi",
+        {"max_plies": 80, "at_limit": "DRAW"},
+        [Lineup((0, "greedy")), Lineup((0, "ab2")), Lineup((0, "random"))],
+    ),
     "tic_tac_toe": ("tic_tac_toe", {}, []),
     "tic_tac_toe random": ("tic_tac_toe", {}, [Lineup((0, "random"))]),
     "duel": ("duel", {"limit": 9}, []),

@@ -1,0 +1,147 @@
+// Shogi for people: names, configuration and state fields, set-up by SFEN, checks. Host only.
+#pragma once
+
+#include "games/shogi.hpp"
+#include "games/shogi/observation.hpp"
+#include "games/shogi/text.hpp"
+
+#if SPARRING_HOST
+namespace sparring::shogi {
+
+inline constexpr const char* kFactNames[] = {"in check", "occurrences", "moves", "black"};
+inline constexpr f32 kFactScale[] = {1, 3, 255, 1};
+
+inline std::vector<Column> square_columns(f32 divisor = 1) {
+  std::vector<Column> columns;
+  for (int square = 0; square < kSquares; ++square)
+    columns.push_back({square_name(square), Type::kU8, divisor});
+  return columns;
+}
+
+// Names and divisors of the numbers that follow the pieces.
+inline std::vector<Column> number_columns() {
+  std::vector<Column> columns;
+  for (const char* who : {"own ", "other "})
+    for (int k = 0; k < kKinds; ++k)
+      columns.push_back({std::string(who) + kLetters[k] + " in hand", Type::kU8,
+                         static_cast<f32>(kPieceTotal[k])});
+  for (int i = 0; i < kFacts; ++i) columns.push_back({kFactNames[i], Type::kU8, kFactScale[i]});
+  return columns;
+}
+
+inline Spec Game::spec(const Config& config) {
+  std::vector<Block> blocks;
+  for (const char* who : {"own ", "other "}) {
+    for (int plane = 0; plane < kSidePlanes; ++plane) {
+      const std::string piece = plane <= kKing ? std::string{kLetters[plane]}
+                                               : std::string{'+', kLetters[plane - kKing - 1]};
+      blocks.push_back({who + piece, 1, square_columns()});
+    }
+  }
+  std::vector<Column> numbers = number_columns();
+  if (config.observation == kCompact) {
+    numbers.push_back({"to move", Type::kU8, 1});
+    blocks.push_back({"numbers", 1, numbers});
+  } else {
+    for (const Column& column : numbers)
+      blocks.push_back({column.name, 1, square_columns(column.divisor)});
+  }
+  return {.name = "shogi",
+          .title = "Shogi on the 9x9 board",
+          .rules_version = 1,
+          .blocks = blocks,
+          .role_names = {"player"}};
+}
+
+inline std::vector<Field> Game::config_fields() {
+  return {
+      SPARRING_CONFIG(max_plies, 1, 10000, "", "moves of both sides until the game is cut"),
+      SPARRING_CONFIG(at_limit, 0, 1, "CUT|DRAW",
+                      "CUT truncates at the limit, DRAW ends the game there"),
+      SPARRING_CONFIG(declaration, 0, 2, "OFF|POINTS27|POINTS24",
+                      "an entered king wins by points; tested when a turn begins"),
+      SPARRING_CONFIG(memory, 4, 10000, "",
+                      "positions that repetition looks back on; max_plies or more forgets none"),
+      SPARRING_CONFIG(observation, 0, 1, "COMPACT|PLANES46",
+                      "COMPACT writes hands and counters once, PLANES46 as planes"),
+  };
+}
+
+// Boards are shown as words: the side to move first, then the other; kinds as P L N S B R G.
+inline std::vector<Field> Game::state_fields() {
+  return {
+      field<u64[4]>("side", offsetof(Game, position.side)),
+      field<u64[2 * kKinds]>("kind", offsetof(Game, position.kind)),
+      field<u64[2]>("promoted", offsetof(Game, position.promoted)),
+      field<u8[16]>("hand", offsetof(Game, position.hand)),
+      field<u8[2]>("king", offsetof(Game, position.king)),
+      field<u8>("mover", offsetof(Game, position.mover)),
+      field<u8>("in_check", offsetof(Game, position.in_check)),
+      SPARRING_STATE(key),
+      SPARRING_STATE(ply),
+      SPARRING_STATE(checks),
+      SPARRING_STATE(repeats),
+      SPARRING_STATE(winner),
+  };
+}
+
+// Squares are those of the mover's view; where a move starts depends on the position.
+inline std::string Game::action_name(const Config&, int action) {
+  static constexpr const char* kNames[kDirections] = {
+      "up",   "up left",   "up right",   "left",        "right",
+      "down", "down left", "down right", "knight left", "knight right"};
+  const int label = action / kSquares;
+  const std::string to = square_name(action % kSquares);
+  if (label >= kDrop) return std::string{kLetters[label - kDrop], '*'} + to;
+  return std::string(kNames[label % kPromote]) + " to " + to + (label >= kPromote ? "+" : "");
+}
+
+// The data are the characters of an SFEN. Its position counts as the first of the game.
+inline std::string Game::setup(const Config& config, const std::vector<i64>& data) {
+  std::string sfen;
+  for (const i64 c : data) {
+    if (c < ' ' || c > '~') return "an SFEN is made of ASCII characters";
+    sfen += static_cast<char>(c);
+  }
+  const Sfen read = SfenReader::read(sfen);
+  if (!read.wrong.empty()) return read.wrong;
+  if (!read.unplayable.empty()) return read.unplayable;
+  Game fresh;
+  fresh.start_from(read.position, read.number);
+  if (!fresh.position.can_move(fresh.safety())) return "the side to move has no legal move";
+  if (fresh.claimed(config) != Claim::kNone)
+    return "the side to move ends the game by declaration; declaration=OFF plays on";
+  *this = fresh;
+  return {};
+}
+
+inline std::string Game::text(const Config&, int) const { return sfen_of(position, number + ply); }
+
+// What holds in every position; null if all does.
+inline const char* Game::audit(const Config& config) const {
+  const Position& at = position;
+  if ((at.side[kOwn] & at.side[kOther]).any()) return "two pieces on one square";
+  Board pieces = Board::of(at.king[kOwn]) | Board::of(at.king[kOther]);
+  int count = 2;
+  for (int k = 0; k < kKinds; ++k) {
+    if ((pieces & at.kind[k]).any()) return "a square has two kinds";
+    pieces |= at.kind[k];
+    const int pieces_of_kind = at.kind[k].count() + at.hand[kOwn][k] + at.hand[kOther][k];
+    if (pieces_of_kind > kPieceTotal[k]) return "a piece too many";
+    count += at.kind[k].count();
+  }
+  if (!(pieces == at.occupied()) || count != pieces.count()) return "a piece of no kind";
+  if ((at.promoted & at.kind[kGold]).any() || (at.promoted - pieces).any())
+    return "something promoted that cannot";
+  if (key != key_of(at)) return "the key is not that of the position";
+  const Safety safe = at.safety();
+  if (!(safe.pinned == pinned) || !(safe.allowed == allowed) || safe.in_check != at.in_check)
+    return "checks and pins are not those of the position";
+  Position waiting = at;
+  waiting.turn();
+  if (waiting.safety().in_check) return "the side that moved left its king in check";
+  return ply > config.max_plies ? "the game is longer than its limit" : nullptr;
+}
+
+}  // namespace sparring::shogi
+#endif  // SPARRING_HOST

@@ -1,0 +1,67 @@
+// What a seat sees (section 5): 28 planes of pieces, hands and four numbers about the game. The
+// compact row has the numbers once, the 46 planes repeat each on all squares.
+#pragma once
+
+#include "games/shogi.hpp"
+
+namespace sparring::shogi {
+
+inline constexpr int kSidePlanes = 14, kPiecePlanes = 2 * kSidePlanes, kHands = 2 * kKinds;
+inline constexpr int kFacts = 4, kPlanes = kPiecePlanes + kHands + kFacts;
+inline constexpr int kPieceBytes = kPiecePlanes * kSquares;
+inline constexpr int kCompactBytes = kPieceBytes + kHands + kFacts + 1;  // and whose turn it is
+inline constexpr int kPlaneBytes = kPlanes * kSquares;
+
+SPARRING_FN inline int Game::row_bytes(const Config& config) {
+  const int bytes = config.observation == kCompact ? kCompactBytes : kPlaneBytes;
+  return (bytes + 15) / 16 * 16;
+}
+
+// The pieces of one side: P L N S B R G K, then the promoted ones.
+SPARRING_FN inline void piece_planes(const Position& view, int who, Board* planes) {
+  const Board of = view.side[who], plain = of - view.promoted, promoted = of & view.promoted;
+  for (int k = 0; k < kKinds; ++k) planes[k] = plain & view.kind[k];
+  planes[kKing] = Board::of(view.king[who]);
+  for (int k = 0; k < kGold; ++k) planes[kKing + 1 + k] = promoted & view.kind[k];
+}
+
+// 28 sets of 81 bits end to end, then each bit as a byte.
+SPARRING_FN inline void write_pieces(const Position& view, u8* SPARRING_RESTRICT out) {
+  Board planes[kPiecePlanes];
+  piece_planes(view, kOwn, planes);
+  piece_planes(view, kOther, planes + kSidePlanes);
+  Bits<kPieceBytes> all;
+  pack_boards<kPiecePlanes>(planes, all.word);
+  expand_bits(all, kPieceBytes, out);
+}
+
+SPARRING_FN inline void fill_plane(u8* SPARRING_RESTRICT out, u8 value) {
+  const u64 eight = value * 0x0101010101010101ull;
+  for (int i = 0; i + 8 <= kSquares; i += 8) store8(out + i, eight);
+  out[kLastSquare] = value;
+}
+
+SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out, const u8*) const {
+  const bool to_move = me == position.mover;
+  Position view = position;
+  if (!to_move) view.turn();
+  write_pieces(view, out);
+  u8 numbers[kHands + kFacts];
+  for (int k = 0; k < kKinds; ++k) {
+    numbers[k] = view.hand[kOwn][k];
+    numbers[kKinds + k] = view.hand[kOther][k];
+  }
+  numbers[kHands] = to_move && position.in_check;
+  numbers[kHands + 1] = repeats;
+  numbers[kHands + 2] = static_cast<u8>(least(ply >> 1, 255));
+  numbers[kHands + 3] = me == kBlack;
+  out += kPieceBytes;
+  if (config.observation == kCompact) {
+    copy_bytes(out, numbers, sizeof numbers);
+    out[sizeof numbers] = to_move;
+  } else {
+    for (int i = 0; i < kHands + kFacts; ++i) fill_plane(out + i * kSquares, numbers[i]);
+  }
+}
+
+}  // namespace sparring::shogi

@@ -1,0 +1,239 @@
+// Shogi's sets of squares against plain walks, legal moves against a slow definition, and what
+// always holds, whatever the players do.
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "core/state.hpp"
+#include "games/shogi.hpp"
+#include "tests/check.hpp"
+
+using namespace sparring;
+using namespace sparring::shogi;
+using ShogiGame = shogi::Game;
+
+static_assert(std::has_unique_object_representations_v<ShogiGame>,
+              "the state has no padding, so its bytes can be compared");
+static_assert(sizeof(ShogiGame) <= 256, "four cache lines");
+
+Board random_board(Rng& rng) {
+  const u64 low = u64{rng.next()} << 32 | rng.next(), high = rng.next();
+  return Board{low, high} & Board{u64{rng.next()} << 32 | rng.next(), rng.next()} & kAll;
+}
+
+bool is_on_board(int file, int rank) {
+  return file >= 0 && file < kSide && rank >= 0 && rank < kSide;
+}
+
+Board walked(int from, int d, Board occupied, int most_steps) {
+  Board reached{};
+  int file = from / kSide + kFileStep[d], rank = from % kSide + kRankStep[d];
+  for (int steps = 0; steps < most_steps && is_on_board(file, rank); ++steps) {
+    reached |= Board::of(file * kSide + rank);
+    if (occupied.has(file * kSide + rank)) break;
+    file += kFileStep[d];
+    rank += kRankStep[d];
+  }
+  return reached;
+}
+
+template <int D>
+void steps_and_slides(Rng& rng) {
+  for (int i = 0; i < 200; ++i) {
+    const Board occupied = random_board(rng);
+    Board stepping{};
+    for (Board rest = occupied; rest.any();) stepping |= walked(rest.pop(), D, kAll, 1);
+    CHECK(stepped<D>(occupied) == stepping);
+    for (int from = 0; from < kSquares; ++from)
+      CHECK(slide<D>(from, occupied) == walked(from, D, occupied, kSide));
+  }
+}
+
+void sets_of_squares() {
+  Rng rng(5, 0, 0, Stream::kSampling);
+  steps_and_slides<kUp>(rng);
+  steps_and_slides<kUpLeft>(rng);
+  steps_and_slides<kUpRight>(rng);
+  steps_and_slides<kLeft>(rng);
+  steps_and_slides<kRight>(rng);
+  steps_and_slides<kDown>(rng);
+  steps_and_slides<kDownLeft>(rng);
+  steps_and_slides<kDownRight>(rng);
+  for (int i = 0; i < 1000; ++i) {
+    const Board board = random_board(rng);
+    Board turned{};
+    int count = 0;
+    for (Board rest = board; rest.any(); ++count) turned |= Board::of(kLastSquare - rest.pop());
+    CHECK(board.rotated() == turned);
+    CHECK_EQUAL(board.count(), count);
+    CHECK_EQUAL(board.has_one(), count == 1);
+  }
+}
+
+Position position_of(const char* sfen) {
+  const Sfen read = SfenReader::read(sfen);
+  CHECK(read.wrong.empty() && read.unplayable.empty());
+  return read.position;
+}
+
+void sequences_are_counted() {
+  struct Line {
+    const char* sfen;
+    int depth;
+    u64 nodes;
+  };
+  for (const Line& line :
+       {Line{kStart, 4, 719731},
+        Line{"l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1", 2, 28684},
+        Line{"R8/2K1S1SSk/4B4/9/9/9/9/9/1L1L1L3 b RBGSNLP3g3n17p 1", 2, 105677},
+        Line{"k8/9/4l4/9/b7+b/9/2N1S1S2/9/+r1G1K1G1r b NL3Pgsl4p 1", 2, 54963},
+        Line{"7k1/1P1L5/1S1N1R1B1/2P1S1N2/9/2n1s1p2/1b1r1n1s1/5l1p1/1K7 w - 1", 3, 64989},
+        Line{"4R2gk/9/7G1/9/9/9/9/9/K8 b P 1", 4, 107602},
+        Line{"3lkb2R/9/4G4/2K6/9/9/9/9/9 b P2gsnl4p 1", 3, 176682}})
+    CHECK_EQUAL(perft(position_of(line.sfen), line.depth), line.nodes);
+}
+
+// A move is legal if it does not leave the own king attacked: said once more, the slow way. Drops
+// of pawns that mate are left to the counted sequences.
+void legal_moves_keep_the_king_safe() {
+  Rng rng(6, 0, 0, Stream::kSampling);
+  for (int game = 0; game < 40; ++game) {
+    Position at = ShogiGame::start_position();
+    for (int ply = 0; ply < 200; ++ply) {
+      const Safety safe = at.safety();
+      const Targets legal = at.targets(safe);
+      Targets anything{};  // as if nothing was pinned and no check had to be answered
+      Safety careless{Board::none(), kAll - at.side[kOwn], false};
+      at.add_board_moves(careless, anything);
+      for (int label = 0; label < kDrop; ++label) {
+        for (Board rest = anything.of[label]; rest.any();) {
+          const int to = rest.pop();
+          if (to == at.king[kOther]) continue;
+          Position after = at;
+          const Change change = after.make(label, to);
+          CHECK(change.kind != kKing);
+          after.turn();
+          CHECK_EQUAL(legal.of[label].has(to), !after.safety().in_check);
+        }
+      }
+      const std::vector<int> actions = actions_of(legal);
+      if (actions.empty()) break;
+      const int action = actions[static_cast<size_t>(rng.below(static_cast<int>(actions.size())))];
+      at.make(action / kSquares, action % kSquares);
+    }
+  }
+}
+
+void the_mask_is_the_targets() {
+  Rng rng(7, 0, 0, Stream::kSampling);
+  for (int i = 0; i < 200; ++i) {
+    Targets targets;
+    for (Board& board : targets.of) board = random_board(rng);
+    Legal<ShogiGame> mask;
+    pack_boards<kLabels>(targets.of, mask.word);
+    CHECK_EQUAL(mask.count(), targets.count());
+    for (const int action : actions_of(targets)) CHECK(mask.test(action));
+  }
+}
+
+void memory_finds_what_a_plain_search_finds() {
+  Rng rng(8, 0, 0, Stream::kSampling);
+  for (const int positions : {4, 7, 64, 512}) {
+    std::vector<u64> side(static_cast<size_t>(Memory::bytes(positions)) / 8, ~u64{0});
+    Memory memory(reinterpret_cast<u8*>(side.data()), positions);
+    std::vector<u64> keys;
+    for (int at = 0; at < 600; ++at) {
+      const u64 key = mixed(static_cast<u64>(rng.below(60)));
+      Repeats wanted{};
+      for (int distance = 4; distance <= std::min(at, positions); distance += 2)
+        if (keys[static_cast<size_t>(at - distance)] == key && wanted.count < 3)
+          wanted = {wanted.count + 1, distance};
+      if (at > 0) {
+        const Repeats found = memory.find(key, at);
+        CHECK_EQUAL(found.count, wanted.count);
+        CHECK_EQUAL(found.distance, wanted.distance);
+      }
+      memory.add(key, at);
+      keys.push_back(key);
+    }
+  }
+}
+
+std::vector<u64> digests(int threads, bool planes, int steps) {
+  shogi::Config config;
+  config.observation = planes ? kPlanes46 : kCompact;
+  config.max_plies = 120;
+  Pool<ShogiGame> pool(config, {.games = 48, .seed = 9, .threads = threads});
+  pool.reset();
+  std::vector<i32> actions(48);
+  std::vector<u64> sums;
+  for (int step = 0; step < steps; ++step) {
+    pool.sample(0, actions.data());
+    CHECK(pool.accept(0, actions.data()).game < 0);
+    pool.step_all();
+    sums.push_back(pool.digest());
+    CHECK(pool.audit().empty());
+  }
+  return sums;
+}
+
+void any_number_of_threads_plays_the_same_games() {
+  CHECK(digests(1, false, 250) == digests(3, false, 250));
+  CHECK(digests(1, true, 150) == digests(2, true, 150));
+}
+
+void bots_play_legal_moves() {
+  constexpr int kBotCount = static_cast<int>(std::size(ShogiGame::kBots));
+  for (int bot = 1; bot <= kBotCount; ++bot) {
+    State<ShogiGame> state({}, static_cast<u64>(bot), 0, false, {1});
+    for (int ply = 0; ply < 60 && state.seat(0) >= 0; ++ply) {
+      const i32 action = static_cast<i32>(state.ask(ply % 2 ? bot : 0, 0)[0]);
+      CHECK(state.apply(&action).game < 0);
+      CHECK(state.audit().empty());
+    }
+  }
+}
+
+// Alpha-beta finds the values that trying everything finds.
+int tried_out(const Position& at, int plies) {
+  if (plies == 0) return best_gain(at);
+  int best = kNever;
+  for (const int action : actions_of(at.targets(at.safety()))) {
+    Position after = at;
+    after.make(action / kSquares, action % kSquares);
+    const int value = -tried_out(after, plies - 1);
+    const int gain = gain_of(at, action / kSquares, action % kSquares);
+    best = std::max(best, std::abs(value) > 20000 ? value : gain + value);
+  }
+  return best == kNever ? kMated - plies : best;
+}
+
+void alpha_beta_finds_the_best_value() {
+  Rng rng(10, 0, 0, Stream::kBots);
+  State<ShogiGame> state({}, 4, 0, false, {1});
+  for (int ply = 0; ply < 90 && state.seat(0) >= 0; ++ply) {
+    const i32 action = static_cast<i32>(state.ask(0, 0)[0]);
+    if (ply % 6 == 5) {
+      Position at = position_of(state.text(-1).c_str());
+      Search search(at, at.targets(at.safety()), 2);
+      const int chosen = search.best_action(rng);
+      const int gain = gain_of(at, chosen / kSquares, chosen % kSquares);
+      const int wanted = tried_out(at, 2);
+      at.make(chosen / kSquares, chosen % kSquares);
+      const int value = -tried_out(at, 1);
+      CHECK_EQUAL(std::abs(value) > 20000 ? value : gain + value, wanted);
+    }
+    CHECK(state.apply(&action).game < 0);
+  }
+}
+
+int main() {
+  sets_of_squares();
+  sequences_are_counted();
+  legal_moves_keep_the_king_safe();
+  the_mask_is_the_targets();
+  memory_finds_what_a_plain_search_finds();
+  any_number_of_threads_plays_the_same_games();
+  bots_play_legal_moves();
+  alpha_beta_finds_the_best_value();
+}

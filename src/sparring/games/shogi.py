@@ -1,0 +1,170 @@
+"""Shogi for people and other programs: SFEN positions, USI moves, perft, and the board as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparring import _native
+from sparring.errors import ConfigError, IllegalActionError, nearest
+from sparring.games.state import State, new_state
+
+START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
+DECLARATIONS = ("OFF", "POINTS27", "POINTS24")
+CLAIMS = (None, "win", "draw")
+LABELS, SQUARES = 27, 81
+MIRRORED_LABELS = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
+"""The ten directions of a move with left and right exchanged."""
+
+
+@dataclass(frozen=True)
+class Camp:
+    """What the side to move can declare."""
+
+    pieces: int
+    """Own pieces in the other's camp, without the king."""
+    points: int
+    """Of these pieces and of those in hand: 5 for a rook or bishop, 1 for any other."""
+    claim: str | None
+    """"win", "draw", or None if the side to move may not declare."""
+
+
+def legal_moves(sfen: str) -> dict[str, int]:
+    """Return the legal moves of a position, USI text to action."""
+    try:
+        return dict(_native.shogi_moves(sfen))
+    except ValueError as wrong:
+        raise ConfigError(f"shogi: {wrong}") from None
+
+
+def perft(sfen: str = START, depth: int = 1) -> int:
+    """Count the legal sequences of `depth` moves; repetition and declaration end nothing here."""
+    if depth < 0:
+        raise ConfigError(f"shogi: depth={depth} must be 0 or more")
+    try:
+        return int(_native.shogi_perft(sfen, depth))
+    except ValueError as wrong:
+        raise ConfigError(f"shogi: {wrong}") from None
+
+
+def divide(sfen: str, depth: int) -> dict[str, int]:
+    """Return perft by first move."""
+    counts = {}
+    start = load_sfen(sfen, config={"declaration": "OFF"})
+    for move, action in legal_moves(sfen).items():
+        after = start.clone()
+        after.apply(action)
+        counts[move] = perft(read_sfen(after), depth - 1)
+    return counts
+
+
+def camp(sfen: str, declaration: str = "POINTS27") -> Camp:
+    """Return what the side to move has in the other's camp, and whether it may declare."""
+    if declaration not in DECLARATIONS:
+        raise ConfigError(
+            f"declaration={declaration!r} is unknown{nearest(declaration, DECLARATIONS)}"
+        )
+    try:
+        pieces, points, claim = _native.shogi_camp(sfen, DECLARATIONS.index(declaration))
+    except ValueError as wrong:
+        raise ConfigError(f"shogi: {wrong}") from None
+    return Camp(pieces, points, CLAIMS[claim])
+
+
+def load_sfen(
+    sfen: str = START, *, config: Mapping[str, Any] | None = None, seed: int = 0
+) -> State:
+    """Start a game from a position, which counts as the first of the game."""
+    state = new_state("shogi", seed=seed, config=config)
+    set_sfen(state, sfen)
+    return state
+
+
+def set_sfen(state: State, sfen: str) -> None:
+    """Continue from a position, with no memory of what was before. A bad one changes nothing."""
+    wrong = state.native.setup([ord(letter) for letter in sfen])
+    if wrong:
+        raise ConfigError(f"shogi: {wrong}")
+
+
+def read_sfen(state: State) -> str:
+    """Return where a game stands."""
+    return state.native.text(-1)
+
+
+def moves(state: State) -> dict[str, int]:
+    """Return the legal moves of a game, USI text to action; none when it is over."""
+    return {} if state.over else legal_moves(read_sfen(state))
+
+
+def usi(state: State, action: int) -> str:
+    """Return a legal action as a USI move. The board decides where a move starts."""
+    for move, number in moves(state).items():
+        if number == action:
+            return move
+    raise IllegalActionError(f"shogi: action {action} is not legal here")
+
+
+def action_of(state: State, move: str) -> int:
+    """Return the action of a legal USI move."""
+    known = moves(state)
+    if move not in known:
+        raise IllegalActionError(f"shogi: {move} is not legal here{nearest(move, known)}")
+    return known[move]
+
+
+def play(state: State, *line: str) -> None:
+    """Play USI moves one after the other."""
+    for move in line:
+        state.apply(action_of(state, move))
+
+
+def mirrored_action(action: int) -> int:
+    """Return an action with left and right exchanged."""
+    label, to = divmod(action, SQUARES)
+    if label < 20:
+        label = label - label % 10 + MIRRORED_LABELS[label % 10]
+    file, rank = divmod(to, 9)
+    return label * SQUARES + (8 - file) * 9 + rank
+
+
+def text_view(state: State, viewer: int | None = None) -> str:
+    """Show the board as Black sees it, hands beside it. Nothing is hidden."""
+    board, side, hands, number = read_sfen(state).split()
+    lines = ["   9  8  7  6  5  4  3  2  1"]
+    for rank, row in zip("abcdefghi", board.split("/"), strict=True):
+        lines.append(f" {''.join(f'{cell:>3}' for cell in cells(row))}  {rank}")
+    held = {"Black": hands_of(hands, str.isupper), "White": hands_of(hands, str.islower)}
+    turn = f"move {number}, {'Black' if side == 'b' else 'White'} to move"
+    if state.over:
+        turn = f"over after {int(number) - 1} moves: {state.end}"
+    return "\n".join([turn, f"White holds {held['White']}", *lines, f"Black holds {held['Black']}"])
+
+
+def cells(row: str) -> list[str]:
+    """Return the nine squares of one rank of an SFEN."""
+    squares: list[str] = []
+    promoted = ""
+    for letter in row:
+        if letter == "+":
+            promoted = "+"
+        elif letter.isdigit():
+            squares += ["."] * int(letter)
+        else:
+            squares.append(promoted + letter)
+            promoted = ""
+    return squares
+
+
+def hands_of(hands: str, mine: Any) -> str:
+    """Return one side's pieces of the hands field of an SFEN."""
+    shown, count = [], ""
+    for letter in hands:
+        if letter.isdigit():
+            count += letter
+        elif letter != "-":
+            if mine(letter):
+                shown.append(count + letter.upper())
+            count = ""
+    return " ".join(shown) or "nothing"
