@@ -16,7 +16,7 @@ from sparring.league.arena import Player, evaluate
 from sparring.league.results import MatchResult
 from sparring.nets.policy import Policy
 from sparring.tools import cage2_protocol
-from sparring.tools.flags import as_typed, changed_flags, read_rules
+from sparring.tools.flags import as_typed, changed_flags, next_command, read_rules
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.policies import find_player, load_policy, locate
 
@@ -72,7 +72,7 @@ def run(config: EvalConfig) -> int:
     for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
         print(line)
     if isinstance(challenger, Policy):
-        print(f"{config.challenger}; next: sparring play {config.challenger}")
+        print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
     return 0
 
 

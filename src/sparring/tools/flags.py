@@ -51,3 +51,10 @@ def as_typed(flags: Mapping[str, object]) -> list[str]:
         else:
             typed.append(f"{key}={value}")
     return typed
+
+
+def next_command(rules: Rules, path: object) -> str:
+    """Return how to meet a trained agent: in the terminal, or in a film where that is no use."""
+    if rules.box or rules.rows > 1:
+        return f"sparring render {path} --out game.gif"
+    return f"sparring play {path}"

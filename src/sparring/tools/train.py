@@ -10,6 +10,7 @@ from typing import Any
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.league.arena import ALONE, strength_of, usual_opponents
 from sparring.tools.eval import draw_lines, result_json, results_table
+from sparring.tools.flags import next_command
 from sparring.tools.plot import plot_run
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.agent import Agent, resume, train_population, train_with
@@ -102,7 +103,7 @@ def report_population(config: TrainConfig) -> int:
         table.add_row(row["run"], str(row["seed"]), *strengths)
     print_table(table)
     best = max(rows, key=lambda row: strength_of(rules, row["results"]))
-    print(f"best run: {best['run']}; next: sparring play {best['run']}")
+    print(f"best run: {best['run']}; next: {next_command(rules, best['run'])}")
     return OK
 
 
@@ -149,7 +150,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     for name, value in summary["progress"].items():
         print(f"{name}: {value:,.2f}")
     print(f"curves: {', '.join(str(path) for path in plots)}")
-    print(f"run: {agent.run}; next: sparring play {agent.run}")
+    print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
     return OK
 
 
