@@ -23,8 +23,9 @@ from sparring.nets.mlp import PolicyNet
 from sparring.pools.native import LEARNER
 from sparring.pools.protocol import GamePool
 
-SCALE_MEMORY = 0.99
-"""Share of the old value scale that an update keeps."""
+SCALE_MEMORY = 0.9
+"""Share of the old value scale that an update keeps. An agent that soon loses a tenth of what it
+lost at first has to be told apart by its values long before 0.99 would have forgotten."""
 
 
 class DivergedError(SparringError):
