@@ -316,6 +316,20 @@ class EvalConfig:
 
 
 @dataclass(frozen=True)
+class UsiConfig:
+    """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
+
+    player: Positional[str]
+    """A run, a checkpoint or a saved policy, or a bot: random, greedy, ab2, ab3."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one (option Sampled)."""
+    seed: int = 0
+    """What a player's chances depend on; every new game has its own (option Seed)."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+
+
+@dataclass(frozen=True)
 class ExportConfig:
     """Write a trained network as an ONNX file and prove that it computes the same."""
 
