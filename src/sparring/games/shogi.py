@@ -148,6 +148,16 @@ def headline(state: State) -> str:
     return f"move {number}, {'Black' if side == 'b' else 'White'} to move"
 
 
+def board_of(state: State) -> dict[str, str]:
+    """Return what stands on each square as SFEN writes it, "." where nothing does."""
+    rows = read_sfen(state).split()[0].split("/")
+    return {
+        f"{9 - column}{rank}": cell
+        for rank, row in zip("abcdefghi", rows, strict=True)
+        for column, cell in enumerate(cells(row))
+    }
+
+
 def cells(row: str) -> list[str]:
     """Return the nine squares of one rank of an SFEN."""
     squares: list[str] = []

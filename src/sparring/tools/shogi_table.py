@@ -47,7 +47,7 @@ class ShogiTable(GameTable):
 
     def choices(self, state: State) -> list[Choice]:
         """Return the legal moves by piece, each as it is typed."""
-        squares = board_of(state)
+        squares = shogi.board_of(state)
         found = [
             Choice(action, move, f"{move} {piece_of(move, squares)}")
             for move, action in shogi.moves(state).items()
@@ -71,7 +71,7 @@ class ShogiTable(GameTable):
     def narrate(self, before: State, action: int, after: State) -> list[str]:
         """Say the move."""
         move = shogi.usi(before, action)
-        return [f"{self.name(before.seat)}: {move} {piece_of(move, board_of(before))}"]
+        return [f"{self.name(before.seat)}: {move} {piece_of(move, shogi.board_of(before))}"]
 
     def help(self) -> str:
         """Return the rules in short and the keys."""
@@ -84,19 +84,9 @@ class ShogiTable(GameTable):
         return f"{self.show(state)}\n{state.end}: {verdict}"
 
 
-def board_of(state: State) -> dict[str, str]:
-    """Return the pieces by square."""
-    rows = shogi.read_sfen(state).split()[0].split("/")
-    return {
-        f"{9 - column}{rank}": cell.upper()
-        for rank, row in zip("abcdefghi", rows, strict=True)
-        for column, cell in enumerate(shogi.cells(row))
-    }
-
-
 def piece_of(move: str, squares: dict[str, str]) -> str:
     """Return what moves or is dropped."""
-    return PIECES[move[0] if "*" in move else squares[move[:2]]]
+    return PIECES[move[0] if "*" in move else squares[move[:2]].upper()]
 
 
 def piece_name(choice: Choice) -> str:
