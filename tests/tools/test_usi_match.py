@@ -13,10 +13,14 @@ import pytest
 
 from sparring import Rules
 from sparring.cli import main
+from sparring.config import NetConfig
 from sparring.games import shogi
+from sparring.nets.mlp import PolicyNet
+from sparring.nets.policy import Policy
 from sparring.tools import usi_engine
 from sparring.tools.usi_engine import Engine, EngineError
 from sparring.tools.usi_match import random_opening
+from sparring.training.policies import save_policy
 
 FAKE = f"{sys.executable} {Path(__file__).with_name('fake_usi_engine.py')}"
 OURS = f"{Path(sys.executable).with_name('sparring')} usi"
@@ -57,6 +61,17 @@ def test_the_table_names_engine_and_ends(capsys: pytest.CaptureFixture[str]) -> 
     assert "fake" in shown
     assert "100.0%" in shown
     assert "ends: resignation 2" in shown
+
+
+def test_a_policy_meets_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = Rules("shogi", {"observation": "PLANES46", "skip_forced": 1})
+    net = PolicyNet(rules, NetConfig(hidden=(8,)))
+    save_policy(Policy(rules, net), tmp_path / "mine")
+    words = (str(tmp_path / "mine"), "--engine", FAKE, "--games", "2", "--set", "max_plies=20")
+    for sampled in ((), ("--sampled",)):
+        found = told(capsys, *words, *sampled)
+        assert found["results"]["fake"]["games"] == 2
+        assert found["flags"]["observation"] == "PLANES46"
 
 
 def test_long_games_are_draws(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +165,7 @@ def test_openings_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--engine", FAKE, "--engine-option", "Hash"], "is not NAME=VALUE"),
         (["--engine", FAKE, "--engine-option", "FullName=1"], "did you mean 'Full Name'?"),
         (["--engine", FAKE, "--opening-plies", "-1"], "is outside 0..100"),
+        (["--engine", FAKE, "--set", "max_plies=6"], "leaves no move to play with max_plies=6"),
         (["--engine", FAKE, "--openings", "none.txt"], "cannot read --openings none.txt"),
         (["--openings", "x", "--game", "shogi"], "--openings is for matches with --engine"),
     ],

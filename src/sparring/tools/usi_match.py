@@ -88,7 +88,9 @@ def check_options(config: EvalConfig) -> None:
             f"--games {config.games} must be even: openings are played with both colours"
         )
     if not 0 <= config.opening_plies <= MOST_OPENING_PLIES:
-        raise ConfigError(f"--opening-plies {config.opening_plies} is outside 0..100")
+        raise ConfigError(
+            f"--opening-plies {config.opening_plies} is outside 0..{MOST_OPENING_PLIES}"
+        )
     if config.engine_timeout_s <= 0:
         raise ConfigError(f"--engine-timeout-s {config.engine_timeout_s:g} must be above 0")
     read_limit(config)
@@ -224,6 +226,11 @@ def play_match(
     """Play all games."""
     rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
     games = config.games or GAMES
+    limit = int(rules.config["max_plies"])
+    if not config.openings and config.opening_plies >= limit:
+        raise ConfigError(
+            f"--opening-plies {config.opening_plies} leaves no move to play with max_plies={limit}"
+        )
     book = read_openings(config.openings, rules) if config.openings else []
     options = read_options(config.engine_option)
     outcomes: list[Outcome] = []
