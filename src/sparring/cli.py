@@ -33,6 +33,7 @@ COMMANDS = (
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval"),
+    Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("plot", "draw a run's curves as a picture and a page", "PlotConfig", "plot"),
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),

@@ -297,10 +297,22 @@ class EvalConfig:
     against: str = ""
     """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
     games: int = 0
-    """Games against each opponent; four times as many halve the intervals. 0: 4,096, or as many
-    as the protocol says."""
+    """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against
+    an engine, or as many as the protocol says."""
     protocol: str = ""
     """A published way to measure: cage2, the nine settings of its challenge."""
+    engine: str = ""
+    """A USI engine to play Shogi against, as a command line: "fairy-stockfish"."""
+    engine_limit: str = "movetime=100"
+    """What the engine may use for a move: movetime or byoyomi in milliseconds, nodes, depth."""
+    engine_option: tuple[str, ...] = ()
+    """An option of the engine as NAME=VALUE."""
+    engine_timeout_s: float = 30.0
+    """Seconds without an answer after which the engine has lost the game."""
+    opening_plies: int = 6
+    """Moves by lot before a game against an engine. More give more varied, less even games."""
+    openings: str = ""
+    """A file of positions to begin from instead, one SFEN per line."""
     seed: int = 0
     """Which games are dealt."""
     game: str = ""
@@ -313,6 +325,20 @@ class EvalConfig:
     """Threads for games and network. 0: one per core."""
     json: bool = False
     """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class UsiConfig:
+    """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
+
+    player: Positional[str]
+    """A run, a checkpoint or a saved policy, or a bot: random, greedy, ab2, ab3."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one (option Sampled)."""
+    seed: int = 0
+    """What a player's chances depend on; every new game has its own (option Seed)."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
 
 
 @dataclass(frozen=True)

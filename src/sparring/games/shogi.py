@@ -131,15 +131,31 @@ def mirrored_action(action: int) -> int:
 
 def text_view(state: State, viewer: int | None = None) -> str:
     """Show the board as Black sees it, hands beside it. Nothing is hidden."""
-    board, side, hands, number = read_sfen(state).split()
+    board, _, hands, _ = read_sfen(state).split()
     lines = ["   9  8  7  6  5  4  3  2  1"]
     for rank, row in zip("abcdefghi", board.split("/"), strict=True):
         lines.append(f" {''.join(f'{cell:>3}' for cell in cells(row))}  {rank}")
     held = {"Black": hands_of(hands, str.isupper), "White": hands_of(hands, str.islower)}
-    turn = f"move {number}, {'Black' if side == 'b' else 'White'} to move"
+    shown = [headline(state), f"White holds {held['White']}", *lines]
+    return "\n".join([*shown, f"Black holds {held['Black']}"])
+
+
+def headline(state: State) -> str:
+    """Say whose turn it is, or how the game ended."""
+    _, side, _, number = read_sfen(state).split()
     if state.over:
-        turn = f"over after {int(number) - 1} moves: {state.end}"
-    return "\n".join([turn, f"White holds {held['White']}", *lines, f"Black holds {held['Black']}"])
+        return f"over after {int(number) - 1} moves: {state.end}"
+    return f"move {number}, {'Black' if side == 'b' else 'White'} to move"
+
+
+def board_of(state: State) -> dict[str, str]:
+    """Return what stands on each square as SFEN writes it, "." where nothing does."""
+    rows = read_sfen(state).split()[0].split("/")
+    return {
+        f"{9 - column}{rank}": cell
+        for rank, row in zip("abcdefghi", rows, strict=True)
+        for column, cell in enumerate(cells(row))
+    }
 
 
 def cells(row: str) -> list[str]:

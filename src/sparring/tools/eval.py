@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from sparring.games import Rules, game_names
 from sparring.league.arena import Player, evaluate
 from sparring.league.results import MatchResult
 from sparring.nets.policy import Policy
-from sparring.tools import cage2_protocol
+from sparring.tools import cage2_protocol, usi_match
 from sparring.tools.flags import as_typed, changed_flags, next_command, read_rules
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.policies import find_player, load_policy, locate
@@ -34,6 +35,8 @@ def run(config: EvalConfig) -> int:
     challenger, rules = find_challenger(config, threads)
     if config.protocol:
         return cage2_protocol.run(config, challenger, rules, threads)
+    if config.engine:
+        return meet_engine(config, challenger, rules)
     games = config.games or GAMES
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
@@ -76,6 +79,47 @@ def run(config: EvalConfig) -> int:
     return 0
 
 
+def meet_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
+    """Play a match against a USI engine and print what it says."""
+    if rules.name != "shogi":
+        raise ConfigError(f"{config.challenger} plays {rules.name}; --engine is for shogi")
+    with Steps(f"playing {rules.name}", config.games or usi_match.GAMES) as steps:
+
+        def tell(played: int) -> None:
+            steps.done = played
+            steps.next("games")
+
+        match = usi_match.play_match(challenger, rules, config, tell)
+    results = {match.engine: match.result}
+    if config.json:
+        print_json(
+            {
+                "challenger": config.challenger,
+                "game": rules.name,
+                "flags": changed_flags(rules),
+                "seed": config.seed,
+                "sampled": config.sampled,
+                "engine": {
+                    "command": config.engine,
+                    "name": match.engine,
+                    "limit": config.engine_limit,
+                    "options": usi_match.read_options(config.engine_option),
+                },
+                "openings": config.openings or config.opening_plies,
+                "results": {name: result_json(found) for name, found in results.items()},
+                "faults": [asdict(fault) for fault in match.faults],
+            }
+        )
+        return 0
+    print_table(results_table(results))
+    for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+        print(line)
+    print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
+    for fault in match.faults:
+        print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")
+    return 0
+
+
 def check_numbers(config: EvalConfig) -> None:
     """Refuse what cannot be played."""
     if config.games and config.games < 2:
@@ -85,11 +129,12 @@ def check_numbers(config: EvalConfig) -> None:
     if config.protocol not in PROTOCOLS:
         known = ", ".join(PROTOCOLS[1:])
         raise ConfigError(f"no protocol called {config.protocol!r}; there is {known}")
+    usi_match.check_options(config)
 
 
 def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
     """Return who is evaluated, and the game with the flags that were set."""
-    game = config.game or config.protocol
+    game = config.game or config.protocol or ("shogi" if config.engine else "")
     if game:
         rules = read_rules(game, config.set)
         bot = config.challenger.removeprefix("bot:")

@@ -18,6 +18,7 @@ from sparring.games.picture import MODULES
 from sparring.tools.cage2_table import Cage2Table
 from sparring.tools.flags import as_typed, changed_flags, read_rules
 from sparring.tools.kuhhandel_table import KuhhandelTable
+from sparring.tools.shogi_table import ShogiTable
 from sparring.tools.skull_king_table import SkullKingTable
 from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
 from sparring.tools.terminal import make_console
@@ -25,6 +26,7 @@ from sparring.tools.terminal import make_console
 TABLES: dict[str, type[GameTable]] = {
     "cage2": Cage2Table,
     "kuhhandel": KuhhandelTable,
+    "shogi": ShogiTable,
     "skull_king": SkullKingTable,
     "tic_tac_toe": TicTacToeTable,
 }
@@ -223,6 +225,8 @@ class Session:
                 self.say(self.table.help())
             elif line == "?":
                 self.hint()
+            elif line == "v" and self.table.next_view():
+                self.say("", self.table.show(self.state))
             elif line:
                 return line
 

@@ -79,6 +79,10 @@ class GameTable:
         """Say what an action did."""
         return [f"{self.name(before.seat)}: {before.action_name(action)}"]
 
+    def next_view(self) -> bool:
+        """Show the board in another way from now on. False if there is only one."""
+        return False
+
     def name(self, seat: int) -> str:
         """Return "you" or "seat 1"."""
         return "you" if seat == self.person else f"seat {seat}"

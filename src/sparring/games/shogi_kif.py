@@ -1,0 +1,258 @@
+"""Records of Shogi in KIF, the format of most Japanese programs and servers."""
+
+from __future__ import annotations
+
+import re
+
+from sparring.errors import ConfigError, SparringError, nearest
+from sparring.games import shogi
+from sparring.games.shogi_board import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cell
+from sparring.games.shogi_records import (
+    BROKEN_BY,
+    GameRecord,
+    Line,
+    follow,
+    moved_piece,
+    next_side,
+    sfen_of,
+    square_name,
+    square_numbers,
+)
+
+FULL_CAMP = "/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL w - 1"
+HANDICAPS = {
+    "平手": shogi.START,
+    "香落ち": f"lnsgkgsn1/1r5b1{FULL_CAMP}",
+    "右香落ち": f"1nsgkgsnl/1r5b1{FULL_CAMP}",
+    "角落ち": f"lnsgkgsnl/1r7{FULL_CAMP}",
+    "飛車落ち": f"lnsgkgsnl/7b1{FULL_CAMP}",
+    "飛香落ち": f"lnsgkgsn1/7b1{FULL_CAMP}",
+    "二枚落ち": f"lnsgkgsnl/9{FULL_CAMP}",
+    "四枚落ち": f"1nsgkgsn1/9{FULL_CAMP}",
+    "六枚落ち": f"2sgkgs2/9{FULL_CAMP}",
+    "八枚落ち": f"3gkg3/9{FULL_CAMP}",
+}
+"""Named start positions; with a handicap White begins."""
+MOVE_NAMES = {**KANJI, "+L": "成香", "+N": "成桂", "+S": "成銀"}
+"""As moves name the pieces; boards have one sign for each."""
+PIECES = {name: piece for names in (KANJI, MOVE_NAMES) for piece, name in names.items()}
+PIECES |= {"王": "K", "竜": "+R"}
+END_WORDS = {
+    **{"resignation": "投了", "checkmate": "詰み", "repetition": "千日手"},
+    **{"declaration": "入玉勝ち", "draw": "持将棋", "time": "切れ負け", "interrupted": "中断"},
+}
+WORD_ENDS = {word: end for end, word in END_WORDS.items()} | {"詰": "checkmate"}
+SIDE_TO_MOVE_BROKE, OTHER_SIDE_BROKE = "反則負け", "反則勝ち"
+SIDE_NAMES = ("先手", "後手")
+SIDES = {"先手": 0, "下手": 0, "後手": 1, "上手": 1}
+TABLE_HEAD = "手数----指手---------消費時間--"
+SAME = "同"
+
+HEADER = re.compile(r"(先手|後手|下手|上手|手合割)(の持駒)?[：:](.*)")
+BOARD_ROW = re.compile(r"\|(.{18})\|")
+MOVES_BEFORE = re.compile(r"手数＝(\d+)")
+TURN = re.compile(r"(先手|後手|下手|上手)番\s*")
+NUMBERED = re.compile(r"\s*[0-9]+\s+(\S.*)")
+MOVE = re.compile(
+    rf"({SAME}|[１-９1-9][一二三四五六七八九])[\s　]*"
+    rf"({'|'.join(sorted(PIECES, key=len, reverse=True))})(成|不成)?(打|\(([1-9])([1-9])\))"
+)
+
+
+def write_kif(record: GameRecord) -> str:
+    """Return a record as KIF."""
+    lines = start_lines(record.start)
+    for name, player in zip(SIDE_NAMES, (record.black, record.white), strict=True):
+        lines += [f"{name}：{player}"] if player else []
+    lines.append(TABLE_HEAD)
+    before = ""
+    for line, move in follow(record):
+        lines.append(f"{len(line.moves) + 1:4} {kif_move(line, move, before)}")
+        before = move[2:4]
+    if record.end:
+        lines.append(f"{len(record.moves) + 1:4} {end_word(record)}")
+    return "\n".join(lines) + "\n"
+
+
+def start_lines(start: str) -> list[str]:
+    """Return a start position by its name, or as a board."""
+    for name, sfen in HANDICAPS.items():
+        if sfen == start:
+            return [f"手合割：{name}"]
+    board, side, hands, number = start.split()
+    edge = "+" + "-" * 27 + "+"
+    rows = [
+        f"|{''.join(kanji_cell(cell) for cell in shogi.cells(row))}|{sign}"
+        for sign, row in zip(RANK_SIGNS, board.split("/"), strict=True)
+    ]
+    lines = [
+        f"{SIDE_NAMES[1]}の持駒：{kif_hand(shogi.hands_of(hands, str.islower))}",
+        " " + "".join(f" {digit}" for digit in WIDE_DIGITS[::-1]),
+        *(edge, *rows, edge),
+        f"{SIDE_NAMES[0]}の持駒：{kif_hand(shogi.hands_of(hands, str.isupper))}",
+    ]
+    lines += [f"{SIDE_NAMES[1]}番"] if side == "w" else []
+    return [*lines, f"手数＝{int(number) - 1}"] if number != "1" else lines
+
+
+def kif_hand(held: str) -> str:
+    """Return a hand with counts in kanji."""
+    if held == "nothing":
+        return "なし"
+    return "　".join(f"{KANJI[p[-1]]}{kanji_number(int(p[:-1] or 1))}" for p in held.split())
+
+
+def kanji_number(number: int) -> str:
+    """Return a count up to 19 as hands show it; 1 is not shown."""
+    if number == 1:
+        return ""
+    ten = "十" if number >= 10 else ""
+    return ten + (RANK_SIGNS[number % 10 - 1] if number % 10 else "")
+
+
+def read_number(text: str) -> int:
+    """Read what `kanji_number` writes."""
+    ones = text.removeprefix("十")
+    tens = 10 if text.startswith("十") else 0
+    if ones and (len(ones) > 1 or ones not in RANK_SIGNS):
+        raise ConfigError(f"{text!r} is no count of pieces")
+    return (tens + (RANK_SIGNS.index(ones) + 1 if ones else 0)) or 1
+
+
+def kif_move(line: Line, move: str, before: str) -> str:
+    """Return a move; one to the square of the move before says so."""
+    to = move[2:4]
+    file, rank = square_numbers(to)
+    place = f"{SAME}　" if to == before else f"{WIDE_DIGITS[file - 1]}{RANK_SIGNS[rank - 1]}"
+    named = f"{place}{MOVE_NAMES[moved_piece(line, move)]}"
+    if "*" in move:
+        return f"{named}打"
+    from_file, from_rank = square_numbers(move[:2])
+    return f"{named}{'成' if move.endswith('+') else ''}({from_file}{from_rank})"
+
+
+def end_word(record: GameRecord) -> str:
+    """Return how a game ended; breaches are told from the side to move."""
+    if record.end in BROKEN_BY:
+        mine = BROKEN_BY.index(record.end) == next_side(record)
+        return SIDE_TO_MOVE_BROKE if mine else OTHER_SIDE_BROKE
+    return END_WORDS[record.end]
+
+
+def read_kif(text: str) -> GameRecord:
+    """Read the main line of a KIF text; remarks, times and variations are skipped."""
+    reader = Reader()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("変化"):  # the main line comes first
+            break
+        if line.lstrip()[:1] in ("", "*", "#", "&"):
+            continue
+        try:
+            reader.take(line.rstrip())
+        except SparringError as wrong:
+            raise ConfigError(f"line {number}: {wrong}") from None
+    return reader.record()
+
+
+class Reader:
+    """Takes one line after the other."""
+
+    def __init__(self) -> None:
+        self.names = ["", ""]
+        self.start = shogi.START
+        self.rows: list[str] = []
+        self.hands: list[str] = []
+        self.side, self.moves_before = 0, 0
+        self.line: Line | None = None
+        self.end = ""
+
+    def take(self, text: str) -> None:
+        """Read a header, a row of the board or a move; anything else is for people."""
+        if numbered := NUMBERED.fullmatch(text):
+            self.move(numbered[1])
+        elif header := HEADER.fullmatch(text):
+            self.header(header[1], bool(header[2]), header[3].strip())
+        elif row := BOARD_ROW.match(text):
+            self.rows.append(row[1])
+        elif turn := TURN.fullmatch(text):
+            self.side = SIDES[turn[1]]
+        elif before := MOVES_BEFORE.match(text):
+            self.moves_before = int(before[1])
+
+    def header(self, name: str, hand: bool, value: str) -> None:
+        """Read a name, a hand or a handicap."""
+        if name == "手合割":
+            if value not in HANDICAPS and value != "その他":
+                raise ConfigError(f"the handicap {value!r} is unknown{nearest(value, HANDICAPS)}")
+            self.start = HANDICAPS.get(value, shogi.START)
+        elif not hand:
+            self.names[SIDES[name]] = value
+        elif value != "なし":
+            for word in value.split():
+                piece = PIECES.get(word[0], "")
+                if piece not in list("PLNSGBR"):
+                    raise ConfigError(f"{word!r} is no piece in hand")
+                held = piece.lower() if SIDES[name] else piece
+                self.hands += [held] * read_number(word[1:])
+
+    def begin(self) -> Line:
+        """Set up the position where the moves begin."""
+        if self.line is None:
+            if self.rows:
+                self.start = self.board()
+            self.line = Line(self.start)
+        return self.line
+
+    def board(self) -> str:
+        """Return the position that was drawn."""
+        if len(self.rows) != 9:
+            raise ConfigError(f"the board has {len(self.rows)} rows, not 9")
+        squares = {}
+        for rank, row in enumerate(self.rows, 1):
+            for file in range(9, 0, -1):
+                mark, sign = row[2 * (9 - file)], row[2 * (9 - file) + 1]
+                if sign == "・":
+                    continue
+                if sign not in PIECES:
+                    raise ConfigError(f"{sign!r} on the board is no piece")
+                piece = PIECES[sign]
+                squares[square_name(file, rank)] = piece.lower() if mark in "vV" else piece
+        return sfen_of(squares, self.hands, self.side, self.moves_before + 1)
+
+    def move(self, text: str) -> None:
+        """Play a move, or read how the game ended."""
+        line = self.begin()
+        word = text.split(maxsplit=1)[0]
+        if word in WORD_ENDS:
+            self.end = WORD_ENDS[word]
+        elif word in (SIDE_TO_MOVE_BROKE, OTHER_SIDE_BROKE):
+            self.end = BROKEN_BY[line.side ^ (word == OTHER_SIDE_BROKE)]
+        elif found := MOVE.match(text):
+            line.play(self.usi(line, found))
+        else:
+            raise ConfigError(f"{text!r} is no move such as ７六歩(77)")
+
+    def usi(self, line: Line, found: re.Match[str]) -> str:
+        """Return a move as USI."""
+        place, name, promotes, how, file, rank = found.groups()
+        piece = PIECES[name]
+        if place == SAME and not line.moves:
+            raise ConfigError(f"{found[0]!r} follows no move")
+        to = line.moves[-1][2:4] if place == SAME else read_square(place)
+        if how == "打":
+            return f"{piece}*{to}"
+        origin = square_name(int(file), int(rank))
+        if line.piece(origin).upper() != piece:
+            raise ConfigError(f"{found[0]!r}: there is no {name} on {file}{rank}")
+        return f"{origin}{to}{'+' if promotes == '成' else ''}"
+
+    def record(self) -> GameRecord:
+        """Return what was read."""
+        moves = tuple(self.begin().moves)
+        return GameRecord(moves, self.start, self.names[0], self.names[1], self.end)
+
+
+def read_square(place: str) -> str:
+    """Read a square such as ７六."""
+    file = WIDE_DIGITS.find(place[0]) + 1 or int(place[0])
+    return square_name(file, RANK_SIGNS.index(place[1]) + 1)

@@ -1,0 +1,69 @@
+"""The text that USI engines and the programs that run them exchange: positions, scores, names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from sparring.errors import ConfigError
+from sparring.games import shogi
+from sparring.games.rules import Rules
+from sparring.games.state import State, new_state
+
+MOST_PLIES = 10_000
+PONANZA = 600.0
+"""Centipawns per unit of log odds, as Shogi engines commonly scale their scores."""
+MOST_CERTAIN = 0.9999
+"""Values beyond it would make scores that look like mates."""
+SFEN_FIELDS = (3, 4)
+"""Board, side and hands; the move number may be missing."""
+ENDS_THAT_OTHERS_DECIDE = ("repetition", "perpetual check")
+
+
+def read_position(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return start and moves of `position startpos|sfen ... [moves ...]`, read without `position`.
+
+    >>> read_position("startpos moves 7g7f 3c3d".split())[1]
+    ['7g7f', '3c3d']
+    """
+    at = words.index("moves") if "moves" in words else len(words)
+    kind, fields, moves = words[:1], words[1:at], list(words[at + 1 :])
+    if kind == ["startpos"] and not fields:
+        return shogi.START, moves
+    if kind == ["sfen"] and len(fields) in SFEN_FIELDS:
+        return " ".join(fields if len(fields) == max(SFEN_FIELDS) else [*fields, "1"]), moves
+    raise ConfigError(
+        "a position is `startpos` or `sfen BOARD SIDE HANDS NUMBER`, then `moves ...`"
+    )
+
+
+def position_line(start: str, moves: Iterable[str]) -> str:
+    """Return the command that tells an engine where the game stands and how it came there."""
+    place = "startpos" if start == shogi.START else f"sfen {start}"
+    return " ".join(["position", place, *(("moves", *played) if (played := list(moves)) else ())])
+
+
+def lasting(rules: Rules) -> Rules:
+    """Return the rules without what only a referee may end a game by."""
+    return rules.changed({"declaration": "OFF", "max_plies": MOST_PLIES, "skip_forced": 0})
+
+
+def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> State:
+    """Return the position after some moves. A referee who lets repetitions pass is followed."""
+    state = new_state(rules, seed=seed)
+    shogi.set_sfen(state, start)
+    for move in moves:
+        shogi.play(state, move)
+        if state.end in ENDS_THAT_OTHERS_DECIDE:
+            shogi.set_sfen(state, shogi.read_sfen(state))
+    return state
+
+
+def centipawns(value: float) -> int:
+    """Return an expected result from -1 to 1 as a score.
+
+    >>> centipawns(0.0), centipawns(0.5)
+    (0, 659)
+    """
+    value = max(-MOST_CERTAIN, min(value, MOST_CERTAIN))
+    return round(PONANZA * math.log((1 + value) / (1 - value)))

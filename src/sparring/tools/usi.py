@@ -1,0 +1,50 @@
+"""`sparring usi`: a player for any program that runs Shogi engines, over stdin and stdout."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+from sparring.config import UsiConfig
+from sparring.errors import ConfigError, nearest
+from sparring.games import Rules
+from sparring.tools.flags import read_rules
+from sparring.tools.usi_server import MOST_SEED, Server
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+GAME = "shogi"
+
+
+def run(config: UsiConfig) -> int:
+    """Answer lines until `quit` or until the other side is gone."""
+    if not 0 <= config.seed <= MOST_SEED:
+        raise ConfigError(f"--seed {config.seed} is outside 0..{MOST_SEED}")
+    player, rules = find_player(config)
+    server = Server(player, rules, seed=config.seed, sampled=config.sampled)
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a bad byte makes a bad line, not an end
+    while not server.finished and (line := sys.stdin.readline()):
+        for told in server.answer(line):
+            print(told, flush=True)
+    return 0
+
+
+def find_player(config: UsiConfig) -> tuple[Policy | str, Rules]:
+    """Return who plays, and the game with the flags of the training or those that were set."""
+    bot = config.player.removeprefix("bot:")
+    bots = Rules(GAME).bots
+    if bot in bots:
+        return bot, read_rules(GAME, config.set)
+    from sparring.tools.eval import load_with_flags  # loads torch
+    from sparring.training.policies import load_policy, locate
+
+    if locate(config.player) is None:
+        names = nearest(config.player, bots)
+        raise ConfigError(f"{config.player!r} is neither a folder nor a bot of {GAME}{names}")
+    game = load_policy(config.player).rules.name
+    if game != GAME:
+        raise ConfigError(f"{config.player} plays {game}; USI is for {GAME} alone")
+    return load_with_flags(config.player, config.set)

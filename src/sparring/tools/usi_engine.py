@@ -1,0 +1,214 @@
+"""A USI engine as a child process: started, asked for moves, and always ended."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import IO, Literal
+
+from sparring.errors import ConfigError, SparringError, nearest
+
+START_S = 60.0
+"""Engines may read large files before they are ready."""
+QUIT_S = 2.0
+"""How long an engine may take to leave before it is killed."""
+UNDECLARED_OPTIONS = ("USI_Hash", "USI_Ponder")
+"""The protocol lets every engine take these without naming them."""
+
+FaultKind = Literal["crash", "timeout", "illegal move"]
+
+
+class EngineError(SparringError):
+    """What an engine loses a game by."""
+
+    def __init__(self, kind: FaultKind, what: str) -> None:
+        super().__init__(what)
+        self.kind = kind
+
+
+class Engine:
+    """A running engine. Use it as a context: the process does not outlive it."""
+
+    def __init__(self, command: str, options: Mapping[str, str] | None = None) -> None:
+        """Name the program; it is started on entering the context.
+
+        command: a command line, without a shell.
+        """
+        try:
+            self.words = shlex.split(command)
+        except ValueError as wrong:
+            raise ConfigError(f"--engine {command!r} cannot be read: {wrong}") from None
+        if not self.words:
+            raise ConfigError("--engine is empty; give a command such as 'fairy-stockfish'")
+        self.options = dict(options or {})
+        self.name = self.words[0]
+        self.process: subprocess.Popen[str] | None = None
+        self.readers: list[tuple[threading.Thread, IO[str]]] = []
+        self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.complaints: collections.deque[str] = collections.deque(maxlen=1)
+
+    def __enter__(self) -> Engine:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the program and bring it to `readyok`."""
+        self.launch()
+        try:
+            self.send("usi")
+            declared = self.introduction()
+            for name, value in self.options.items():
+                if name not in (*declared, *UNDECLARED_OPTIONS):
+                    known = nearest(name, declared)
+                    raise ConfigError(f"{self.name} has no option {name!r}{known}")
+                self.send(f"setoption name {name} value {value}")
+            self.get_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def launch(self) -> None:
+        """Start the process and the threads that read it."""
+        pipe = subprocess.PIPE
+        try:
+            self.process = subprocess.Popen(
+                self.words,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # what it starts can be ended with it
+            )
+        except OSError as wrong:
+            raise ConfigError(
+                f"cannot start {self.words[0]}: {wrong.strerror or wrong}; check --engine"
+            ) from None
+        self.lines, self.complaints = queue.SimpleQueue(), collections.deque(maxlen=1)
+        assert self.process.stdout and self.process.stderr
+        streams = ((self.listen, self.process.stdout), (self.note, self.process.stderr))
+        self.readers = [
+            (threading.Thread(target=read, args=(stream,), daemon=True), stream)
+            for read, stream in streams
+        ]
+        for reader, _ in self.readers:
+            reader.start()
+
+    def listen(self, stream: IO[str]) -> None:
+        """Queue what the engine says, and None when it has gone."""
+        lines = self.lines
+        with contextlib.suppress(ValueError, OSError):  # closed while we read
+            for line in stream:
+                lines.put(line.strip())
+        lines.put(None)
+
+    def note(self, stream: IO[str]) -> None:
+        """Keep the last complaint for messages."""
+        complaints = self.complaints
+        with contextlib.suppress(ValueError, OSError):
+            for line in stream:
+                if line.strip():
+                    complaints.append(line.strip())
+
+    def introduction(self) -> list[str]:
+        """Read up to `usiok`; return the names of the options."""
+        declared = []
+        for words in iter(lambda: self.hear(time.monotonic() + START_S, "usi"), ["usiok"]):
+            if words[:2] == ["id", "name"]:
+                self.name = " ".join(words[2:])
+            elif words[:2] == ["option", "name"] and "type" in words:
+                declared.append(" ".join(words[2 : words.index("type")]))
+        return declared
+
+    def get_ready(self) -> None:
+        """Wait until the engine is ready for a game."""
+        self.send("isready")
+        due = time.monotonic() + START_S
+        while self.hear(due, "isready") != ["readyok"]:
+            pass
+
+    def new_game(self) -> None:
+        """Tell the engine that another game begins."""
+        self.get_ready()
+        self.send("usinewgame")
+
+    def move(self, position: str, go: str, timeout_s: float) -> str:
+        """Return the engine's answer to a position: a move, `resign` or `win`."""
+        self.send(position)
+        self.send(go)
+        due = time.monotonic() + timeout_s
+        while True:
+            words = self.hear(due, go)
+            if words[:1] == ["bestmove"]:
+                if len(words) < 2:
+                    raise EngineError("illegal move", f"{self.name} said bestmove without a move")
+                return words[1]
+
+    def send(self, line: str) -> None:
+        """Say a line."""
+        assert self.process and self.process.stdin
+        try:
+            self.process.stdin.write(f"{line}\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise self.crash(line) from None
+
+    def hear(self, due: float, asked: str) -> list[str]:
+        """Return the words of the next line."""
+        try:
+            line = self.lines.get(timeout=max(due - time.monotonic(), 0.0))
+        except queue.Empty:
+            raise EngineError("timeout", f"{self.name} did not answer {asked!r} in time") from None
+        if line is None:
+            raise self.crash(asked)
+        return line.split()
+
+    def crash(self, asked: str) -> EngineError:
+        """Describe how the engine has gone."""
+        assert self.process
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(QUIT_S)
+        said = f" ({self.complaints[-1]})" if self.complaints else ""
+        code = self.process.returncode
+        return EngineError("crash", f"{self.name} ended with {code} after {asked!r}{said}")
+
+    def close(self) -> None:
+        """Ask the engine to leave, and end it with all it started if it does not."""
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        assert process.stdin
+        with contextlib.suppress(OSError):
+            process.stdin.write("quit\n")
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(QUIT_S)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for reader, stream in self.readers:
+            reader.join(QUIT_S)
+            if not reader.is_alive():
+                stream.close()
+
+    def restart(self) -> None:
+        """End the engine and start it anew."""
+        self.close()
+        self.start()

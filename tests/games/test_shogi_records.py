@@ -1,0 +1,235 @@
+"""Records of Shogi: what is written is read back, and what others write is understood."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games import shogi
+from sparring.games.shogi_csa import read_csa, write_csa
+from sparring.games.shogi_kif import HANDICAPS, kanji_number, read_kif, read_number, write_kif
+from sparring.games.shogi_records import (
+    BROKEN_BY,
+    ENDS,
+    GameRecord,
+    load_record,
+    read_record,
+    read_usi,
+    record_game,
+    replay_record,
+    save_record,
+    write_usi,
+)
+
+STARTS = (
+    shogi.START,
+    HANDICAPS["六枚落ち"],
+    "4k4/9/4P4/9/9/9/9/9/4K4 b G2P 1",
+    "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1",
+)
+
+KIF = """\
+# ---- a comment ----
+開始日時：2020/01/01 10:00:00
+手合割：平手
+先手：先生
+後手：生徒
+手数----指手---------消費時間--
+   1 ７六歩(77)   ( 0:16/00:00:16)
+*a remark
+   2 ３四歩(33)   ( 0:00/00:00:00)
+   3 ２二角成(88) ( 0:05/00:00:21)
+   4 同　銀(31)   ( 0:01/00:00:01)
+   5 ４五角打     ( 0:01/00:00:22)
+   6 投了
+まで5手で先手の勝ち
+
+変化：2手
+   2 ８四歩(83)
+"""
+
+CSA = """\
+'CSA encoding=UTF-8
+V2.2
+N+sensei
+N-seito, jr.
+$EVENT:a, b
+PI
++
++7776FU,T16
+-3334FU
+T1
++8822UM
+-3122GI
++0045KA
+%TORYO
+/
+PI
+"""
+
+LINE = ("7g7f", "3c3d", "8h2b+", "3a2b", "B*4e")
+
+
+def random_record(start: str, seed: int, plies: int = 150) -> GameRecord:
+    """A game by lot in which captures and promotions are frequent."""
+    draw = random.Random(seed)
+    state = shogi.load_sfen(start)
+    moves: list[str] = []
+    while not state.over and len(moves) < plies:
+        known = sorted(shogi.moves(state))
+        lively = [move for move in known if "+" in move or "*" in move]
+        moves.append(draw.choice(lively if lively and draw.random() < 0.5 else known))
+        shogi.play(state, moves[-1])
+    return record_game(moves, start=start, black="Ayumu", white="歩")
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_games_survive_every_format(start: str, seed: int) -> None:
+    record = random_record(start, seed)
+    assert read_kif(write_kif(record)) == record
+    assert read_csa(write_csa(record)) == record
+    assert read_usi(write_usi(record)) == replace(record, black="", white="", end="")
+    for write in (write_kif, write_csa, write_usi):
+        assert read_record(write(record)).moves == record.moves
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("moves", [LINE, LINE[:4]])
+def test_ends_survive(end: str, moves: tuple[str, ...]) -> None:
+    record = GameRecord(moves, end=end)
+    assert read_kif(write_kif(record)) == record
+    assert read_csa(write_csa(record)) == record
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_another_program_reads_our_kif(start: str) -> None:
+    others = pytest.importorskip("shogi.KIF", reason="needs python-shogi")
+    record = random_record(start, 11)
+    (found,) = others.Parser.parse_str(write_kif(record))
+    assert found["moves"] == list(record.moves)
+    assert found["names"] == ["Ayumu", "歩"]
+
+
+@pytest.mark.parametrize("start", STARTS[:2])  # it counts no piece in hand twice
+def test_another_program_reads_our_csa(start: str) -> None:
+    others = pytest.importorskip("shogi.CSA", reason="needs python-shogi")
+    record = random_record(start, 11)
+    (found,) = others.Parser.parse_str(write_csa(record))
+    assert (found["sfen"], found["moves"]) == (start, list(record.moves))
+
+
+def test_a_kif_of_others_is_read() -> None:
+    assert read_kif(KIF) == GameRecord(LINE, shogi.START, "先生", "生徒", "resignation")
+
+
+def test_a_csa_of_others_is_read() -> None:
+    assert read_csa(CSA) == GameRecord(LINE, shogi.START, "sensei", "seito, jr.", "resignation")
+
+
+def test_the_same_game_is_written_as_others_do() -> None:
+    record = GameRecord(LINE, end="resignation")
+    assert write_kif(record).splitlines() == [
+        "手合割：平手",
+        "手数----指手---------消費時間--",
+        "   1 ７六歩(77)",
+        "   2 ３四歩(33)",
+        "   3 ２二角成(88)",
+        "   4 同　銀(31)",
+        "   5 ４五角打",
+        "   6 投了",
+    ]
+    moves = ["+7776FU", "-3334FU", "+8822UM", "-3122GI", "+0045KA"]
+    assert write_csa(record).splitlines() == ["V2.2", "PI", "+", *moves, "%TORYO"]
+    assert write_usi(record) == f"position startpos moves {' '.join(LINE)}\n"
+
+
+def test_positions_may_be_told_piece_by_piece() -> None:
+    record = read_csa("V2.2\nPI82HI22KA\n-\n-5142OU\n")
+    assert record.start == HANDICAPS["二枚落ち"]
+    record = read_csa("P+59OU53FU00KI00FU\nP-51OU\n+\n+0052KI\n%TSUMI\n")
+    assert record.start == "4k4/9/4P4/9/9/9/9/9/4K4 b GP 1"
+    assert replay_record(record).end == "checkmate"
+
+
+def test_a_drawn_board_keeps_its_move_number() -> None:
+    record = GameRecord((), "4k4/9/4P4/9/9/9/9/9/4K4 w 2G17p 33")
+    assert read_kif(write_kif(record)) == record
+
+
+def test_the_rules_name_the_end() -> None:
+    mate = record_game(["G*5b"], start="4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
+    assert mate.end == "checkmate"
+    shuffle = ("2h3h", "8b7b", "3h2h", "7b8b") * 3
+    assert record_game(shuffle).end == "repetition"
+    assert record_game(LINE).end == ""
+    assert record_game(LINE[:2], config={"max_plies": 2}).end == "interrupted"
+
+
+def test_who_gives_perpetual_check_broke_the_rules() -> None:
+    start = "7k1/9/9/9/9/9/9/9/K6R1 w - 1"
+    checks = ("2a1a", "2i1i", "1a2a", "1i2i") * 3
+    assert record_game(checks, start=start).end == BROKEN_BY[0]
+
+
+@pytest.mark.parametrize("suffix", [".kif", ".kifu", ".csa", ".usi"])
+def test_files(suffix: str, tmp_path: Path) -> None:
+    record = random_record(shogi.START, 7, plies=40)
+    path = tmp_path / f"game{suffix}"
+    save_record(record, path)
+    assert load_record(path).moves == record.moves
+    if suffix == ".kif":
+        assert "▲" not in path.read_bytes().decode("cp932")
+
+
+@pytest.mark.parametrize("number", range(1, 19))
+def test_counts_in_kanji(number: int) -> None:
+    assert read_number(kanji_number(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("hello", "no record of Shogi"),
+        ("手合割：十枚\n", "line 1: the handicap '十枚' is unknown"),
+        ("手合割：平手\n   1 ７六歩(78)\n", "line 2: '７六歩(78)': there is no 歩 on 78"),
+        ("手合割：平手\n   1 ７五歩(77)\n", "line 2: shogi: 7g7e is not legal here"),
+        ("手合割：平手\n   1 同　歩(77)\n", "follows no move"),
+        ("手合割：平手\n   1 nonsense\n", "line 2: 'nonsense' is no move"),
+        ("|" + " ・" * 9 + "|一\n手数＝0\n", "the board has 1 rows, not 9"),
+        ("PI\n+7776FU\n", "line 2: a move before the line"),
+        ("PI\n+\n-3334FU\n", "line 3: -3334FU is a move of the side that is not to move"),
+        ("PI\n+\n+7776KI\n", "line 3: no KI can come from 77"),
+        ("PI\n+\n+7776XX\n", "line 3: 'XX' is no piece"),
+        ("PI\n+\n+7070FU\n", "line 3: '+7070FU' is no move"),
+        ("PI\n+\n+7076FU\n", "line 3: there is no square 70"),
+        ("PI\n+\n%WON\n", "line 3: '%WON' is no end of a game"),
+        ("PI\n", "does not say who begins"),
+        ("P+00OU\n", "line 1: OU cannot be in hand"),
+        ("P-00AL\n+\n", "line 1: 'AL' is no piece"),
+        ("position startpos moves 7g7e", "7g7e is not legal"),
+    ],
+)
+def test_bad_records_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(SparringError) as wrong:
+        read_record(text)
+    assert complaint in str(wrong.value)
+
+
+def test_bad_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_record(tmp_path / "none.kif")
+    with pytest.raises(ConfigError, match="has to end in"):
+        save_record(GameRecord(), tmp_path / "game.txt")
+    with pytest.raises(ConfigError, match=r"write \.kifu"):
+        save_record(GameRecord(black="☗"), tmp_path / "game.kif")
+    with pytest.raises(ConfigError, match="is unknown"):
+        GameRecord(end="boredom")
+    bad = tmp_path / "bad.csa"
+    bad.write_bytes(b"\x81\xff\x00")
+    with pytest.raises(ConfigError, match="neither UTF-8 nor Shift JIS"):
+        load_record(bad)
