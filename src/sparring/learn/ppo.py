@@ -24,8 +24,8 @@ from sparring.pools.native import LEARNER
 from sparring.pools.protocol import GamePool
 
 SCALE_MEMORY = 0.9
-"""Share of the old value scale that an update keeps. An agent that soon loses a tenth of what it
-lost at first has to be told apart by its values long before 0.99 would have forgotten."""
+"""Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
+seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
 
 
 class DivergedError(SparringError):
@@ -216,21 +216,23 @@ class PPO:
 
     @torch.no_grad()
     def _value_cuts(self, step: int, part: Part) -> None:
-        """Estimate what a cut game would still have paid the seats that were to move."""
+        """Estimate what cut games would still have paid the seats that were to move."""
         batch, rules = part.batch, self.pool.rules
         final_value = self.rollout.final_value[step, part.games]
-        for place, game in enumerate(batch.final_game):
-            if not batch.truncated[game]:
-                continue
-            movers = movers_of(rules, batch.final_mask[place])
-            obs = torch.from_numpy(batch.final_obs[place][movers])
-            value = (self._forward(self.net, obs)[1].float() * self.net.value_scale).cpu().numpy()
-            final_value[game, movers] = value
-            over = getattr(batch, "final_over", None)
-            if over is not None:  # a foreign env: seats that were out before the cut get nothing
-                final_value[game, over[place]] = 0.0
-            elif rules.seats == 2 and len(movers) == 1:  # what one seat wins the other loses
-                final_value[game, 1 - movers[0]] = -value[0]
+        cut = np.flatnonzero(batch.truncated[batch.final_game])
+        games = batch.final_game[cut]
+        movers = movers_of(rules, batch.final_mask[cut])
+        place, seat = np.nonzero(movers)
+        obs = torch.from_numpy(batch.final_obs[cut[place], seat])
+        value = (self._forward(self.net, obs)[1].float() * self.net.value_scale).cpu().numpy()
+        final_value[games[place], seat] = value
+        over = getattr(batch, "final_over", None)
+        if over is not None:  # a foreign env: seats that were out before the cut get nothing
+            place, seat = np.nonzero(over[cut])
+            final_value[games[place], seat] = 0.0
+        elif rules.seats == 2:  # what one seat wins the other loses
+            alone = movers.sum(1)[place] == 1
+            final_value[games[place][alone], 1 - seat[alone]] = -value[alone]
 
     # Update
 
@@ -353,11 +355,12 @@ class PPO:
         return losses, norm
 
 
-def movers_of(rules: Any, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp]:
-    """The seats that were to move when a game was cut, by its last masks [seats, actions]."""
+def movers_of(rules: Any, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Whether each seat was to move when games were cut, by their last masks [games, seats, A]."""
     if rules.box:  # there are no masks; known only where all seats move at once
-        return np.arange(rules.seats if rules.rows == rules.seats else 0)
-    return np.flatnonzero(mask.any(axis=1))
+        return np.full(mask.shape[:2], rules.rows == rules.seats)
+    moves: npt.NDArray[np.bool_] = np.any(mask, axis=2)
+    return moves
 
 
 def mix(start: float, end: float, progress: float) -> float:
