@@ -68,7 +68,7 @@ struct Match {
   SPARRING_FN int seat(int row) const { return row; }
   SPARRING_FN int role(int) const { return 0; }
   SPARRING_FN f32 score(const Config&, int at) const {
-    return side_of(at) * static_cast<f32>(winner);
+    return static_cast<f32>(at == 0 ? winner : -winner);  // never -0
   }
 
   SPARRING_FN int max_time() const { return mode == kNormal ? 250 : 80; }
