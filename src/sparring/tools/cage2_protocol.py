@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
 from sparring.league.arena import Player, choose, number_members, play_match
+from sparring.league.results import Z_95
 from sparring.pools.native import Lineup, Pool
 from sparring.tools.flags import changed_flags
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
@@ -140,7 +141,7 @@ def play(
                 setting, [challenger], games=games, seed=seed + at, threads=threads, greedy=greedy
             )
             low, high = result.first.score_interval
-            cells[red, length] = Cell(result.first.score, (high - low) / (2 * 1.959964))
+            cells[red, length] = Cell(result.first.score, (high - low) / (2 * Z_95))
     return cells
 
 
@@ -187,7 +188,7 @@ def result_table(name: str, cells: dict[tuple[str, int], Cell]) -> Table:
     own = (
         "",
         name,
-        f"{total.mean:.2f} ± {1.96 * total.error:.2f}",
+        f"{total.mean:.2f} ± {Z_95 * total.error:.2f}",
         *(f"{cells[setting].mean:.2f}" for setting in SETTINGS),
     )
     shown = False
