@@ -120,17 +120,16 @@ void sample_masked(In<f32> logits, In<u8> mask, u64 seed, In<u32> row_id, u32 ep
 }
 
 // The same for continuous actions; every row has the numbers of its draw to itself.
-void sample_gaussian(In<f32> head, f64 least_log, f64 most_log, u64 seed, In<u32> row_id,
-                     u32 episode, u32 drawn, bool greedy, Out<f32> action,
-                     Out<f32> log_probability) {
+void sample_gaussian(In<f32> head, u64 seed, In<u32> row_id, u32 episode, u32 drawn, bool greedy,
+                     Out<f32> action, Out<f32> log_probability) {
   const int numbers = static_cast<int>(head.shape(1)) / 2;
-  const u32 first = drawn * static_cast<u32>(gaussian_draws(numbers));
+  const u32 first = drawn * gaussian_draws(numbers);
   nb::gil_scoped_release released;
   for (size_t r = 0; r < head.shape(0); ++r) {
     Rng rng(seed, row_id.data()[r], episode, Stream::kSampling, first);
     const size_t at = r * static_cast<size_t>(numbers);
-    log_probability.data()[r] = draw_gaussian(head.data() + 2 * at, numbers, least_log, most_log,
-                                              greedy, rng, action.data() + at);
+    log_probability.data()[r] =
+        draw_gaussian(head.data() + 2 * at, numbers, greedy, rng, action.data() + at);
   }
 }
 
@@ -190,8 +189,10 @@ void bind_learning(nb::module_& m) {
   m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
   m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "row_id"_a, "episode"_a,
         "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);
-  m.def("sample_gaussian", &sample_gaussian, "head"_a, "least_log"_a, "most_log"_a, "seed"_a,
-        "row_id"_a, "episode"_a, "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);
+  m.def("sample_gaussian", &sample_gaussian, "head"_a, "seed"_a, "row_id"_a, "episode"_a, "drawn"_a,
+        "greedy"_a, "action"_a, "log_probability"_a);
+  m.attr("LEAST_LOG_SPREAD") = kLeastLogSpread;
+  m.attr("MOST_LOG_SPREAD") = kMostLogSpread;
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")
       .def(nb::init<const std::vector<Run>&, int>(), "runs"_a, "threads"_a)
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/gaussian.hpp"
 #include "core/rng.hpp"
 
 namespace sparring {
@@ -37,14 +38,10 @@ inline Drawn draw_masked(const f32* logits, const u8* mask, int actions, bool gr
   return {chosen, static_cast<f32>(log_probability)};
 }
 
-// Random numbers that a Gaussian action takes: one pair for two of its numbers.
-inline int gaussian_draws(int numbers) { return (numbers + 1) / 2 * 2; }
-
 // One normal number per mean, `head` being means and then logarithms of spreads. Returns the
 // log-density. With `greedy` the means themselves.
-inline f32 draw_gaussian(const f32* head, int numbers, f64 least_log, f64 most_log, bool greedy,
-                         Rng& rng, f32* action) {
-  constexpr f64 kTau = 6.283185307179586, kHalfLogTau = 0.9189385332046727;
+inline f32 draw_gaussian(const f32* head, int numbers, bool greedy, Rng& rng, f32* action) {
+  constexpr f64 kTau = 6.283185307179586;
   f64 log_density = 0, radius = 0, angle = 0;
   for (int i = 0; i < numbers; ++i) {
     if (i % 2 == 0) {
@@ -52,7 +49,7 @@ inline f32 draw_gaussian(const f32* head, int numbers, f64 least_log, f64 most_l
       angle = kTau * static_cast<f64>(rng.next()) / 4294967296.0;
     }
     const f64 normal = greedy ? 0 : radius * (i % 2 ? std::sin(angle) : std::cos(angle));
-    const f64 log_spread = least(most(static_cast<f64>(head[numbers + i]), least_log), most_log);
+    const f64 log_spread = least(most(head[numbers + i], kLeastLogSpread), kMostLogSpread);
     action[i] = static_cast<f32>(head[i] + normal * std::exp(log_spread));
     log_density -= 0.5 * normal * normal + log_spread + kHalfLogTau;
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/advantage.hpp"
+#include "core/gaussian.hpp"
 #include "core/rng.hpp"
 
 namespace sparring {
@@ -176,7 +177,7 @@ inline constexpr int kLogits = ((kBox ? 2 * kBox : kActions) + 7) / 8 * 8;  // t
 // The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_spread in
 // src/sparring/nets/distribution.py has them.
 struct Gaussian {
-  static constexpr f32 kLeastLog = -5, kMostLog = 1, kHalfLogTau = 0.91893853f;
+  static constexpr f32 kShift = static_cast<f32>(kHalfLogTau);
   f32 mean[kBox], log_spread[kBox];
   bool free[kBox];  // the spread is not at a limit, where it has no gradient
 
@@ -184,8 +185,8 @@ struct Gaussian {
     for (int i = 0; i < kBox; ++i) {
       mean[i] = product[i] + bias[i];
       const f32 raw = product[kBox + i] + bias[kBox + i];
-      log_spread[i] = fminf(fmaxf(raw, kLeastLog), kMostLog);
-      free[i] = raw >= kLeastLog && raw <= kMostLog;
+      log_spread[i] = fminf(fmaxf(raw, kLeastLogSpread), kMostLogSpread);
+      free[i] = raw >= kLeastLogSpread && raw <= kMostLogSpread;
     }
   }
 
@@ -197,13 +198,13 @@ struct Gaussian {
   SPARRING_FN f32 log_density(const f32* action) const {
     f32 sum = 0;
     for (int i = 0; i < kBox; ++i)
-      sum -= 0.5f * off(action, i) * off(action, i) + log_spread[i] + kHalfLogTau;
+      sum -= 0.5f * off(action, i) * off(action, i) + log_spread[i] + kShift;
     return sum;
   }
 
   SPARRING_FN f32 entropy() const {
     f32 sum = 0;
-    for (int i = 0; i < kBox; ++i) sum += log_spread[i] + 0.5f + kHalfLogTau;
+    for (int i = 0; i < kBox; ++i) sum += log_spread[i] + 0.5f + kShift;
     return sum;
   }
 };
@@ -219,9 +220,8 @@ extern "C" __global__ void __launch_bounds__(256)
   if (row >= rows) return;
   const i64 member = row / rows_each;
   const Gaussian gaussian(heads + row * kLogits, head_bias + member * bias_stride);
-  constexpr u32 kDraws = (kBox + 1) / 2 * 2;
   Rng rng(seeds[member], static_cast<u32>(first_row + row % rows_each), static_cast<u32>(clock[0]),
-          Stream::kSampling, static_cast<u32>(step) * kDraws);
+          Stream::kSampling, static_cast<u32>(step) * gaussian_draws(kBox));
   const bool asked = policy[row] >= 0;
   f32 log_density = 0, radius = 0, turns = 0;
   for (int i = 0; i < kBox; ++i) {
@@ -231,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     const f32 normal = radius * (i % 2 ? sinpif(turns) : cospif(turns));
     const f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
-    log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kHalfLogTau;
+    log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kShift;
     action[row * kBox + i] = asked ? drawn : 0.0f;
     if (played) played[row * kBox + i] = asked ? tanhf(drawn) : 0.0f;
   }

@@ -241,7 +241,11 @@ def widen(obs: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C
 
 def sample_masked(logits: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], seed: int, row_id: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu', writable=False)], episode: int, drawn: int, greedy: bool, action: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], log_probability: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
-def sample_gaussian(head: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], least_log: float, most_log: float, seed: int, row_id: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu', writable=False)], episode: int, drawn: int, greedy: bool, action: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], log_probability: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+def sample_gaussian(head: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], seed: int, row_id: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu', writable=False)], episode: int, drawn: int, greedy: bool, action: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], log_probability: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+LEAST_LOG_SPREAD: float = -5.0
+
+MOST_LOG_SPREAD: float = 1.0
 
 class FirstLayer:
     """A first layer that skips zeros."""

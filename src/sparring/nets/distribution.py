@@ -35,7 +35,7 @@ def log_prob_of(log_probs: Tensor, action: Tensor) -> Tensor:
     return log_probs.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
-LOG_SPREAD = (-5.0, 1.0)
+LOG_SPREAD = (_native.LEAST_LOG_SPREAD, _native.MOST_LOG_SPREAD)
 """Smallest and largest logarithm of a Gaussian's spread. Bounds of actions are -1 and 1."""
 FIRST_LOG_SPREAD = math.log(0.6)
 """Where it starts: actions reach their bounds now and then."""
@@ -107,10 +107,7 @@ class Sampler:
         action: npt.NDArray[Any]
         if mask.shape[1] == 0:
             action = np.empty((count, head.shape[1] // 2), np.float32)
-            least, most = LOG_SPREAD
-            _native.sample_gaussian(
-                head, least, most, self.seed, rows, rollout, step, greedy, action, log_prob
-            )
+            _native.sample_gaussian(head, self.seed, rows, rollout, step, greedy, action, log_prob)
         else:
             action = np.empty(count, np.int32)
             legal = np.ascontiguousarray(mask)

@@ -122,8 +122,8 @@ class Policy:
         here, there = mine.config, rules.config
         flags = " ".join(f"{key}={here[key]}" for key in here if here[key] != there[key])
         raise ConfigError(
-            f"{self.name} was trained with {flags} ({len(mine.features)} features, {mine.actions} "
-            f"actions); this game has {len(rules.features)} and {rules.actions}; set those flags"
+            f"{self.name} was trained with {flags} ({sizes_of(mine)}); this game has "
+            f"{sizes_of(rules)}; set those flags"
         )
 
     @torch.no_grad()
@@ -142,3 +142,9 @@ class Policy:
                 f"masks are {mask.dtype} {mask.shape}; {self.name} needs uint8 "
                 f"({len(obs)}, {self.rules.actions})"
             )
+
+
+def sizes_of(rules: Rules) -> str:
+    """Say what a network for a game takes and gives."""
+    kind = f"{rules.box} numbers per action" if rules.box else f"{rules.actions} actions"
+    return f"{len(rules.features)} features, {kind}"
