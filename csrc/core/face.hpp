@@ -111,6 +111,8 @@ struct Spec {
   int rules_version;
   std::vector<Block> blocks;
   std::vector<std::string> role_names;
+  // Rows and columns of the board if the game has one: blocks of that many features are planes.
+  std::vector<int> board = {};
 };
 
 // Bytes of a row with these blocks, before padding.

@@ -5,6 +5,7 @@
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "games/shogi/keys.hpp"
+#include "games/shogi/material.hpp"
 #include "games/shogi/position.hpp"
 
 namespace sparring::shogi {
@@ -19,7 +20,11 @@ struct Config {
   i32 declaration = kPoints27;
   i32 memory = 512;  // positions that repetition looks back on
   i32 observation = kCompact;
+  f32 material = 0;  // weight of that part of the reward
 };
+
+enum Part { kResult, kMaterial };
+inline constexpr f32 kGainUnit = 1000;
 
 enum End : u8 { kCheckmate, kStalemate, kRepetition, kPerpetual, kDeclared, kLimit };
 
@@ -39,7 +44,7 @@ struct Game {
   using Config = shogi::Config;
   using Action = i32;
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = shogi::kActions;
-  static constexpr const char* kParts[] = {"result"};
+  static constexpr const char* kParts[] = {"result", "material"};
   static constexpr const char* kBots[] = {"greedy", "ab2", "ab3"};
   static constexpr const char* kEnds[] = {"checkmate",       "no legal move", "repetition",
                                           "perpetual check", "declaration",   "ply limit"};
@@ -59,6 +64,10 @@ struct Game {
   }
   SPARRING_FN static int row_bytes(const Config& config);
   SPARRING_FN static int side_bytes(const Config& config) { return Memory::bytes(config.memory); }
+
+  SPARRING_FN static f32 default_weight(const Config& config, int part) {
+    return part == kResult ? 1.0f : config.material;
+  }
 
   SPARRING_FN int seat(int) const { return position.mover; }
   SPARRING_FN int role(int) const { return 0; }
@@ -99,6 +108,7 @@ struct Game {
     const u64 before = key;
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
     key ^= key_change(position, change);
+    pay(kMaterial, position.mover ^ 1, static_cast<f32>(gain_of(change)) / kGainUnit, result);
     keep(position.safety());
     u16& in_a_row = checks[position.mover ^ 1];
     in_a_row = static_cast<u16>(position.in_check ? in_a_row + 1 : 0);
@@ -126,11 +136,15 @@ struct Game {
 
   SPARRING_FN void end(End why, int by, Result& result) {
     winner = static_cast<i8>(by);
-    if (by != kNoWinner) {
-      result.pay(0, by, 1.0f);
-      result.pay(0, by ^ 1, -1.0f);
-    }
+    if (by != kNoWinner) pay(kResult, by, 1.0f, result);
     result.terminate(why);
+  }
+
+  // What one seat is paid, the other loses.
+  SPARRING_FN static void pay(Part part, int to, f32 amount, Result& result) {
+    if (amount == 0) return;
+    result.pay(part, to, amount);
+    result.pay(part, to ^ 1, -amount);
   }
 
   // Section 1.7: who gave check with each of his moves since the first occurrence loses; if both

@@ -81,7 +81,8 @@ struct Game {
             .title = "Tic-tac-toe: three in a row",
             .rules_version = 1,
             .blocks = {{"own", 1, cells}, {"other", 1, cells}, {"turn", 1, {{"to move"}}}},
-            .role_names = {"player"}};
+            .role_names = {"player"},
+            .board = {3, 3}};
   }
 
   static std::string action_name(const Config&, int action) {

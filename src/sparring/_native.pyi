@@ -40,6 +40,9 @@ class Rules:
     def rows(self) -> int: ...
 
     @property
+    def board(self) -> list[int]: ...
+
+    @property
     def roles(self) -> list[str]: ...
 
     @property

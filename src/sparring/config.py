@@ -94,12 +94,18 @@ class DoctorConfig:
 class NetConfig:
     """The network of a policy."""
 
+    kind: str = "mlp"
+    """mlp: layers over all features. residual: convolutions, for games on a board."""
+    channels: int = 64
+    """Of a residual net: channels per square. More see more kinds of things."""
+    blocks: int = 6
+    """Of a residual net: blocks of two convolutions. More look farther ahead and across."""
     hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers. Larger learns more per sample and costs more per second."""
+    """Of an mlp: widths of the hidden layers. Larger learns more per sample and costs more."""
     shared: bool = True
-    """One trunk for policy and value. Off: two of them, twice the work."""
+    """Of an mlp: one trunk for policy and value. Off: two of them, twice the work."""
     activation: str = "relu"
-    """relu, tanh or silu."""
+    """Of an mlp: relu, tanh or silu."""
     sparse: bool = True
     """On a CPU, the native first layer (skips features that are 0) and tanh. Same values."""
     spread: str = "shared"
@@ -252,6 +258,15 @@ PRESETS: dict[str, dict[str, Any]] = {
         "ppo": {"games": 256, "steps": 64, "epochs": 3, "minibatch": 2048, "gamma": 0.99},
         "eval": {"every_s": 60.0, "games": 1024},
     },
+    "shogi": {
+        "minutes": 30.0,
+        "opponents": ("self=1", "greedy=1", "random=0.3"),
+        # A game is a hundred moves long; what was captured says early who is ahead.
+        "set": ("material=0.2",),
+        "net": {"kind": "residual", "channels": 24, "blocks": 2},
+        "ppo": {"games": 64, "steps": 64, "epochs": 2, "minibatch": 512},
+        "eval": {"every_s": 120.0, "games": 128, "final_games": 512},
+    },
     "tic_tac_toe": {
         "minutes": 0.4,
         "opponents": ("self=1", "random=1"),
@@ -269,6 +284,11 @@ GPU_PRESET: dict[str, Any] = {
 GPU_PRESETS: dict[str, dict[str, Any]] = {
     "skull_king": {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}},
     "kuhhandel": {"ppo": {"epochs": 2}},
+    "shogi": {
+        "net": {"channels": 64, "blocks": 6},
+        "ppo": {"games": 4096, "steps": 32, "minibatch": 8192, "epochs": 1},
+        "eval": {"every_s": 30.0, "games": 256},
+    },
     "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
 }
 """And by game."""

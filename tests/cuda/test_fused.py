@@ -14,7 +14,8 @@ from sparring.learn.fused import FusedPPO
 from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import ppo_loss
 from sparring.nets.distribution import Sampler
-from sparring.nets.mlp import PolicyNet, head_width
+from sparring.nets.make import make_net
+from sparring.nets.net import head_width
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 
@@ -28,7 +29,15 @@ NETS = {
     # The test game with continuous actions.
     "gaussian": NetConfig(hidden=(64, 32)),
     "gaussian, predicted spread": NetConfig(hidden=(64, 32), spread="predicted", squash=True),
+    # Shogi.
+    "residual": NetConfig(kind="residual", channels=16, blocks=2),
 }
+
+
+@pytest.fixture(autouse=True)
+def exact_convolutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
 
 
 def learner(
@@ -37,14 +46,25 @@ def learner(
     seeds: tuple[int, ...] = (0,),
     *,
     graphs: bool = False,
-    duel: bool = False,
+    game: str = "skull_king",
 ) -> FusedPPO:
-    lineups = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
-    if duel:
-        lineups = [Lineup((0, 0)), Lineup((0, "pusher"))]
-    name = "duel" if duel else "skull_king"
-    pool = CudaPool(name, config.games * len(seeds), seeds=seeds, lineups=lineups)
+    lineups = {
+        "skull_king": [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))],
+        "duel": [Lineup((0, 0)), Lineup((0, "pusher"))],
+        "shogi": [Lineup((0, 0)), Lineup((0, "random"))],
+    }
+    flags = {"material": 0.3} if game == "shogi" else {}
+    if game == "shogi":
+        config = replace(config, gamma_into=())
+    games = config.games * len(seeds)
+    pool = CudaPool(game, games, config=flags, seeds=seeds, lineups=lineups[game])
     return FusedPPO(pool, config, net, graphs=graphs)
+
+
+def game_of(net: str) -> str:
+    if "gaussian" in net:
+        return "duel"
+    return "shogi" if "residual" in net else "skull_king"
 
 
 def masks(legal: torch.Tensor, actions: int) -> torch.Tensor:
@@ -55,25 +75,26 @@ def masks(legal: torch.Tensor, actions: int) -> torch.Tensor:
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_forward_is_that_of_the_policy_net(net: str, bf16: bool) -> None:
-    ppo = learner(replace(PPO_, bf16=bf16), NETS[net], (4, 5), duel="gaussian" in net)
+    ppo = learner(replace(PPO_, bf16=bf16), NETS[net], (4, 5), game=game_of(net))
     ppo._play()
     width = head_width(ppo.pool.rules)
     for member in range(2):
-        module = PolicyNet(ppo.pool.rules, NETS[net])
+        module = make_net(ppo.pool.rules, NETS[net])
         module.load_state_dict(ppo.net.state(member))
         each = ppo.rollout.rows // 2
         rows = slice(member * each, (member + 1) * each)
         obs = ppo.rollout.obs[ppo.rollout.at(23)][rows].cpu()
         logits, value = module(obs)
-        bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[member, 0, :width]
+        bias = ppo.net.policy_bias[member].flatten()[:width]
         mine = (ppo.acting.logits[member, :, :width] + bias).cpu()
         assert torch.allclose(mine, logits, atol=3e-3 if bf16 else 1e-5)
         assert torch.allclose(ppo.acting.value[member, :, 0].cpu(), value, atol=1e-5)
 
 
-def test_weights_survive_the_way_there_and_back() -> None:
-    ppo = learner()
-    module = PolicyNet(ppo.pool.rules, NETS["towers"])
+@pytest.mark.parametrize("net", ["towers", "residual"])
+def test_weights_survive_the_way_there_and_back(net: str) -> None:
+    ppo = learner(net=NETS[net], game=game_of(net))
+    module = make_net(ppo.pool.rules, NETS[net])
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
     ppo.net.load(0, module.state_dict())
@@ -90,7 +111,7 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
     ppo._play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    bias = ppo.net.view(ppo.net.weight, "policy_head.bias")[0, 0, :86]
+    bias = ppo.net.policy_bias[0, 0, :86]
     logits = ppo.acting.logits[0, :, :86] + bias
     mask = masks(rollout.legal[at], 86).cpu().numpy()
     action, log_prob = Sampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
@@ -103,7 +124,7 @@ def test_actions_are_those_of_the_cpu_sampler() -> None:
 
 @pytest.mark.parametrize("net", ["gaussian", "gaussian, predicted spread"])
 def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
-    ppo = learner(replace(EXACT, games=2048), NETS[net], duel=True)
+    ppo = learner(replace(EXACT, games=2048), NETS[net], game="duel")
     with torch.no_grad():
         ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
         ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
@@ -111,7 +132,7 @@ def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
     ppo._play()
     rollout, step = ppo.rollout, 23
     at = rollout.at(step)
-    head = ppo.acting.logits[0, :, :4] + ppo.net.view(ppo.net.weight, "policy_head.bias")[0, 0, :4]
+    head = ppo.acting.logits[0, :, :4] + ppo.net.policy_bias[0, 0, :4]
     mask = np.zeros((4096, 0), np.uint8)
     action, log_prob = Sampler(0).draw(head.cpu(), mask, rollout=7, step=step)
     asked = rollout.policy[step].cpu().numpy() >= 0
@@ -163,7 +184,7 @@ def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
     assert cuts >= 64
     assert int(rollout.cut_count[0]) == cuts
     ppo._value_cuts()
-    module = PolicyNet(pool.rules, NETS["shared"])
+    module = make_net(pool.rules, NETS["shared"])
     module.load_state_dict(ppo.net.state(0))
     met = min(cuts, 64)  # one room per game; further ones are dropped, not guessed
     values = module(rollout.cut_obs[0, :met].cpu())[1] * module.value_scale
@@ -213,7 +234,7 @@ def test_every_epoch_meets_every_sample_once() -> None:
 def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     clip = 0.2 if bf16 else 0.02  # rounding in bf16 would push ratios over a narrow edge
     config = replace(PPO_, bf16=bf16, clip=clip, value_clip=0.3)
-    ppo = learner(config, NETS[net], (1, 2), duel="gaussian" in net)
+    ppo = learner(config, NETS[net], (1, 2), game=game_of(net))
     for _ in range(3):  # away from the start, where ratios are 1 and gradients vanish
         ppo.iterate(0.0)
     ppo._turn_knobs(0.0)
@@ -227,7 +248,7 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
     ppo._descend(ppo.parts - 1)
     rollout = ppo.rollout
     for member in range(2):
-        module = PolicyNet(ppo.pool.rules, NETS[net])
+        module = make_net(ppo.pool.rules, NETS[net])
         module.load_state_dict(before[member])
         places = ppo.picked[-1, member]
         places = places[places >= 0].long()
@@ -281,11 +302,11 @@ def test_the_optimiser_is_adam_behind_a_clipped_gradient() -> None:
         assert torch.allclose(weight, ppo.net.weight[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("net", ["towers", "gaussian, predicted spread"])
+@pytest.mark.parametrize("net", ["towers", "gaussian, predicted spread", "residual"])
 @pytest.mark.parametrize("bf16", [False, True])
 def test_graphs_change_nothing(net: str, bf16: bool) -> None:
-    config, duel = replace(PPO_, bf16=bf16), "gaussian" in net
-    runs = [learner(config, NETS[net], graphs=graphs, duel=duel) for graphs in (False, True)]
+    config, game = replace(PPO_, bf16=bf16), game_of(net)
+    runs = [learner(config, NETS[net], graphs=graphs, game=game) for graphs in (False, True)]
     for _ in range(4):
         reports = [ppo.iterate(0.3)[0] for ppo in runs]
         for key in ("learning/samples", "charts/games", "losses/policy", "losses/value"):

@@ -5,25 +5,7 @@
 
 namespace sparring::shogi {
 
-inline constexpr int kValue[kKinds + 1] = {90, 315, 405, 495, 855, 990, 540, 0};
-inline constexpr int kPromotedValue[kKinds + 1] = {540, 540, 540, 540, 945, 1395, 540, 0};
 inline constexpr int kMated = -30000, kNever = -1000000;
-
-// By what a move improves the material balance: the captured piece as it stood and as it will be
-// dropped, and the promotion.
-SPARRING_FN inline int gain_of(const Position& position, int label, int to) {
-  if (label >= kDrop) return 0;
-  int gain = 0;
-  if (position.side[kOther].has(to)) {
-    const int taken = position.kind_at(to);
-    gain = kValue[taken] + (position.promoted.has(to) ? kPromotedValue[taken] : kValue[taken]);
-  }
-  if (label >= kPromote) {
-    const int kind = position.kind_at(position.origin(label, to));
-    gain += kPromotedValue[kind] - kValue[kind];
-  }
-  return gain;
-}
 
 // Goes through the legal moves of a position, captures and promotions first: they are the ones
 // with a gain, and cut off most of the others.

@@ -50,7 +50,8 @@ inline Spec Game::spec(const Config& config) {
           .title = "Shogi on the 9x9 board",
           .rules_version = 1,
           .blocks = blocks,
-          .role_names = {"player"}};
+          .role_names = {"player"},
+          .board = {kSide, kSide}};
 }
 
 inline std::vector<Field> Game::config_fields() {
@@ -64,6 +65,8 @@ inline std::vector<Field> Game::config_fields() {
                       "positions that repetition looks back on; max_plies or more forgets none"),
       SPARRING_CONFIG(observation, 0, 1, "COMPACT|PLANES46",
                       "COMPACT writes hands and counters once, PLANES46 as planes"),
+      SPARRING_CONFIG(material, 0, 1, "",
+                      "reward for material: a captured rook brings 1.98 times this"),
   };
 }
 

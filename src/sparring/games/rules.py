@@ -120,6 +120,7 @@ class Rules:
         self.seats = self.native.seats
         self.rows = self.native.rows
         self.roles = tuple(self.native.roles)
+        self.board = tuple(self.native.board)
         self.actions = self.native.actions
         self.box = self.native.box
         self.legal_words = self.native.legal_words

@@ -22,8 +22,10 @@ from sparring.kernels import i64
 from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import SCALE_MEMORY, DivergedError, mix
 from sparring.learn.rollout import Phases
-from sparring.nets.fused import VALUE_WIDTH, Activations, FusedNet
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
+from sparring.nets.fused import FusedNet
+from sparring.nets.fused_residual import FusedResidual
+from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
 
 BETAS, EPSILON = (0.9, 0.999), 1e-5
@@ -124,12 +126,13 @@ class FusedPPO:
         self.configs, self.config = given, given[0]
         check_configs(pool, given)
         self.device, self.graphs = pool.device, graphs
-        self.net = FusedNet(
+        make: type[FusedResidual | FusedNet] = FusedResidual if net.kind == "residual" else FusedNet
+        self.net: FlatNet = make(
             pool.rules, net, self.members, bf16=self.config.bf16, device=self.device
         )
         for member, seed in enumerate(pool.seeds):
             torch.manual_seed(seed)
-            self.net.load(member, PolicyNet(pool.rules, net).state_dict())
+            self.net.load(member, make_net(pool.rules, net).state_dict())
         pool.reset()
         self._make_arrays()
         self.updates = 0
@@ -148,11 +151,11 @@ class FusedPPO:
         self.parts = max(1, round(samples / config.minibatch))
         self.room = -(-samples // (8 * self.parts)) * 8
         answered = pool.slot_rows if isinstance(pool, HostGames) else rows_each
-        self.acting = Activations(self.net, answered, learn=False)
+        self.acting = self.net.passing(answered, learn=False)
         self.cutting = self.acting
         if answered != rows_each:
-            self.cutting = Activations(self.net, rows_each, learn=False)
-        self.learning = Activations(self.net, self.room, learn=True)
+            self.cutting = self.net.passing(rows_each, learn=False)
+        self.learning = self.net.passing(self.room, learn=True)
         self.block_rows = 256 if pool.rules.box else 8  # a thread draws a row, or a warp does
         self.loss_blocks = -(-self.room // self.block_rows)
         places_each = self.rollout.places // members
@@ -326,8 +329,8 @@ class FusedPPO:
         rollout, net = self.rollout, self.net
         first, count = rollout.at(step).start, rows.stop - rows.start
         at = slice(first + rows.start, first + rows.stop)
-        net.widen(rollout.obs[at], self.acting)
-        net.forward(self.acting)
+        self.acting.widen(rollout.obs[at])
+        self.acting.forward()
         net.kernels.draw(
             -(-count // self.block_rows),
             256,
@@ -338,14 +341,14 @@ class FusedPPO:
             rollout.played if net.squash else None,
         )
 
-    def _heads(self, at: Activations) -> tuple[object, ...]:
+    def _heads(self, at: Pass) -> tuple[object, ...]:
         """Logits and values of a pass with their biases, as the kernels take them."""
         net = self.net
         return (
             at.logits,
             at.value,
             VALUE_WIDTH,
-            net.view(net.weight, "policy_head.bias"),
+            net.policy_bias,
             net.view(net.weight, "value_head.bias"),
             i64(net.size),
         )
@@ -377,8 +380,8 @@ class FusedPPO:
         """Estimate what games that were cut would still have paid the seats that were to move."""
         rollout, net = self.rollout, self.net
         room = rollout.cut_at.shape[1]
-        net.widen(rollout.cut_obs, self.cutting)
-        net.forward(self.cutting)
+        self.cutting.widen(rollout.cut_obs)
+        self.cutting.forward()
         net.kernels.place_cuts(
             -(-room * self.members // 256),
             256,
@@ -464,8 +467,8 @@ class FusedPPO:
         """One gradient step of every member."""
         net, rollout, at, members = self.net, self.rollout, self.learning, self.members
         slicing, picked = (part, self.parts, self.room), self.picked[part]
-        net.widen(rollout.obs, at, picked)
-        net.forward(at)
+        at.widen(rollout.obs, picked)
+        at.forward()
         net.kernels.loss(
             (self.loss_blocks, members),
             256,
@@ -475,7 +478,7 @@ class FusedPPO:
             *(*slicing, self.knobs, self.aims, self.block_rows),
             *(at.logits_grad, at.value_grad, self.losses),
         )
-        net.backward(at)
+        at.backward()
         net.kernels.square(
             (SQUARE_BLOCKS, members), 256, net.grad, net.scale, net.size, self.squares
         )

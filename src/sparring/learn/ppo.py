@@ -19,7 +19,8 @@ from sparring.errors import ConfigError, SparringError
 from sparring.learn.advantage import Assembler
 from sparring.learn.rollout import Earned, Part, Phases, Rollout, parts_of
 from sparring.nets.distribution import Sampler, played, weigh
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.make import make_net
+from sparring.nets.net import Net
 from sparring.pools.native import LEARNER
 from sparring.pools.protocol import GamePool
 
@@ -96,12 +97,12 @@ class PPO:
         torch.manual_seed(seed)
         self.pool, self.config, self.seed = pool, config, seed
         self.device = torch.device(device)
-        self.net = PolicyNet(pool.rules, net, threads=threads).to(self.device)
+        self.net = make_net(pool.rules, net, threads=threads).to(self.device)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.lr, eps=1e-5, fused=True)
         self.assembler = Assembler(pool.rules, config.games, config.steps, learner=LEARNER)
         self.rollout = Rollout(pool, self.assembler, config.steps, self.device)
         self.sampler = Sampler(seed)
-        self.opponents: dict[int, PolicyNet] = {}
+        self.opponents: dict[int, Net] = {}
         """Frozen networks by policy id; every line-up member above 0 needs one."""
         self.updates = 0
         self.decisions = 0
@@ -135,7 +136,7 @@ class PPO:
         """
         self.rollout.final_value.fill(np.nan)
         earned = Earned()
-        with best_matmul(self.device):
+        with best_matmul(self.device, self.net):
             for step in range(self.config.steps):
                 for part in self.parts:
                     if step:
@@ -206,7 +207,7 @@ class PPO:
             rollout.action[places], rollout.log_prob[places] = action, log_prob
             rollout.value[places] = (value.float() * net.value_scale).cpu().numpy()
 
-    def _forward(self, net: PolicyNet, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def _forward(self, net: Net, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Run a network on the device; on a GPU in bf16 if the configuration says so."""
         on_device = obs.to(self.device, non_blocking=True)
         run = self.compiled if net is self.net else net
@@ -249,7 +250,7 @@ class PPO:
             data = self._tensors(samples, advantage, returns)
         logged: list[Losses] = []
         norms: list[Tensor] = []
-        with self.phases("update"), best_matmul(self.device):
+        with self.phases("update"), best_matmul(self.device, self.net):
             order = np.random.Generator(np.random.Philox(key=[self.seed, self.updates]))
             for _ in range(config.epochs):
                 shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
@@ -369,10 +370,13 @@ def mix(start: float, end: float, progress: float) -> float:
 
 
 @contextmanager
-def best_matmul(device: torch.device) -> Iterator[None]:
-    """On Arm CPUs oneDNN costs 4 to 6 % here against the BLAS that torch has besides."""
+def best_matmul(device: torch.device, net: Net) -> Iterator[None]:
+    """On Arm CPUs oneDNN costs products 4 to 6 % here against the BLAS that torch has besides.
+
+    Convolutions are faster with it.
+    """
     before = bool(torch.backends.mkldnn.enabled)
-    switch = device.type == "cpu" and platform.machine() == "aarch64"
+    switch = device.type == "cpu" and not net.convolves and platform.machine() == "aarch64"
     if switch:
         set_onednn(False)
     try:

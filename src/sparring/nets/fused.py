@@ -1,4 +1,4 @@
-"""The networks of a population as flat arrays on a GPU, forward and backward written out.
+"""Multi-layer perceptrons as flat arrays on a GPU, forward and backward written out.
 
 Same networks as `PolicyNet`, for the fast path: static buffers, one matrix product per layer for
 all members, bias and relu inside the product where the library can, bf16 products from float32
@@ -17,13 +17,12 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.kernels import Module, build, i64
+from sparring.kernels import i64
 from sparring.nets.first_layer import byte_parts
-from sparring.nets.mlp import head_mask, head_width
+from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
+from sparring.nets.mlp import head_mask
+from sparring.nets.net import head_width
 
-SOURCE = '#include "cuda/learn.cuh"'
-VALUE_WIDTH = 8
-"""Columns of the value head. One is used; products want their sizes in multiples of 8."""
 SUM_BLOCKS = 256
 """Most blocks of rows whose column sums are added up separately."""
 KINDS = {"relu": 1, "tanh": 2}
@@ -48,52 +47,43 @@ class Piece:
         return self.rows * self.columns
 
 
-class Activations:
-    """What a pass over a batch writes; made once, so that graphs can replay it."""
+class Activations(Pass):
+    """What a pass writes, and the gradients behind it."""
 
     def __init__(self, net: FusedNet, rows: int, *, learn: bool) -> None:
-        self.rows, members, device = rows, net.members, net.device
+        super().__init__(net, rows, learn=learn)
+        self.net = net
         hidden, towers = net.config.hidden, net.towers
-
-        def make(columns: int, dtype: torch.dtype = net.dtype) -> Tensor:
-            return torch.zeros(members, rows, columns, dtype=dtype, device=device)
-
-        self.x = make(net.width)
-        """Widened observations; the caller fills them."""
-        self.first = make(hidden[0] * towers)
-        self.hidden = [[make(width) for width in hidden[1:]] for _ in range(towers)]
-        self.logits = make(net.action_width, torch.float32)
-        """Without the bias, which the kernels add."""
-        self.value = make(VALUE_WIDTH, torch.float32)
-        """In units of the value scale, without the bias; one column counts."""
+        self.first = self.make(hidden[0] * towers)
+        self.hidden = [[self.make(width) for width in hidden[1:]] for _ in range(towers)]
         if not learn:
             return
-        self.first_grad = make(hidden[0] * towers)
-        self.hidden_grad = [[make(width) for width in hidden[1:]] for _ in range(towers)]
-        self.logits_grad, self.value_grad = make(net.action_width), make(VALUE_WIDTH)
+        self.first_grad = self.make(hidden[0] * towers)
+        self.hidden_grad = [[self.make(width) for width in hidden[1:]] for _ in range(towers)]
         self.sum_blocks = min(SUM_BLOCKS, -(-rows // 64))
-        self.sums = torch.zeros(members, self.sum_blocks, len(net.bias_at), device=device)
+        self.sums = torch.zeros(net.members, self.sum_blocks, len(net.bias_at), device=net.device)
+
+    def forward(self) -> None:
+        """Compute logits and values."""
+        self.net.forward(self)
+
+    def backward(self) -> None:
+        """Fill the network's `grad` from the gradients of logits and values."""
+        self.net.backward(self)
 
 
-class FusedNet:
-    """Weights, gradients and passes of all members."""
+class FusedNet(FlatNet):
+    """Weights, gradients and layers of all members."""
 
     def __init__(
         self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
     ) -> None:
         if wrong := unsupported(config):
             raise ConfigError(wrong)
-        self.rules, self.config, self.members, self.device = rules, config, members, device
-        self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
+        super().__init__(rules, config, members, bf16=bf16, device=device)
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
-        self.squash = config.squash and rules.box > 0
-        self.width = widened_width(rules)
-        self.action_width = -(-head_width(rules) // 8) * 8
-        self.kernels: Module = build(
-            SOURCE, constants(rules, bf16=bf16), exact=False, device=device
-        )
-        self.pieces = self._lay_out()
+        self.pieces: dict[str, Piece] = self._lay_out()
         self.size = sum(piece.size for piece in self.pieces.values())
         biases = [piece for name, piece in self.pieces.items() if name.endswith("bias")]
         places = [torch.arange(b.offset, b.offset + b.size, dtype=torch.int32) for b in biases]
@@ -101,19 +91,12 @@ class FusedNet:
         """Where the biases lie, side by side."""
         ends = accumulate(b.size for b in biases)
         self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
-        with torch.device(device):
-            self.weight = torch.zeros(members, self.size)
-            self.compute = torch.zeros(members, self.size, dtype=self.dtype)
-            self.grad = torch.zeros(members, self.size)
-            self.scale = torch.ones(self.size)
-            self.value_scale = torch.ones(members)
+        self.make_arrays()
         _, order, divisors = byte_parts(rules)
-        self._bytes = constants(rules, bf16=bf16)["SPARRING_U8S"]
         self._order = torch.tensor(order)
         first = self.pieces["first.weight"]
         scale = self.scale[: first.size].view(first.rows, first.columns)
         scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
-        # A weight of scale 0 is neither used nor learned.
         self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)] *= head_mask(
             rules, config
         ).T.to(device)
@@ -135,6 +118,15 @@ class FusedNet:
                 pieces[piece.name] = piece
                 offset += piece.size
         return pieces
+
+    def passing(self, rows: int, *, learn: bool) -> Activations:
+        """Return room for passes over batches of so many rows."""
+        return Activations(self, rows, learn=learn)
+
+    @property
+    def policy_bias(self) -> Tensor:
+        """What the kernels add to the logits, for each member."""
+        return self.view(self.weight, "policy_head.bias")
 
     def view(self, flat: Tensor, name: str) -> Tensor:
         """Return a matrix of all members [members, rows, columns]."""
@@ -178,24 +170,7 @@ class FusedNet:
         order = ("first", "towers", "policy_head", "value_head")
         return sorted(self.pieces, key=lambda name: order.index(name.split(".")[0]))
 
-    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
-        """Take over the weights of a `PolicyNet`."""
-        self.weight[member] = self.pack(state).to(self.device)
-        self.value_scale[member] = float(state["value_scale"])
-        self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
-
-    def state(self, member: int) -> dict[str, Tensor]:
-        """Return the weights as a `PolicyNet` loads them."""
-        named = self.unpack(self.weight[member])
-        return {**named, "value_scale": self.value_scale[member].cpu().clone()}
-
     # Passes
-
-    def widen(self, obs: Tensor, to: Activations, places: Tensor | None = None) -> None:
-        """Fill `to.x` from observation rows, or from those at `places`, zeros where it is -1."""
-        rows, eights = self.members * to.rows, self._bytes // 8
-        threads = rows * (eights + self.width - 8 * eights)
-        self.kernels.widen(-(-threads // 256), 256, obs, places, rows, to.x)
 
     def forward(self, to: Activations) -> None:
         """Compute logits and values of the rows in `to.x`."""
@@ -307,27 +282,3 @@ def unsupported(config: NetConfig) -> str:
     if any(width % 8 for width in config.hidden):
         return f"on a GPU hidden widths are multiples of 8, not {config.hidden}"
     return ""
-
-
-def widened_width(rules: Rules) -> int:
-    """Columns of a widened observation: the features, and zeros up to what products like."""
-    return -(-len(rules.features) // 32) * 32
-
-
-def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
-    """The sizes that the kernels are compiled for."""
-    found = {
-        "SPARRING_BF16": int(bf16),
-        "SPARRING_BOX": rules.box,
-        "SPARRING_ACTIONS": rules.actions,
-        "SPARRING_LEGAL_WORDS": rules.legal_words,
-        "SPARRING_OBS_BYTES": rules.obs_bytes,
-        "SPARRING_WIDTH": widened_width(rules),
-    }
-    names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
-    found |= {f"SPARRING_{name}S": 0 for name in names.values()}
-    found |= {f"SPARRING_{name}_AT": 0 for name in names.values()}
-    for dtype, first, end in byte_parts(rules)[0]:
-        found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
-        found[f"SPARRING_{names[dtype]}_AT"] = first
-    return found

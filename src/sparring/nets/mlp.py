@@ -14,28 +14,23 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
+from sparring.nets.net import Net, head_width
 
 SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 
 
-class PolicyNet(nn.Module):
-    """Maps byte rows to what their actions are drawn from, and to a value per row.
+class PolicyNet(Net):
+    """Linear layers over all features. A spread that all rows share is the head's bias alone."""
 
-    For discrete actions that is a logit each, for continuous ones means and then logarithms of
-    spreads. A spread that is shared by all rows is the head's bias alone.
-    """
-
-    value_scale: Tensor
     head_mask: Tensor
 
     def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
-        super().__init__()
+        super().__init__(rules, config)
         if config.spread not in SPREADS:
             raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
-        self.config = config
         towers = 1 if config.shared else 2
         self.first = FirstLayer(
             rules, config.hidden[0] * towers, sparse=config.sparse, threads=threads
@@ -44,10 +39,8 @@ class PolicyNet(nn.Module):
         self.towers = nn.ModuleList(
             tower(config.hidden, self._make_activation) for _ in range(towers)
         )
-        self.box = rules.box
         self.policy_head = nn.Linear(config.hidden[-1], head_width(rules))
         self.value_head = nn.Linear(config.hidden[-1], 1)
-        self.register_buffer("value_scale", torch.ones(()))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self._initialise(config)
 
@@ -79,19 +72,6 @@ class PolicyNet(nn.Module):
         weight = self.policy_head.weight * self.head_mask if self.box else self.policy_head.weight
         head = nn.functional.linear(ends[0], weight, self.policy_head.bias)
         return head, self.value_head(ends[-1]).squeeze(-1)
-
-    @torch.no_grad()
-    def rescale_values(self, scale: float) -> None:
-        """Change the unit of the value head; what it says about any row stays the same."""
-        ratio = float(self.value_scale) / scale
-        self.value_head.weight.mul_(ratio)
-        self.value_head.bias.mul_(ratio)
-        self.value_scale.fill_(scale)
-
-
-def head_width(rules: Rules) -> int:
-    """Numbers that actions are drawn from: a logit each, or a mean and a spread each."""
-    return 2 * rules.box or rules.actions
 
 
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:

@@ -14,7 +14,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.net import Net
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -25,7 +25,7 @@ class Policy:
     def __init__(
         self,
         rules: Rules,
-        net: PolicyNet,
+        net: Net,
         *,
         name: str = "policy",
         device: str = "cpu",

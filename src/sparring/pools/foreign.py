@@ -48,6 +48,7 @@ class ForeignRules(Rules):
         self.numbers, self.first_action = numbers, first_action
         self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
         self.roles = ("player",)
+        self.board = ()
         self.parts = ("reward",)
         self.bots = ()
         self.ends = ("terminated", "truncated")

@@ -19,7 +19,8 @@ from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer, byte_parts
-from sparring.nets.mlp import PolicyNet, head_width
+from sparring.nets.mlp import PolicyNet
+from sparring.nets.net import head_width
 from sparring.nets.policy import Policy
 from sparring.pools.native import Pool
 from sparring.tools.terminal import Steps, print_json

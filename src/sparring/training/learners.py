@@ -61,7 +61,7 @@ def make_learner(configs: Sequence[TrainConfig], *, pool: GamePool | None = None
 def why_not_fused(config: TrainConfig) -> str:
     """Say what keeps the learner that lives on the GPU from being used, "" if nothing does."""
     from sparring import kernels
-    from sparring.nets.fused import unsupported
+    from sparring.nets import fused, fused_residual
 
     try:
         kernels.version()
@@ -69,7 +69,9 @@ def why_not_fused(config: TrainConfig) -> str:
         return str(missing)
     if rules_of(config).box and config.pool == "cpu":
         return "games with continuous actions go with the network, not on the CPU"
-    return unsupported(config.net)
+    if config.net.kind == "residual":
+        return fused_residual.unsupported(config.net)
+    return fused.unsupported(config.net)
 
 
 def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:

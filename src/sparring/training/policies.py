@@ -12,7 +12,7 @@ from typing import Any
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign import ForeignRules
 from sparring.training.checkpoint import CheckpointError, load, newest_valid, save
@@ -39,7 +39,7 @@ def load_policy(
     saved = load(folder)
     rules = rules_of(folder, saved.meta)
     try:
-        net = PolicyNet(rules, net_config(saved.meta["net"]), threads=threads)
+        net = make_net(rules, net_config(saved.meta["net"]), threads=threads)
         net.load_state_dict(saved.tensors["net"])
     except (KeyError, TypeError, RuntimeError) as wrong:
         first = str(wrong).splitlines()[-1].strip()

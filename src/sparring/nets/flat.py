@@ -1,0 +1,168 @@
+"""What the learner on a GPU asks of its networks: flat arrays, and passes over batches.
+
+Every array has a leading dimension for the members of a population. Two kinds of network are
+written that way, `nets.fused` and `nets.fused_residual`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from sparring.config import NetConfig
+from sparring.games.rules import Rules
+from sparring.kernels import Module, build
+from sparring.nets.first_layer import byte_parts
+from sparring.nets.net import head_width
+
+SOURCE = '#include "cuda/learn.cuh"'
+VALUE_WIDTH = 8
+"""Columns of the value head. One is used; products want their sizes in multiples of 8."""
+
+
+class Place(Protocol):
+    """Where a tensor of a network lies in the flat arrays."""
+
+    @property
+    def offset(self) -> int:
+        """Numbers before it."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+
+
+class Pass(ABC):
+    """A batch on its way through a network. Made once, so that graphs can replay it."""
+
+    def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
+        self.rows, self.flat = rows, net
+        self.x = self.make(net.width)
+        """Widened observations."""
+        self.logits = self.make(net.action_width, torch.float32)
+        """Without the bias, which the kernels add."""
+        self.value = self.make(VALUE_WIDTH, torch.float32)
+        """In units of the value scale, without the bias; one column counts."""
+        if learn:
+            self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
+
+    def make(self, columns: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Return zeros for every row of every member."""
+        net = self.flat
+        shape = net.members, self.rows, columns
+        return torch.zeros(shape, dtype=dtype or net.dtype, device=net.device)
+
+    def widen(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Take observation rows, or those at `places`, zeros where it is -1."""
+        net, rows = self.flat, self.flat.members * self.rows
+        eights = net.constants["SPARRING_U8S"] // 8
+        threads = rows * (eights + net.width - 8 * eights)
+        net.kernels.widen(-(-threads // 256), 256, obs, places, rows, self.x)
+
+    @abstractmethod
+    def forward(self) -> None:
+        """Compute logits and values."""
+
+    @abstractmethod
+    def backward(self) -> None:
+        """Fill the network's `grad` from the gradients of logits and values."""
+
+
+class FlatNet(ABC):
+    """Weights and gradients of all members."""
+
+    pieces: Mapping[str, Place]
+    """The value head is the last, weight and bias together."""
+    size: int
+
+    def __init__(
+        self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
+    ) -> None:
+        self.rules, self.config, self.members, self.device = rules, config, members, device
+        self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
+        self.squash = config.squash and rules.box > 0
+        self.width = widened_width(rules)
+        self.action_width = rounded_up(head_width(rules))
+        self.constants = constants(rules, bf16=bf16)
+        self.kernels: Module = build(SOURCE, self.constants, exact=False, device=device)
+
+    def make_arrays(self) -> None:
+        """Make the flat arrays, once the pieces are laid out."""
+        with torch.device(self.device):
+            self.weight = torch.zeros(self.members, self.size)
+            self.compute = torch.zeros(self.members, self.size, dtype=self.dtype)
+            self.grad = torch.zeros(self.members, self.size)
+            self.scale = torch.ones(self.size)
+            """What divides the input is part of the first weights. One of scale 0 is not used."""
+            self.value_scale = torch.ones(self.members)
+
+    @property
+    @abstractmethod
+    def policy_bias(self) -> Tensor:
+        """What the kernels add to the logits, for each member."""
+
+    @abstractmethod
+    def view(self, flat: Tensor, name: str) -> Tensor:
+        """Return a tensor of all members [members, ...]."""
+
+    @abstractmethod
+    def passing(self, rows: int, *, learn: bool) -> Pass:
+        """Return room for passes over batches of so many rows."""
+
+    # Exchange with the networks of nets.make
+
+    @abstractmethod
+    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
+        """Return tensors named and shaped as in the network as one flat array."""
+
+    @abstractmethod
+    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
+        """Return a flat array as tensors named and shaped as in the network."""
+
+    @abstractmethod
+    def parameter_names(self) -> list[str]:
+        """The parameters in the order in which the network has them."""
+
+    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Take over the weights of a network."""
+        self.weight[member] = self.pack(state).to(self.device)
+        self.value_scale[member] = float(state["value_scale"])
+        self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
+
+    def state(self, member: int) -> dict[str, Tensor]:
+        """Return the weights as the network loads them."""
+        named = self.unpack(self.weight[member])
+        return {**named, "value_scale": self.value_scale[member].cpu().clone()}
+
+
+def rounded_up(count: int, to: int = 8) -> int:
+    """The next multiple."""
+    return -(-count // to) * to
+
+
+def widened_width(rules: Rules) -> int:
+    """Columns of a widened observation: the features, and zeros up to what products like."""
+    return rounded_up(len(rules.features), 32)
+
+
+def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
+    """The sizes that the kernels are compiled for."""
+    found = {
+        "SPARRING_BF16": int(bf16),
+        "SPARRING_BOX": rules.box,
+        "SPARRING_ACTIONS": rules.actions,
+        "SPARRING_LEGAL_WORDS": rules.legal_words,
+        "SPARRING_OBS_BYTES": rules.obs_bytes,
+        "SPARRING_WIDTH": widened_width(rules),
+    }
+    names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
+    found |= {f"SPARRING_{name}S": 0 for name in names.values()}
+    found |= {f"SPARRING_{name}_AT": 0 for name in names.values()}
+    for dtype, first, end in byte_parts(rules)[0]:
+        found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
+        found[f"SPARRING_{names[dtype]}_AT"] = first
+    return found

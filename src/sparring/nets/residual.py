@@ -1,0 +1,160 @@
+"""Residual convolutions over a board, with a policy map and a value.
+
+Blocks are relu(x + conv(relu(conv(x)))) without normalisation: the second convolution of a block
+starts at 0, which keeps deep towers calm, and nothing depends on the rest of the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.net import Net
+
+VALUE_CHANNELS, VALUE_WIDTH = 8, 64
+"""The value looks at every square through a few channels, then through one hidden layer."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the bytes of an observation lie on the board."""
+
+    height: int
+    width: int
+    planes: int
+    """Features of the first `planes` times `squares` bytes are planes, one after the other."""
+    numbers: int
+    """Features behind them that hold for the whole board."""
+    divisors: tuple[float, ...]
+    """What divides the planes, then the numbers."""
+    actions: int
+    """Actions per square: action a * squares + s leads to square s."""
+
+    @property
+    def squares(self) -> int:
+        """Squares of the board."""
+        return self.height * self.width
+
+
+def layout_of(rules: Rules) -> Layout:
+    """Read off a game's blocks how to lay it out; raises if it has no board."""
+    if len(rules.board) != 2:
+        raise ConfigError(
+            f"net.kind 'residual' needs a game with a board, which {rules.name} is not; "
+            "use --net.kind mlp"
+        )
+    height, width = rules.board
+    squares = height * width
+    whole = [len(b.columns) * b.rows == squares for b in rules.blocks]
+    planes = whole.index(False) if False in whole else len(whole)
+    features = rules.features
+    first = [features[plane * squares] for plane in range(planes)]
+    behind = features[planes * squares :]
+    in_order = [f.offset for f in features] == list(range(len(features)))
+    alike = all(
+        f.divisor == first[i // squares].divisor for i, f in enumerate(features[: planes * squares])
+    )
+    if (
+        any(whole[planes:])
+        or not in_order
+        or not alike
+        or any(f.dtype != "uint8" for f in features)
+    ):
+        raise ConfigError(
+            f"net.kind 'residual' reads bytes, planes first; {rules.name} has another layout"
+        )
+    if rules.box or rules.actions % squares:
+        raise ConfigError(
+            f"net.kind 'residual' needs as many actions for every square; {rules.name} has "
+            f"{rules.actions} on {squares} squares"
+        )
+    divisors = tuple(f.divisor for f in [*first, *behind])
+    return Layout(height, width, planes, len(behind), divisors, rules.actions // squares)
+
+
+class ResidualNet(Net):
+    """A tower of residual blocks over the game's board."""
+
+    convolves = True
+    divisor: Tensor
+
+    def __init__(self, rules: Rules, config: NetConfig) -> None:
+        super().__init__(rules, config)
+        if config.channels < 1 or config.blocks < 1:
+            raise ConfigError(
+                f"net.channels {config.channels} and net.blocks {config.blocks} must be at least 1"
+            )
+        self.layout = layout_of(rules)
+        at, channels = self.layout, config.channels
+        self.stem = nn.Conv2d(at.planes, channels, 3, padding=1)
+        self.numbers = nn.Linear(at.numbers, channels, bias=False) if at.numbers else None
+        tower = [Block(channels) for _ in range(config.blocks)]
+        self.blocks = nn.Sequential(*tower)
+        self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
+        self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
+        self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
+        self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_WIDTH)
+        self.value_head = nn.Linear(VALUE_WIDTH, 1)
+        self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
+        self._initialise()
+        for block in tower:
+            nn.init.zeros_(block.second.weight)
+
+    def _initialise(self) -> None:
+        """A policy almost alike for all rows and the value 0 to begin with."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        # A board's 28 planes hold some 40 pieces in all: far from the unit size per input that
+        # the rule above counts on.
+        with torch.no_grad():
+            self.stem.weight.mul_(math.sqrt(self.layout.planes / 2))
+        nn.init.normal_(self.policy_head.weight, std=0.01)
+        nn.init.zeros_(self.value_head.weight)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
+        at = self.layout
+        used = at.planes * at.squares
+        planes = obs[:, :used].view(len(obs), at.planes, at.height, at.width).to(self.dtype)
+        numbers = obs[:, used : used + at.numbers].to(self.dtype) / self.divisor[at.planes :]
+        return self.judge(planes / self.divisor[: at.planes, None, None], numbers)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights."""
+        return self.stem.weight.dtype
+
+    def judge(self, planes: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """The same from planes [rows, planes, height, width] and numbers [rows, numbers]."""
+        x = self.stem(planes.contiguous(memory_format=torch.channels_last))
+        if self.numbers is not None:
+            x = x + self.numbers(numbers)[:, :, None, None]
+        x = self.blocks(functional.relu(x))
+        logits = self.policy_head(x).flatten(1) + self.policy_bias
+        seen = functional.relu(self.value_map(x)).permute(0, 2, 3, 1).flatten(1)
+        hidden = functional.relu(self.value_hidden(seen))
+        return logits, self.value_head(hidden).squeeze(-1)
+
+
+class Block(nn.Module):
+    """Two convolutions beside the way they came."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, channels, 3, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x with what the block adds to it."""
+        added: Tensor = self.second(functional.relu(self.first(x)))
+        return functional.relu(x + added)
