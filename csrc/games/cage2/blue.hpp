@@ -153,8 +153,10 @@ SPARRING_FN inline void Game::legal(const Config& config, int, Legal<Game>& out)
   out.set(kWinnerIdle);
   for (int i = 0; i < kPlainActions; ++i)
     if (useful.test(kPlain[i])) out.set(i);
-  for (int list = 0; list < kLists; ++list)
-    if ((lists_used >> (3 * list) & 7) < kListSize[list]) out.set(kPlainActions + list);
+  for (int list = 0; list < kLists; ++list) {
+    const u32 used = lists_used >> (3 * list) & 7;
+    if (used < kListSize[list] && useful.test(kList[list][used])) out.set(kPlainActions + list);
+  }
 }
 
 }  // namespace sparring::cage2
