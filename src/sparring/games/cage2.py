@@ -42,8 +42,6 @@ LEVELS = ("none", "user", "privileged")
 """What red can have on a host."""
 UNITS = ("defender", "enterprise", "op_server", "op_host", "user")
 """Groups of hosts whose order of repair can be prescribed."""
-BITS = ("active", "exploit", "unknown or privileged", "user or privileged")
-"""The four numbers of a host in the observation."""
 WINNER: dict[str, Any] = {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"}
 """Flags for the 62 inputs and 36 actions of the challenge's winner."""
 
@@ -54,11 +52,6 @@ def action_id(name: str) -> int:
         if known.lower() == name.lower():
             return number
     raise ConfigError(f"no action called {name!r}{nearest(name, ACTIONS)}")
-
-
-def feature_names(rules: Rules) -> list[str]:
-    """Return a name for every number of the observation."""
-    return [feature.name for feature in rules.features]
 
 
 def game_length(rules: Rules) -> int:
