@@ -414,7 +414,8 @@ class RenderConfig:
     """Draw a game between policies or bots as a film or a picture."""
 
     players: Positional[str]
-    """A run, a checkpoint, a saved policy or a bot for seat 0, or one per seat: latest,strong."""
+    """A run, a checkpoint, a saved policy or a bot for seat 0, or one per seat: latest,strong;
+    bot:NAME too."""
     out: str = "game.gif"
     """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
     game: str = ""

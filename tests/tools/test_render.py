@@ -268,6 +268,29 @@ def test_a_policy_plays_the_best_bot_unless_told(
     assert swapped["game"] == "laser_hockey"
 
 
+def test_the_flags_are_those_of_the_training_wherever_the_policy_sits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = Rules("laser_hockey", {"mode": "TRAIN_SHOOTING", "scale_observation": 1})
+    trained = {"mode": "TRAIN_SHOOTING", "scale_observation": 1}
+    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    mine = str(save_policy(Policy(rules, net), tmp_path / "mine"))
+    out = tmp_path / "game.png"
+    for words, players in (
+        ([mine], [mine, "strong"]),
+        (["weak", "--against", mine], ["weak", mine]),
+        (["weak", "--against", mine, "--game", "laser_hockey"], ["weak", mine]),
+        ([f"bot:weak,{mine}"], ["weak", mine]),
+        ([mine, "--against", "bot:weak"], [mine, "weak"]),
+    ):
+        facts = report(capsys, out, *words)
+        assert (facts["players"], facts["flags"]) == (players, trained), words
+    facts = report(capsys, out, "weak", "--against", mine, "--set", "mode=TRAIN_DEFENSE")
+    assert facts["flags"] == {**trained, "mode": "TRAIN_DEFENSE"}
+    facts = report(capsys, out, "bot:weak", "--game", "laser_hockey", "--set", "keep_mode=0")
+    assert (facts["players"], facts["flags"]) == (["weak", "strong"], {"keep_mode": 0})
+
+
 def test_two_copies_of_a_policy_draw_for_themselves(policy: Path) -> None:
     config = RenderConfig(players=f"{policy},{policy}", out="game.svg")
     rules, players = render.find_players(config)
