@@ -21,12 +21,21 @@ from sparring.config import NetConfig, RenderConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey_picture import BLINK, BLINKS, FILM_VIEW, PAUSE, SEAT
-from sparring.games.picture import MODULES, Episode, SvgPicture, picture_of
+from sparring.games.picture import (
+    MODULES,
+    Circle,
+    Episode,
+    Film,
+    Group,
+    SvgPicture,
+    View,
+    picture_of,
+)
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import render
 from sparring.tools.picture_film import Shot, Studio
-from sparring.tools.picture_svg import flip_through, needed, short
+from sparring.tools.picture_svg import animate_svg, flip_through, needed, short
 from sparring.training.policies import save_policy
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
@@ -195,6 +204,36 @@ def test_in_an_svg_things_are_where_the_game_had_them(
         if name != "puck":
             angles = track(group, "rotate", frames)[: len(bodies), 0]
             assert np.abs(angles + np.degrees([b.angle for b in bodies])).max() < 0.6
+
+
+@pytest.mark.parametrize("moves", ["place", "angle", "neither"])
+def test_a_turned_group_stays_turned_while_it_moves(moves: str) -> None:
+    view = View(0.0, 0.0, 10.0, 10.0)
+    dot = Circle(at=(1.0, 0.0), radius=0.1)
+    frames = [
+        (
+            Group(
+                key="it",
+                parts=(dot,),
+                at=(2.0 + step if moves == "place" else 2.0, 3.0),
+                angle=0.5 + 0.1 * step if moves == "angle" else 0.5,
+            ),
+        )
+        for step in range(5)
+    ]
+    document = ElementTree.fromstring(animate_svg(Film(view, (), frames, 1.0), 100, 5.0))
+    group = document.find(f"{SVG}g")
+    assert group is not None
+    kinds = [part.attrib["type"] for part in group if part.tag == f"{SVG}animateTransform"]
+    if moves == "neither":
+        assert kinds == []
+        assert group.attrib["transform"] == "translate(20,70) rotate(-28.6)"
+        return
+    assert kinds == ["translate", "rotate"]  # the first replaces, the second adds to it
+    at, angle = (track(group, kind, 5) for kind in kinds)
+    shapes = [frame[0] for frame in frames]
+    assert np.abs(at - [(10 * s.at[0], 100 - 10 * s.at[1]) for s in shapes]).max() < 0.6
+    assert np.abs(angle[:, 0] + np.degrees([s.angle for s in shapes])).max() < 0.6
 
 
 def test_svg_animations_are_well_formed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
