@@ -82,6 +82,19 @@ SPARRING_FN inline void store8(u8* to, u64 value) {
 #endif
 }
 
+// Reads them again.
+SPARRING_FN inline u64 load8(const u8* from) {
+#if defined(__CUDA_ARCH__)
+  u64 value = 0;
+  for (int i = 0; i < 8; ++i) value |= u64{from[i]} << (8 * i);
+  return value;
+#else
+  u64 value;
+  memcpy(&value, from, 8);
+  return value;
+#endif
+}
+
 SPARRING_FN inline void zero_bytes(void* to, int count) {
   memset(to, 0, static_cast<decltype(sizeof(0))>(count));
 }

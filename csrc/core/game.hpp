@@ -71,9 +71,6 @@ concept HasSide = requires(const typename G::Config& config) {
   { G::side_bytes(config) } -> Same<int>;
 };
 
-template <class G>
-concept HasLegal = kDiscrete<G>;
-
 // The constants and functions every game has. Games are values: copying the bytes clones them.
 template <class G>
 concept Game =

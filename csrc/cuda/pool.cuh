@@ -19,8 +19,8 @@ inline constexpr int kPaid = kSeats * G::kRoles;
 
 // One warp plays 32 games. Their bytes and the rows they write pass through shared memory, where
 // single bytes are cheap, and travel between there and the arrays as whole lines. Strides are odd
-// in words, so that the same byte of 32 games lies in 32 banks. Games too large for that
-// (SPARRING_STAGE_BYTES per warp) are played where they lie.
+// in the table's alignment, so that the same byte of 32 games lies in 32 banks, or in 16 where that
+// is 8 bytes. Games too large for that (SPARRING_STAGE_BYTES per warp) are played where they lie.
 struct alignas(16) Vector16 {
   u64 half[2];
 };

@@ -231,6 +231,7 @@ struct Game {
   static std::string action_name(const Config& config, int action);
   const char* audit(const Config& config) const;
   void resample_hidden(const Config& config, int me, Rng& rng);
+  void resample_last_move(Rng& rng);
 #endif
 };
 

@@ -28,7 +28,7 @@ struct Recorded {
 
   SPARRING_FN int checked(Outcome what, u32 possible) {
     const int value = outcome[what];
-    if (value >= 0 && possible >> value & 1) return value;
+    if (value >= 0 && value < 32 && possible >> value & 1) return value;
     impossible = static_cast<u16>(impossible | 1 << what);
     return lowest_bit(possible);
   }

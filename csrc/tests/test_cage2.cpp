@@ -207,7 +207,8 @@ void winners_lists() {
   Legal<Cage2> legal;
   for (int i = 0; i < 4; ++i) {
     game.legal(config, 0, legal);
-    CHECK_EQUAL(legal.test(enterprise0), i < 3);  // one was placed since the Restore
+    // One was placed since the Restore, and Apache, the last, finds its port taken by Vsftpd.
+    CHECK_EQUAL(legal.test(enterprise0), i < 2);
     play(game, config, enterprise0, chance);
   }
 }

@@ -169,9 +169,9 @@ class EvalPlan:
     final_games: int = 8192
     """Games against each opponent after training."""
     against: tuple[str, ...] = ()
-    """Bots to meet. Left out: the two best while training, all of them at the end."""
+    """Bots to meet, unless the game has one seat. Left out: the two best, at the end all."""
     target: float = 0.0
-    """Win share against the hardest opponent whose time is taken down. 0: none."""
+    """Win share against the hardest bot, or score of one seat, whose time is noted. 0: none."""
     patience: int = 0
     """Stop after this many evaluations without progress. 0: never."""
     off: bool = False
@@ -185,7 +185,7 @@ class TrainConfig:
     game: Positional[str] = "skull_king"
     """The game to learn."""
     minutes: float = 5.0
-    """Time for training. Turned into a number of updates early on, so that the run repeats."""
+    """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
     updates: int = 0
     """Updates to make. 0: as many as the minutes allow."""
     seed: int = 0
@@ -434,7 +434,7 @@ class RenderConfig:
     """Draw a game between policies or bots as a film or a picture."""
 
     players: Positional[str]
-    """A run, a checkpoint, a saved policy or a bot for seat 0, or one per seat: latest,strong."""
+    """A run, checkpoint, policy or bot (bot:NAME too) for seat 0, or one per seat: latest,weak."""
     out: str = "game.gif"
     """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
     game: str = ""

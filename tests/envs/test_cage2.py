@@ -117,6 +117,25 @@ def test_versions_can_be_chosen() -> None:
     )
     env = ChallengeWrapper(env=cyborg)
     assert env.get_action_space("Blue") == 36
+    rules = cyborg.rules
+    assert [str(action) for action in env.possible_actions] == [
+        rules.action_name(action) for action in range(36)
+    ]
+
+
+def test_appended_numbers_arrive_whole() -> None:
+    cyborg = CybORG(
+        agents={"Red": RedMeanderAgent},
+        config={"scan_history": "ALL", "decoys_left": 1},
+        seed=2,
+    )
+    env = ChallengeWrapper(env=cyborg)
+    env.reset()
+    for action in (0, 30, 0, 60, 0, 0):
+        seen = env.step(action)[0]
+        assert seen.tolist() == cyborg._state.observe(0).tolist()
+        assert env.observation_space.contains(seen)
+    assert (seen % 1 != 0).any()
 
 
 def test_mistakes_are_answered_with_what_to_do() -> None:
@@ -129,5 +148,10 @@ def test_mistakes_are_answered_with_what_to_do() -> None:
     env = ChallengeWrapper(env=CybORG())
     with pytest.raises(ConfigError, match="only Blue"):
         env.get_observation("Red")
-    with pytest.raises(IllegalActionError, match="145"):
-        env.step(145)
+    for wrong in (145, 1.9, True, "3", float("nan")):
+        with pytest.raises(IllegalActionError):
+            env.step(wrong)
+    with pytest.raises(ConfigError, match="'red'; only 'Red'"):
+        CybORG(agents={"red": B_lineAgent})
+    with pytest.raises(ConfigError, match="both name a red"):
+        CybORG(agents={"Red": B_lineAgent}, config={"red": "SLEEP"})

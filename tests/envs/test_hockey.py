@@ -92,10 +92,50 @@ TURNED = np.array([-1, -1, 1, -1, -1, 1])
 def test_bad_states_are_refused() -> None:
     env = h_env.HockeyEnv()
     before = env.obs_agent_two()
-    for wrong in (np.zeros(16), np.full(18, np.nan), np.full(18, 1e6)):
-        with pytest.raises(ValueError, match=r"shape|finite|keep counter"):
+    far, fast, kept, odd = (np.zeros(18) for _ in range(4))
+    far[13], fast[14], kept[16], odd[17] = -50.1, 500, 16, 3.9
+    for wrong, hint in (
+        (np.zeros(16), "shape"),
+        (np.full(18, np.nan), "finite"),
+        (np.full(18, 1e6), "place 1e\\+06 m"),
+        (far, "place 50.1 m .* 50 m is the farthest"),
+        (fast, "faster than physics"),
+        (kept, "keep counter must be"),
+        (odd, "whole numbers, not 0 and 3.9"),
+    ):
+        with pytest.raises(ValueError, match=hint):
             env.set_state(wrong)
     np.testing.assert_array_equal(env.obs_agent_two(), before)
+
+
+def test_a_state_leaves_the_shot_that_is_to_come() -> None:
+    env, other = (h_env.HockeyEnv(mode="TRAIN_DEFENSE") for _ in range(2))
+    seen, _ = env.reset(seed=4)
+    other.reset(seed=4)
+    env.set_state(seen)
+    np.testing.assert_allclose(env.step(NOTHING)[0], other.step(NOTHING)[0], atol=1e-5)
+
+
+def test_films_are_made_elsewhere() -> None:
+    with pytest.raises(ValueError, match=r"render_mode='human'.*sparring render"):
+        h_env.HockeyEnv(render_mode="human")
+
+
+def test_a_refused_step_leaves_the_opponent_alone() -> None:
+    env = h_env.HockeyEnv_BasicOpponent()
+    env.reset(seed=1)
+    phase, chance = env.opponent.phase, env.opponent._rng.bit_generator.state
+    for wrong in (np.full(4, np.nan), np.zeros(3)):
+        with pytest.raises(ValueError, match=r"NaN|shape"):
+            env.step(wrong)
+    assert (env.opponent.phase, env.opponent._rng.bit_generator.state) == (phase, chance)
+    while not env.done:
+        env.step(np.zeros(4))
+    assert env.opponent.phase > phase
+    phase, chance = env.opponent.phase, env.opponent._rng.bit_generator.state
+    with pytest.raises(ResetNeeded):
+        env.step(np.zeros(4))
+    assert (env.opponent.phase, env.opponent._rng.bit_generator.state) == (phase, chance)
 
 
 def test_players_serve_in_turn() -> None:

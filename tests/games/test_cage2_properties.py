@@ -203,12 +203,34 @@ def test_names_are_those_of_the_rules() -> None:
     rules = sparring.Rules("cage2")
     assert rules.actions == 145
     assert tuple(rules.action_name(action) for action in range(145)) == ACTIONS
-    assert cage2.feature_names(rules)[:4] == [f"Defender.{bit}" for bit in cage2.BITS]
-    assert len(cage2.feature_names(rules)) == 52
+    bits = ("active", "exploit", "unknown or privileged", "user or privileged")
+    assert [feature.name for feature in rules.features[:4]] == [f"Defender.{bit}" for bit in bits]
+    assert len(rules.features) == 52
     winner = sparring.Rules("cage2", cage2.WINNER)
     assert winner.actions == 36 and len(winner.features) == 62
     assert winner.action_name(0) == "Restore Enterprise0"
     assert winner.action_name(27) == "Decoy Enterprise0"
+
+
+def test_what_blue_cannot_know_is_drawn_anew() -> None:
+    state = sparring.new_state("cage2", seed=3, config={"red": "MEANDER"})
+    asleep = sparring.new_state("cage2", seed=3, config={"red": "SLEEP"})
+    start = state.clone()
+    for _ in range(12):
+        state.apply(0)
+        asleep.apply(0)
+    moves, subnets = set(), set()
+    for seed in range(200):
+        for one in (start, state, asleep):
+            one.resample_hidden(0, seed=seed)
+        moves.add(read(state).red_move)
+        subnets.add(int(state.fields()["subnets"][0]))
+        assert read(start).red_move.action == read(asleep).red_move.action == "sleep"
+    assert {move.action for move in moves} == {"sweep", "scan", "exploit", "escalate", "impact"}
+    assert {move.succeeded for move in moves} == {True, False}
+    assert {move.target for move in moves} == {*HOSTS, *cage2.SUBNETS}
+    assert {move.noticed for move in moves if move.exploit} == {True, False}
+    assert len(subnets) > 3 and all(not swept >> 3 & ~swept & 7 for swept in subnets)
 
 
 def test_a_pool_shows_its_true_states() -> None:

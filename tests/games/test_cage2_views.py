@@ -10,8 +10,8 @@ import pytest
 
 import sparring
 from sparring.cli import main
-from sparring.games.cage2 import HOSTS, action_id, read
-from sparring.games.cage2_map import BELIEF_FILL, map_svg, map_text
+from sparring.games.cage2 import HOSTS, action_id, read, text_view
+from sparring.games.cage2_map import BELIEF_FILL, map_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -25,13 +25,13 @@ def after(steps: int, **config: object) -> sparring.State:
 
 def test_the_map_names_every_host_and_what_happened() -> None:
     state = after(15)
-    text = map_text(state)
+    text = text_view(state)
     assert all(host in text for host in HOSTS)
     assert "red B_line" in text and "red: impact Op_Server0: succeeded" in text
     assert "OTService: stopped" in text and "blue: Sleep" in text
     assert "privileged malware" in text
     state.apply(action_id("Restore Op_Server0"))
-    assert "OTService: running, can no longer be stopped" in map_text(state)
+    assert "OTService: running, can no longer be stopped" in text_view(state)
 
 
 def test_blue_sees_only_what_it_knows() -> None:
@@ -39,12 +39,12 @@ def test_blue_sees_only_what_it_knows() -> None:
     state = after(20, green=1)
     other = state.clone()
     other.resample_hidden(0, seed=1)
-    assert map_text(state) != map_text(other)
+    assert text_view(state) != text_view(other)
     assert map_svg(state) != map_svg(other)
-    assert map_text(state, 0) == map_text(other, 0) == state.text(0)
+    assert text_view(state, 0) == text_view(other, 0) == state.text(0)
     assert map_svg(state, 0) == map_svg(other, 0)
     for word in ("B_line", "malware", "true:", "red:"):
-        assert word not in map_text(state, 0) + map_svg(state, 0)
+        assert word not in text_view(state, 0) + map_svg(state, 0)
 
 
 def test_the_drawing_is_well_formed_and_shows_beliefs() -> None:
@@ -63,7 +63,7 @@ def test_the_drawing_is_well_formed_and_shows_beliefs() -> None:
 def test_decoys_are_on_the_map() -> None:
     state = after(0)
     state.apply(action_id("DecoyFemitter Enterprise1"))
-    (line,) = [line for line in map_text(state, 0).splitlines() if "Enterprise1" in line][:1]
+    (line,) = [line for line in text_view(state, 0).splitlines() if "Enterprise1" in line][:1]
     assert line.split()[-1] == "21"
     assert "decoys 21" in map_svg(state)
 

@@ -199,6 +199,17 @@ def test_lots_tell_copies_apart_and_nobody_else() -> None:
     assert abs((seat_of[:, 1] == 0).mean() - 0.5) < 0.04
 
 
+@pytest.mark.filterwarnings("error")
+def test_large_seeds_draw_lots_of_their_own() -> None:
+    ids, member = np.zeros(4, np.int64), np.zeros((50, 4), np.int16)
+    seeds = (5, 2**63 + 5, 2**63 + 6, 2**64 - 1)
+    drawn = [sit_down(ids, member, seed=seed).tobytes() for seed in seeds]
+    assert len(set(drawn)) == len(seeds)
+    assert sit_down(ids, member, seed=-1).tobytes() == drawn[-1]
+    result = play_match(Rules("tic_tac_toe"), ["random"] * 2, games=64, seed=2**63 + 5)
+    assert result.first.games == 64
+
+
 @pytest.mark.parametrize("share", [0.02, 0.25, 0.5, 0.9])
 @pytest.mark.parametrize("tied", [0.0, 0.5])
 def test_win_intervals_cover_the_truth(share: float, tied: float) -> None:

@@ -87,7 +87,7 @@ class Episode:
         if action < len(PLAIN):
             return PLAIN[action]
         host = tuple(LISTS)[action - len(PLAIN)]
-        unsent = [number for number in LISTS[host] if number not in self.sent[host]]
+        unsent = self.unsent(host)
         if not unsent:
             return LISTS[host][0]
         self.sent[host].append(unsent[0])
@@ -133,6 +133,9 @@ class Episode:
         ports = {port for port, _, system in DECOYS.values() if system in ("any", os_of(host))}
         return ports - set(LISTENING[host]) - self.game.decoys[host]
 
+    def unsent(self, host: str) -> list[int]:
+        return [number for number in LISTS[host] if number not in self.sent[host]]
+
     def legal(self) -> list[int]:
         if not self.config["mask"]:
             return list(range(145 if self.config["actions"] == "ALL" else 36))
@@ -142,7 +145,7 @@ class Episode:
         lists = [
             len(PLAIN) + i
             for i, host in enumerate(LISTS)
-            if len(self.sent[host]) < len(LISTS[host])
+            if (unsent := self.unsent(host)) and self.is_useful(unsent[0])
         ]
         return plain + lists
 

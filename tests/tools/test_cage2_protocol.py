@@ -71,6 +71,12 @@ def test_a_repair_in_the_last_step_counts() -> None:
     assert found["user"].repairs > 0.5
 
 
+def test_orders_are_judged_in_the_longest_episodes_too() -> None:
+    rules = Rules("cage2", {"orders": "FIXED", "red": "B_LINE", "max_steps": 65535})
+    found = judge_orders("vreact", rules, games=2, seed=1, threads=1)
+    assert found["user"].repairs > 0.5
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -78,6 +84,8 @@ def test_a_repair_in_the_last_step_counts() -> None:
         (["captain", "--protocol", "cage2", "--game", "skull_king"], "is for cage2"),
         (["vreact", "--protocol", "cage2", "--against", "sleep"], "leave --against out"),
         (["vreac", "--protocol", "cage2"], "vreact"),
+        (["vreact", "--protocol", "cage2", "--set", "red=SLEEP"], "sets red itself; leave --set"),
+        (["vreact", "--protocol", "cage2", "--set", "max_steps=9"], "leave --set max_steps=9 out"),
     ],
 )
 def test_mistakes_say_what_to_do(

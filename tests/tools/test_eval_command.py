@@ -71,6 +71,16 @@ def test_a_bot_is_measured_against_bots(capsys: pytest.CaptureFixture[str]) -> N
     assert max(len(line) for line in shown.splitlines()[:5]) < 80
 
 
+def test_a_bot_may_be_called_by_its_full_name(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--game", "tic_tac_toe", "--against"]
+    full = report(capsys, "bot:careful", *words, "bot:random,careful")
+    plain = report(capsys, "careful", *words, "random,careful")
+    assert full["results"] == plain["results"]
+    assert list(full["results"]) == ["random", "careful"]
+    assert main(["eval", "careful", *words, "bot:carefull"]) == 2
+    assert "did you mean 'careful'?" in capsys.readouterr().err
+
+
 def test_json_is_what_the_arena_says(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     shown = report(capsys, str(folder / "ttt"), "--against", "random,careful", "--seed", "5")
     policy = load_policy(folder / "ttt")

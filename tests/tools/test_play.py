@@ -50,7 +50,7 @@ def test_a_whole_game_of_tic_tac_toe(play: Any) -> None:
     "flags",
     [
         "",
-        "--seat 2 --against captain,rule_easy,random",
+        "--seat 2 --against bot:captain,rule_easy,random",
         "--set num_players=2",
         "--set num_players=2 --set ghost=0 --set open_bids=1",
         "--set num_players=6 --set abilities=1 --set scoring=RASCAL --set cannonball=1",

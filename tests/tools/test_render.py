@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,12 +22,21 @@ from sparring.config import NetConfig, RenderConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey_picture import BLINK, BLINKS, FILM_VIEW, PAUSE, SEAT
-from sparring.games.picture import MODULES, Episode, SvgPicture, picture_of
+from sparring.games.picture import (
+    MODULES,
+    Circle,
+    Episode,
+    Film,
+    Group,
+    SvgPicture,
+    View,
+    picture_of,
+)
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import render
 from sparring.tools.picture_film import Shot, Studio
-from sparring.tools.picture_svg import flip_through, needed, short
+from sparring.tools.picture_svg import animate_svg, flip_through, needed, short
 from sparring.training.policies import save_policy
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
@@ -197,6 +207,36 @@ def test_in_an_svg_things_are_where_the_game_had_them(
             assert np.abs(angles + np.degrees([b.angle for b in bodies])).max() < 0.6
 
 
+@pytest.mark.parametrize("moves", ["place", "angle", "neither"])
+def test_a_turned_group_stays_turned_while_it_moves(moves: str) -> None:
+    view = View(0.0, 0.0, 10.0, 10.0)
+    dot = Circle(at=(1.0, 0.0), radius=0.1)
+    frames = [
+        (
+            Group(
+                key="it",
+                parts=(dot,),
+                at=(2.0 + step if moves == "place" else 2.0, 3.0),
+                angle=0.5 + 0.1 * step if moves == "angle" else 0.5,
+            ),
+        )
+        for step in range(5)
+    ]
+    document = ElementTree.fromstring(animate_svg(Film(view, (), frames, 1.0), 100, 5.0))
+    group = document.find(f"{SVG}g")
+    assert group is not None
+    kinds = [part.attrib["type"] for part in group if part.tag == f"{SVG}animateTransform"]
+    if moves == "neither":
+        assert kinds == []
+        assert group.attrib["transform"] == "translate(20,70) rotate(-28.6)"
+        return
+    assert kinds == ["translate", "rotate"]  # the first replaces, the second adds to it
+    at, angle = (track(group, kind, 5) for kind in kinds)
+    shapes = [frame[0] for frame in frames]
+    assert np.abs(at - [(10 * s.at[0], 100 - 10 * s.at[1]) for s in shapes]).max() < 0.6
+    assert np.abs(angle[:, 0] + np.degrees([s.angle for s in shapes])).max() < 0.6
+
+
 def test_svg_animations_are_well_formed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "game.svg"
     facts = report(capsys, out, *MATCH, "--episodes", "2", "--speed", "0.5")
@@ -268,19 +308,50 @@ def test_a_policy_plays_the_best_bot_unless_told(
     assert swapped["game"] == "laser_hockey"
 
 
-def test_two_copies_of_a_policy_draw_for_themselves(policy: Path) -> None:
-    config = RenderConfig(players=f"{policy},{policy}", out="game.svg")
+def test_the_flags_are_those_of_the_training_wherever_the_policy_sits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = Rules("laser_hockey", {"mode": "TRAIN_SHOOTING", "scale_observation": 1})
+    trained = {"mode": "TRAIN_SHOOTING", "scale_observation": 1}
+    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    mine = str(save_policy(Policy(rules, net), tmp_path / "mine"))
+    out = tmp_path / "game.png"
+    for words, players in (
+        ([mine], [mine, "strong"]),
+        (["weak", "--against", mine], ["weak", mine]),
+        (["weak", "--against", mine, "--game", "laser_hockey"], ["weak", mine]),
+        ([f"bot:weak,{mine}"], ["weak", mine]),
+        ([mine, "--against", "bot:weak"], [mine, "weak"]),
+    ):
+        facts = report(capsys, out, *words)
+        assert (facts["players"], facts["flags"]) == (players, trained), words
+    facts = report(capsys, out, "weak", "--against", mine, "--set", "mode=TRAIN_DEFENSE")
+    assert facts["flags"] == {**trained, "mode": "TRAIN_DEFENSE"}
+    facts = report(capsys, out, "bot:weak", "--game", "laser_hockey", "--set", "keep_mode=0")
+    assert (facts["players"], facts["flags"]) == (["weak", "strong"], {"keep_mode": 0})
+
+
+def test_two_copies_of_a_policy_draw_for_themselves(tmp_path: Path) -> None:
+    """A policy that wants nothing anywhere: whatever differs between the seats was drawn."""
+    rules = Rules("laser_hockey")
+    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    torch.nn.init.zeros_(net.policy_head.weight)
+    torch.nn.init.zeros_(net.policy_head.bias)
+    folder = save_policy(Policy(rules, net), tmp_path / "mine")
+    config = RenderConfig(players=f"{folder},{folder}", out="game.svg")
     rules, players = render.find_players(config)
     assert players[0] is players[1]
 
-    def speeds(sampled: bool) -> tuple[np.ndarray, np.ndarray]:
+    def spins(sampled: bool) -> np.ndarray:
         states = render.play_one(rules, players, 3, sampled=sampled)
-        one = [laser_hockey.read(state) for state, _ in zip(states, range(9), strict=False)]
-        return np.array([at.left.spin for at in one]), np.array([at.right.spin for at in one])
+        places = [laser_hockey.read(state) for state, _ in zip(states, range(6), strict=False)]
+        return np.array([(at.left.spin, at.right.spin) for at in places])
 
-    greedy, drawn = speeds(False), speeds(True)
-    assert not np.allclose(greedy[0], drawn[0])
-    assert not np.allclose(drawn[0], drawn[1])
+    assert (spins(False) == 0).all()
+    left, right = spins(True)[1:].T
+    assert (left != 0).all() and (right != 0).all()
+    assert not np.isclose(left, right).any()
+    assert np.diff(left).min() < 0 < np.diff(left).max()  # and every step draws anew
 
 
 def test_bots_alone_need_no_learning_library(tmp_path: Path) -> None:
@@ -344,6 +415,40 @@ def test_every_game_with_a_picture_can_be_drawn(
     facts = report(capsys, tmp_path / "game.svg", best, "--game", game, "--still")
     assert facts["game"] == game
     assert facts["players"] == [best] * Rules(game).seats
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["vreact", "--game", "cage2", "--set", "max_steps=12", "--episodes", "2"], "Op_Server0"),
+        (["greedy,random", "--game", "shogi", "--set", "max_plies=20", "--speed", "2"], "飛"),
+    ],
+    ids=["cage2", "shogi"],
+)
+def test_films_of_documents_show_every_position_in_turn(
+    words: list[str], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "game.svg"
+    facts = report(capsys, out, *words)
+    pages = list(ElementTree.parse(out).getroot())
+    steps = [episode["steps"] for episode in facts["episodes"]]
+    assert len(pages) == facts["frames"] == sum(steps) + len(steps)
+    assert min(steps) >= 12
+    shown = []
+    for page in pages:
+        animation, document = page
+        assert animation.attrib["dur"] == f"{short(facts['seconds'], 3)}s"
+        assert document.tag == f"{SVG}svg"
+        shown.append(ElementTree.tostring(document))
+        assert name in "".join(document.itertext())
+    assert all(one != after for one, after in pairwise(shown))
+    starts = [
+        float(page[0].attrib["keyTimes"].split(";")[values.index("inline")])
+        for page in pages
+        for values in [page[0].attrib["values"].split(";")]
+    ]
+    assert np.abs(np.array(starts) - np.arange(len(pages)) / len(pages)).max() < 1e-4
+    assert [page.get("display") for page in pages] == [None] + ["none"] * (len(pages) - 1)
 
 
 def test_what_comes_later_is_hidden_where_nothing_moves(

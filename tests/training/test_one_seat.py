@@ -58,6 +58,22 @@ def test_the_command_reports_the_score(tmp_path: Path, capsys: pytest.CaptureFix
     assert "one seat" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["cage2", "--eval.against", "sleep"], "cage2 has one seat and no opponents; leave it out"),
+        (["tic_tac_toe", "--eval.against", "carefull"], "did you mean 'careful'?"),
+        (["tic_tac_toe", "--eval.against", "random", "random"], "give each once"),
+    ],
+)
+def test_who_cannot_be_met_is_refused_before_the_run(
+    words: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *words, "--updates", "1", "--runs", str(tmp_path / "runs")]) == 2
+    assert hint in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
     from sparring.training.agent import new_run
 

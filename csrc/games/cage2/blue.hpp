@@ -98,19 +98,6 @@ SPARRING_FN inline BlueTurn Game::play_blue(const Config& config, int action) {
   return turn;
 }
 
-// Eight bytes, the first lowest.
-SPARRING_FN inline u64 load8(const u8* from) {
-#if defined(__CUDA_ARCH__)
-  u64 word = 0;
-  for (int i = 0; i < 8; ++i) word |= u64{from[i]} << (8 * i);
-  return word;
-#else
-  u64 word;
-  copy_bytes(&word, from, 8);
-  return word;
-#endif
-}
-
 // Bit `port` of eight bytes as eight bits: the product moves byte i's bit to bit i of the top.
 SPARRING_FN constexpr u32 column(u64 bytes, int port) {
   return static_cast<u32>((bytes >> port & 0x0101010101010101) * 0x0102040810204080 >> 56);
@@ -166,8 +153,10 @@ SPARRING_FN inline void Game::legal(const Config& config, int, Legal<Game>& out)
   out.set(kWinnerIdle);
   for (int i = 0; i < kPlainActions; ++i)
     if (useful.test(kPlain[i])) out.set(i);
-  for (int list = 0; list < kLists; ++list)
-    if ((lists_used >> (3 * list) & 7) < kListSize[list]) out.set(kPlainActions + list);
+  for (int list = 0; list < kLists; ++list) {
+    const u32 used = lists_used >> (3 * list) & 7;
+    if (used < kListSize[list] && useful.test(kList[list][used])) out.set(kPlainActions + list);
+  }
 }
 
 }  // namespace sparring::cage2

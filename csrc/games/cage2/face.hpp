@@ -175,6 +175,27 @@ inline void Game::resample_hidden(const Config& config, int, Rng& rng) {
   escalated = some_of(known_host);
   mapped = some_of(known_ip);
   last_ip = last_host = kNone;
+  const int known_nets = (subnets & 7) | rng.below(8);
+  subnets = static_cast<u8>(known_nets | (rng.below(8) & known_nets) << 3);
+  resample_last_move(rng);
+}
+
+// Red's last move as any that might have been, and what came of it. A red that sleeps, or has not
+// had its turn yet, did nothing.
+inline void Game::resample_last_move(Rng& rng) {
+  const bool moved = steps > 0 && red != kSleepingRed;
+  red_action = static_cast<u8>(moved ? kSweep + rng.below(kImpact) : kRedSleeps);
+  const int targets = red_action == kSweep ? kSubnets : kHosts;
+  red_target = red_action == kRedSleeps ? kNone : static_cast<u8>(rng.below(targets));
+  red_port = red_noticed = kNone;
+  if (red_action == kExploit) {
+    red_port = static_cast<u8>(rng.below(8));
+    red_noticed = static_cast<u8>(rng.below(2));
+  }
+  u8 drawn = static_cast<u8>(rng.next() & (kEmptyScan | kStage12Played | kServiceKnown));
+  if (!(flags & kServiceUp)) drawn |= kServiceKnown;
+  if (red_action != kRedSleeps) drawn |= rng.below(2) ? kSucceeded : kFailed;
+  flags = static_cast<u8>((flags & (kServiceUp | kServiceLinked)) | drawn);
 }
 
 }  // namespace sparring::cage2

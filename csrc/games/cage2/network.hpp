@@ -28,7 +28,8 @@ using Hosts = u32;  // bit h: host h
 SPARRING_FN constexpr Hosts just(int host) { return Hosts{1} << host; }
 
 enum Subnet : int { kUserNet, kEnterpriseNet, kOperationalNet };
-inline constexpr Hosts kSubnetHosts[3] = {0x1f00, 0x000f, 0x00f0};
+inline constexpr int kSubnets = 3;
+inline constexpr Hosts kSubnetHosts[kSubnets] = {0x1f00, 0x000f, 0x00f0};
 inline constexpr Hosts kAllHosts = 0x1fff, kWindows = 0x070c;
 // The three hosts that open the way to the operational subnet; Defender does not.
 inline constexpr Hosts kEnterpriseHosts = 0x000e, kOperationalHosts = 0x00f0;
@@ -39,7 +40,6 @@ SPARRING_FN constexpr int subnet_of(int host) {
 
 // What a privileged red session costs per step, in tenths of a point (section 9).
 inline constexpr Hosts kCheapHosts = 0x1e71, kDearHosts = 0x008e;
-SPARRING_FN constexpr bool is_linux(int host) { return !(kWindows >> host & 1); }
 
 // Ports that red can exploit, in its order of preference (section 1).
 enum Port : int { kFtp, kSmtp, kSql, kHttps, kHttp, kSmb, kRdp, kSsh };

@@ -1,5 +1,5 @@
-// The scripted players (section 11). They see what a player sees and draw nothing: the phase of
-// their rotation is part of the match.
+// The scripted players (section 11). They see what a player sees; the phase of their rotation is
+// part of the match. With discrete actions they draw in which direction they push.
 #pragma once
 
 #include "games/laser_hockey/observation.hpp"

@@ -142,6 +142,7 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
     copy_bytes(&given, &data[kWhole + 20 + static_cast<size_t>(at)], sizeof given);
     fresh.phase[at] = static_cast<f32>(std::remainder(given, 2 * 3.14159265358979324));
   }
+  if (const char* wrong = fresh.audit(config)) return wrong;
   *this = fresh;
   return {};
 }

@@ -22,17 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
-from sparring.errors import ConfigError
-from sparring.games.cage2 import ACTIONS, HOSTS, LEVELS, Position, levels_of, read
+from sparring.errors import ConfigError, IllegalActionError
+from sparring.games.cage2 import HOSTS, LEVELS, Position, levels_of, read
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
 try:
     from gymnasium.spaces import Box, Discrete
+
+    from sparring.envs.spaces import observation_space
 except ModuleNotFoundError as missing:
     raise not_installed("gymnasium", missing) from missing
 
-Vector = npt.NDArray[np.int64]
+Vector = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 UNLIMITED = 65535
 """Steps after which an episode is over in any case; the original never ends one."""
 RED_NAMES = {
@@ -80,7 +82,22 @@ class Action:
         return f"{self.name} {self.target}".strip()
 
 
-POSSIBLE_ACTIONS = tuple(Action(*name.split(" ")) for name in ACTIONS)
+def named(name: str) -> Action:
+    """Return the action that a name stands for."""
+    family, _, target = name.partition(" ")
+    return Action(family, target)
+
+
+def red_of(agents: Mapping[str, Any]) -> str:
+    """Return who attacks; nobody does where nobody is named."""
+    for name in agents:
+        if name != "Red":
+            raise ConfigError(f"agents has {name!r}; only 'Red' can be chosen here")
+    red = agents.get("Red", SleepAgent)
+    if not hasattr(red, "red"):
+        known = "B_lineAgent, RedMeanderAgent or SleepAgent of sparring.envs.cage2"
+        raise ConfigError(f"red agent {red!r} is not one of {known}")
+    return str(red.red)
 
 
 class CybORG:
@@ -106,12 +123,11 @@ class CybORG:
             raise ConfigError(f"scenario {scenario_file!r}: only Scenario2 (CAGE-2) is there")
         if environment != "sim":
             raise ConfigError(f"environment {environment!r}: only 'sim' is there")
-        red = (agents or {}).get("Red", SleepAgent)
-        if not hasattr(red, "red"):
-            known = "B_lineAgent, RedMeanderAgent or SleepAgent of sparring.envs.cage2"
-            raise ConfigError(f"red agent {red!r} is not one of {known}")
-        flags = {"red": red.red, **(config or {})}
-        self.rules = Rules("cage2", {"max_steps": UNLIMITED, **flags})
+        flags = {"max_steps": UNLIMITED, "red": red_of(agents or {}), **(config or {})}
+        if "Red" in (agents or {}) and "red" in (config or {}):
+            raise ConfigError("agents and config both name a red; leave one of them out")
+        self.rules = Rules("cage2", flags)
+        self._whole = all(f.divisor == 1 and f.dtype != "float32" for f in self.rules.features)
         self.set_seed(seed)
         self._state = self._start()
 
@@ -129,12 +145,15 @@ class CybORG:
 
     def step(self, action: int | np.integer[Any] | None) -> float:
         """Play an action, None for Sleep, and return the reward."""
-        self._state.apply(0 if action is None else int(action))
+        if isinstance(action, bool | np.bool_):
+            raise IllegalActionError(f"cage2 needs a numbered action, got {action!r}")
+        self._state.apply(np.asarray(0 if action is None else action))
         return round(float(self._state.rewards[0]), 1)
 
     def vector(self) -> Vector:
-        """Return what blue sees, as the original's numbers."""
-        return self._state.observe(0).astype(np.int64)
+        """Return what blue sees: whole numbers, as the original has them, if all of them are."""
+        seen = self._state.observe(0)
+        return seen.astype(np.int64) if self._whole else seen
 
     @property
     def position(self) -> Position:
@@ -153,7 +172,7 @@ class CybORG:
         if at.step == 0:
             return {"Blue": None, "Red": None}
         red = Action(RED_NAMES[at.red_move.action], at.red_move.target)
-        return {"Blue": POSSIBLE_ACTIONS[ACTIONS.index(at.blue_action)], "Red": red}
+        return {"Blue": named(at.blue_action), "Red": red}
 
     def get_agent_state(self, agent: str) -> dict[str, Any]:
         """Return the true state by host ("True"): red's access, malware, decoys."""
@@ -204,9 +223,12 @@ class ChallengeWrapper:
         self.reward_threshold = reward_threshold
         self.max_steps = max_steps
         self.step_counter = 0
-        self.possible_actions = list(POSSIBLE_ACTIONS)
-        self.action_space = Discrete(self.env.rules.actions)
-        self.observation_space = Box(-1.0, 1.0, (len(self.env.vector()),), np.float32)
+        rules = self.env.rules
+        self.possible_actions = [named(rules.action_name(a)) for a in range(rules.actions)]
+        self.action_space = Discrete(rules.actions)
+        self.observation_space: Any = Box(-1.0, 1.0, (4 * len(HOSTS),), np.float32)
+        if len(rules.features) != 4 * len(HOSTS):  # more than the original's numbers
+            self.observation_space = observation_space(rules)
 
     def reset(self) -> Vector:
         """Start an episode and return the observation."""

@@ -18,7 +18,7 @@ from sparring.envs.extras import not_installed
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.laser_hockey import TIME_LIMIT, Body, Position, read, set_position
 from sparring.games.rules import Rules
-from sparring.games.state import State
+from sparring.games.state import State, new_state
 
 try:
     import gymnasium
@@ -35,6 +35,8 @@ RINK_LENGTH = 250 / 60
 PUCK_SPEED = 25.0
 GOAL = 10.0
 """What a goal pays."""
+FARTHEST = 50.0
+"""Metres from the centre; outside the rink, where the original loses a puck now and then."""
 
 
 class Mode(Enum):
@@ -94,6 +96,11 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
         self.keep_mode = bool(keep_mode)
         self.verbose = verbose
         self.mode = mode_of(mode)
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(
+                f"render_mode={render_mode!r} is unknown; there is 'ansi', and `sparring render` "
+                "makes films"
+            )
         self.render_mode = render_mode
         self._clear_keep = clear_keep_on_reset
         self._flags = (
@@ -153,8 +160,6 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
 
     def step(self, action: npt.ArrayLike) -> tuple[Obs, float, bool, bool, Info]:
         """Play one joint action: player one's numbers, then player two's."""
-        if self._state.over:
-            raise ResetNeeded("the episode is over; call reset()")
         self._state.apply(self._both(action))
         return (
             self._state.observe(0),
@@ -200,14 +205,26 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
     discrete_to_continuous_action = discrete_to_continous_action
 
     def set_state(self, state: npt.ArrayLike) -> None:
-        """Continue from an observation of player one. Spin and the time are not in it."""
+        """Continue from an observation of player one.
+
+        The puck's spin and what it touches are not in it and are forgotten; the time and the shot
+        that a TRAIN_DEFENSE episode begins with stay.
+        """
         seen = np.asarray(state, np.float64)
         if seen.shape != self.observation_space.shape:
             raise ConfigError(f"a state has shape {self.observation_space.shape}, not {seen.shape}")
         if not np.isfinite(seen).all():
             raise ConfigError("a state needs finite numbers")
         before = read(self._state)
-        keep = (int(seen[16]), int(seen[17])) if self.keep_mode else (0, 0)
+        places = np.abs(seen[[0, 1, 6, 7, 12, 13]])
+        if places.max() > FARTHEST:
+            raise ConfigError(
+                f"a state has a place {places.max():g} m from the centre of the rink; "
+                f"{FARTHEST:g} m is the farthest"
+            )
+        keep = (float(seen[16]), float(seen[17])) if self.keep_mode else (0.0, 0.0)
+        if not all(count.is_integer() for count in keep):
+            raise ConfigError(f"keep counters are whole numbers, not {keep[0]:g} and {keep[1]:g}")
         x, y, vx, vy = (float(number) for number in seen[12:16])
         set_position(
             self._state,
@@ -215,7 +232,8 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
                 left=Body(*(float(number) for number in seen[0:6])),
                 right=Body(*(float(number) for number in seen[6:12])),
                 puck=Body(x, y, 0.0, vx, vy),
-                keep=keep,
+                keep=(int(keep[0]), int(keep[1])),
+                kick=before.kick,
                 time=min(before.time, self.max_timesteps),
                 mode=self.mode.name,
                 server=before.server,
@@ -233,7 +251,7 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
         serve = "LEFT" if self.one_starts else "RIGHT"
         rules = rules_of(self.mode.name, serve, self._flags)
         drawn = int(self.np_random.integers(2**63))
-        self._state = State(rules, drawn, rules.weights(None))
+        self._state: State = new_state(rules, seed=drawn)
         if any(kept):
             set_position(self._state, replace(read(self._state), keep=kept))
 
@@ -243,6 +261,8 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
 
     def _both(self, action: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Check a joint action and return it as the game takes it."""
+        if self._state.over:
+            raise ResetNeeded("the episode is over; call reset()")
         given = np.asarray(action, np.float64)
         if given.shape != (2 * self.num_actions,):
             raise IllegalActionError(
@@ -352,6 +372,7 @@ class HockeyEnv_BasicOpponent(HockeyEnv):  # noqa: N801
             raise IllegalActionError(
                 f"the action has shape {given.shape}, need {self.action_space.shape}"
             )
+        self._both(np.concatenate([given, given]))  # what is refused leaves the opponent alone
         return super().step(np.concatenate([given, self.opponent.act(self.obs_agent_two())]))
 
 

@@ -42,8 +42,6 @@ LEVELS = ("none", "user", "privileged")
 """What red can have on a host."""
 UNITS = ("defender", "enterprise", "op_server", "op_host", "user")
 """Groups of hosts whose order of repair can be prescribed."""
-BITS = ("active", "exploit", "unknown or privileged", "user or privileged")
-"""The four numbers of a host in the observation."""
 WINNER: dict[str, Any] = {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"}
 """Flags for the 62 inputs and 36 actions of the challenge's winner."""
 
@@ -54,11 +52,6 @@ def action_id(name: str) -> int:
         if known.lower() == name.lower():
             return number
     raise ConfigError(f"no action called {name!r}{nearest(name, ACTIONS)}")
-
-
-def feature_names(rules: Rules) -> list[str]:
-    """Return a name for every number of the observation."""
-    return [feature.name for feature in rules.features]
 
 
 def game_length(rules: Rules) -> int:
@@ -199,7 +192,76 @@ def ports_in(mask: np.uint8 | int) -> tuple[int, ...]:
 
 
 def text_view(state: State, viewer: int | None = None) -> str:
-    """Show the network: all of it, or only what blue knows."""
-    from sparring.games.cage2_map import map_text
+    """Show the network, all of it or only what blue knows: a line per host, and the last moves."""
+    at = read(state)
+    everything = viewer is None
+    lines = [headline(state, at, everything)]
+    heads = ("host", "activity", "believed", *(("true",) if everything else ()), "decoys")
+    rows = [heads]
+    subnets: list[str] = []
+    for subnet, hosts in SUBNETS.items():
+        for h in hosts:
+            subnets.append(subnet)
+            rows.append(host_cells(at, h, everything))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    shown = ["  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
+    lines.append(f"  {shown[0].rstrip()}")
+    before = ""
+    for subnet, line in zip(subnets, shown[1:], strict=True):
+        if subnet != before:
+            lines.append(subnet)
+            before = subnet
+        lines.append(f"  {line.rstrip()}")
+    return "\n".join([*lines, *last_moves(at, everything)])
 
-    return map_text(state, viewer)
+
+def headline(state: State, at: Position, everything: bool) -> str:
+    """Say how far the episode is and what it has cost."""
+    red = f", red {at.red}" if everything else ""
+    return f"step {at.step} of {state.rules.config['max_steps']}{red}, total {at.total:.1f}"
+
+
+def host_cells(at: Position, h: int, everything: bool) -> tuple[str, ...]:
+    """Return a host's line of the table."""
+    activity = "-" if at.activity[h] == "none" else at.activity[h]
+    label = "-" if at.labels[h] == "no" else at.labels[h]
+    decoys = " ".join(map(str, at.decoys[h])) or "-"
+    truth = (true_words(at, h),) if everything else ()
+    return (HOSTS[h], activity, label, *truth, decoys)
+
+
+def true_words(at: Position, h: int) -> str:
+    """Return red's access to a host and what it left there."""
+    words = [at.levels[h]] if at.levels[h] != "none" else []
+    if at.levels[h] == "user" and at.removable[h]:
+        words.append("(removable)")
+    if at.malware[h]:
+        words.append("malware")
+    return " ".join(words) or "-"
+
+
+def last_moves(at: Position, everything: bool) -> list[str]:
+    """Return what both sides did in the last step, and the order of repair if there is one."""
+    lines = []
+    if at.order:
+        lines.append(f"order: {', '.join(at.order)}")
+    if everything:
+        running = "running" if at.service_linked else "running, can no longer be stopped"
+        lines.append(f"OTService: {running if at.service_up else 'stopped'}")
+    if at.step:
+        lines.append(f"blue: {at.blue_action}")
+        if everything:
+            lines.append(f"red: {move_words(at.red_move)}")
+    return lines
+
+
+def move_words(move: RedMove) -> str:
+    """Return red's move in words."""
+    if move.action == "sleep":
+        return "sleeps"
+    words = f"{move.action} {move.target}"
+    if move.exploit:
+        words += f" with {move.exploit}"
+    if move.noticed is False:
+        words += ", unnoticed"
+    return f"{words}: {'succeeded' if move.succeeded else 'failed'}"

@@ -1,4 +1,4 @@
-"""CAGE-2's network as a map, in text and as SVG: what blue believes, what is true, red's last move.
+"""CAGE-2's network as a map in SVG: what blue believes, what is true, red's last move.
 
 With a viewer only what blue knows is shown; without one, everything.
 """
@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from html import escape
 
-from sparring.games.cage2 import HOSTS, SUBNETS, Position, RedMove, read
+from sparring.games.cage2 import (
+    HOSTS,
+    SUBNETS,
+    Position,
+    headline,
+    last_moves,
+    read,
+    true_words,
+)
 from sparring.games.picture import SvgPicture
 from sparring.games.state import State
 
@@ -19,82 +27,6 @@ BELIEF_FILL = {"no": "#f2f5f3", "unknown": "#e6e3f5", "user": "#fbe7c2", "privil
 LEVEL_STROKE = {"none": "#8a938d", "user": "#d48806", "privileged": "#c0262d"}
 ACTIVITY_FILL = {"scan": "#2f6fb2", "exploit": "#c0262d"}
 STYLE = "font-family: 'DejaVu Sans', Verdana, sans-serif"
-
-
-def map_text(state: State, viewer: int | None = None) -> str:
-    """Return one line per host, by subnet, and what happened last."""
-    at = read(state)
-    everything = viewer is None
-    lines = [headline(state, at, everything)]
-    heads = ("host", "activity", "believed", *(("true",) if everything else ()), "decoys")
-    rows = [heads]
-    subnets: list[str] = []
-    for subnet, hosts in SUBNETS.items():
-        for h in hosts:
-            subnets.append(subnet)
-            rows.append(host_cells(at, h, everything))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-    shown = ["  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
-    lines.append(f"  {shown[0].rstrip()}")
-    before = ""
-    for subnet, line in zip(subnets, shown[1:], strict=True):
-        if subnet != before:
-            lines.append(subnet)
-            before = subnet
-        lines.append(f"  {line.rstrip()}")
-    return "\n".join([*lines, *last_moves(at, everything)])
-
-
-def headline(state: State, at: Position, everything: bool) -> str:
-    """Say how far the episode is and what it has cost."""
-    red = f", red {at.red}" if everything else ""
-    return f"step {at.step} of {state.rules.config['max_steps']}{red}, total {at.total:.1f}"
-
-
-def host_cells(at: Position, h: int, everything: bool) -> tuple[str, ...]:
-    """Return a host's line of the table."""
-    activity = "-" if at.activity[h] == "none" else at.activity[h]
-    label = "-" if at.labels[h] == "no" else at.labels[h]
-    decoys = " ".join(map(str, at.decoys[h])) or "-"
-    truth = (true_words(at, h),) if everything else ()
-    return (HOSTS[h], activity, label, *truth, decoys)
-
-
-def true_words(at: Position, h: int) -> str:
-    """Return red's access to a host and what it left there."""
-    words = [at.levels[h]] if at.levels[h] != "none" else []
-    if at.levels[h] == "user" and at.removable[h]:
-        words.append("(removable)")
-    if at.malware[h]:
-        words.append("malware")
-    return " ".join(words) or "-"
-
-
-def last_moves(at: Position, everything: bool) -> list[str]:
-    """Return what both sides did in the last step, and the order of repair if there is one."""
-    lines = []
-    if at.order:
-        lines.append(f"order: {', '.join(at.order)}")
-    if everything:
-        running = "running" if at.service_linked else "running, can no longer be stopped"
-        lines.append(f"OTService: {running if at.service_up else 'stopped'}")
-    if at.step:
-        lines.append(f"blue: {at.blue_action}")
-        if everything:
-            lines.append(f"red: {move_words(at.red_move)}")
-    return lines
-
-
-def move_words(move: RedMove) -> str:
-    """Return red's move in words."""
-    if move.action == "sleep":
-        return "sleeps"
-    words = f"{move.action} {move.target}"
-    if move.exploit:
-        words += f" with {move.exploit}"
-    if move.noticed is False:
-        words += ", unnoticed"
-    return f"{words}: {'succeeded' if move.succeeded else 'failed'}"
 
 
 def map_svg(state: State, viewer: int | None = None) -> str:

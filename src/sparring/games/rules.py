@@ -15,6 +15,8 @@ from sparring.errors import ConfigError, nearest
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
+BOT_PREFIX = "bot:"
+"""May stand before the name of a bot, to tell it from a folder."""
 TEST_GAMES = ("cage2_replay", "duel")
 """Games that only test builds have."""
 
@@ -233,6 +235,11 @@ class Rules:
         if name not in self.bots:
             raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
         return self.bots.index(name)
+
+    def bot_called(self, text: str) -> str | None:
+        """Return the bot that a user means by NAME or bot:NAME, None if there is none."""
+        name = text.removeprefix(BOT_PREFIX)
+        return name if name in self.bots else None
 
 
 def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:

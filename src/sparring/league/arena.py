@@ -233,7 +233,8 @@ def sit_down(
 
     The pool cannot tell copies of one bot or policy apart, so lots decide which copy sat where.
     """
-    lots = np.random.Generator(np.random.Philox(key=[seed % 2**64, LOTS])).random(member.shape)
+    key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
+    lots = np.random.Generator(np.random.Philox(key=key)).random(member.shape)
     by_member = np.lexsort((lots, member), axis=1)
     seat_of = np.empty_like(by_member)
     seat_of[:, np.argsort(ids, kind="stable")] = by_member

@@ -25,6 +25,8 @@ REDS = {"B_line": "B_LINE", "Meander": "MEANDER", "sleep": "SLEEP"}
 LENGTHS = (30, 50, 100)
 SETTINGS = tuple((red, steps) for steps in LENGTHS for red in REDS)
 """The nine settings that make up the total."""
+FIXED = ("red", "max_steps")
+"""Flags that are the protocol's to set."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,10 @@ def run(config: EvalConfig, challenger: Player, rules: Rules, threads: int) -> i
         raise ConfigError(f"--protocol cage2 is for cage2; {config.challenger} plays {rules.name}")
     if config.against:
         raise ConfigError("--protocol cage2 says who attacks; leave --against out")
+    for pair in config.set:
+        key = pair.partition("=")[0]
+        if key in FIXED:
+            raise ConfigError(f"--protocol cage2 sets {key} itself; leave --set {pair} out")
     if not isinstance(challenger, str):
         challenger.check_fits(rules)
     games = config.games or EPISODES
@@ -155,9 +161,10 @@ def judge_orders(
     challenger: Player, rules: Rules, *, games: int, seed: int, threads: int, sampled: bool = False
 ) -> dict[str, OrderCell]:
     """Count, by unit, the repairs of whole episodes and those that followed the order."""
-    length = int(rules.config["max_steps"])
+    # The games are one step longer than is played: the last position is still there to be read.
+    longest = int(rules.fields["max_steps"].high) - 1
+    length = min(int(rules.config["max_steps"]), longest)
     members, policies = number_members(rules, [challenger])
-    # One step longer, so that the last position is still there to be read.
     pool = Pool(
         rules.changed({"max_steps": length + 1}),
         games,

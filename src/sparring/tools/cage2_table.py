@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparring.games import State
-from sparring.games.cage2 import FAMILIES, HOSTS, read
-from sparring.games.cage2_map import move_words
+from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
 from sparring.tools.tables import HELP, Choice, GameTable, match
 
 RULES = """\

@@ -137,8 +137,8 @@ def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
     game = config.game or config.protocol or ("shogi" if config.engine else "")
     if game:
         rules = read_rules(game, config.set)
-        bot = config.challenger.removeprefix("bot:")
-        if bot in rules.bots:
+        bot = rules.bot_called(config.challenger)
+        if bot is not None:
             return bot, rules
     if locate(config.challenger) is not None:
         policy, rules = load_with_flags(config.challenger, config.set, threads)

@@ -214,8 +214,12 @@ class Page:
     def moves(self, actor: Actor, seconds: float) -> str:
         """Return everything that a thing does as animations."""
         found = [] if actor.present.all() else [appear(actor.present, seconds)]
+        changing = {name for name, v in actor.moves.items() if (v != v[0]).any()}
+        if changing & {"at", "angle"} and "angle" in actor.moves and actor.moves["angle"].any():
+            # Moving the place replaces the whole transform, and turning adds to what is there.
+            changing |= {"at", "angle"}
         for name, values in actor.moves.items():
-            if (values != values[0]).any():
+            if name in changing:
                 tag, shown, digits = self.motion(name, values)
                 found.append(animate(tag, shown, seconds, SLACK[name], digits))
         return "".join(found)

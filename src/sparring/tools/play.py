@@ -118,8 +118,9 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
 
 def find_player(name: str, rules: Rules) -> Player:
     """Return a bot, or the agent of a run or checkpoint."""
-    if name in rules.bots:
-        return Bot(name)
+    bot = rules.bot_called(name)
+    if bot is not None:
+        return Bot(bot)
     from sparring.training import policies  # loads torch
 
     agent = policies.find_player(name, rules)

@@ -116,8 +116,8 @@ def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
     words = split(config.players)
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
-    rules, known = find_game(words, config)
     against = split(config.against)
+    rules, known = find_game([*words, *against], config)
     if len(words) == 1:
         others = against or [rules.bots[-1]] * (rules.seats - 1)
         words += others * (rules.seats - 1) if len(others) == 1 < rules.seats else others
@@ -130,7 +130,7 @@ def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
         )
     for word in words:
         if word not in known:
-            known[word] = word if word in rules.bots else load_player(word, rules)
+            known[word] = rules.bot_called(word) or load_player(word, rules)
     return rules, [known[word] for word in words]
 
 
@@ -143,7 +143,8 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
     """Return the game that is named, or that the first trained player was trained for."""
     if config.game:
         rules = read_rules(config.game, config.set)
-        if all(word in rules.bots for word in words):
+        words = [word for word in words if rules.bot_called(word) is None]
+        if not words:
             return rules, {}
     from sparring.tools.eval import load_with_flags  # loads torch
     from sparring.training.policies import locate
@@ -154,9 +155,9 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
             f"no folder {words[0]}; if it is a bot, add --game {' or --game '.join(game_names())}"
         )
     if trained is None:
-        wrong = next(word for word in words if word not in rules.bots)
         raise ConfigError(
-            f"{wrong!r} is neither a folder nor a bot of {rules.name}{nearest(wrong, rules.bots)}"
+            f"{words[0]!r} is neither a folder nor a bot of {rules.name}"
+            f"{nearest(words[0], rules.bots)}"
         )
     policy, rules = load_with_flags(trained, config.set)
     if config.game not in ("", rules.name):

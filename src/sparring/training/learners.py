@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.learn.ppo import PPO
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
-from sparring.training.settings import read_opponents
+from sparring.training.settings import check_against, read_opponents
 
 if TYPE_CHECKING:
     from sparring.learn.fused import FusedPPO
@@ -29,6 +29,8 @@ MAY_DIFFER = ("seed", "ppo", "minutes", "updates", "runs", "json")
 def make_learner(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Learner:
     """Return the learner of one run or of a population. `pool` brings a foreign environment."""
     config = configs[0]
+    for member in configs:
+        check_against(pool.rules if pool else rules_of(member), member.eval.against)
     threads = config.threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     device = choose_device(config.device)

@@ -165,8 +165,9 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
 
 def find_player(text: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     """Return the bot or the saved policy that a user means; results carry the name as typed."""
-    if text in rules.bots:
-        return text
+    bot = rules.bot_called(text)
+    if bot is not None:
+        return bot
     if locate(text) is None:
         raise ConfigError(
             f"{text!r} is neither a bot of {rules.name} nor a folder with a policy"

@@ -154,3 +154,13 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     if not lineups:
         raise ConfigError("opponents is empty; give at least self=1")
     return lineups
+
+
+def check_against(rules: Rules, names: Sequence[str]) -> None:
+    """Refuse opponents that a run cannot be measured against."""
+    if names and rules.seats == 1:
+        raise ConfigError(f"eval.against: {rules.name} has one seat and no opponents; leave it out")
+    for name in names:
+        rules.bot(name)
+    if len(set(names)) < len(names):
+        raise ConfigError(f"eval.against: {', '.join(names)} names a bot twice; give each once")
