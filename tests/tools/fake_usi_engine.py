@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sparring.games import shogi
 from sparring.games.rules import Rules
-from sparring.games.shogi_usi import read_position, replay
+from sparring.games.shogi.protocol import read_position, replay
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "plain"
 FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else None

@@ -16,7 +16,7 @@ from sparring import Rules
 from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.games import shogi
-from sparring.games.shogi_usi import game_seed
+from sparring.games.shogi.protocol import game_seed
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import usi_engine

@@ -14,7 +14,7 @@ import numpy as np
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, new_state, shogi
-from sparring.games.shogi_usi import game_seed, position_line, read_position
+from sparring.games.shogi.protocol import game_seed, position_line, read_position
 from sparring.league.arena import Player, name_of
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.tools.usi_engine import Engine, EngineError

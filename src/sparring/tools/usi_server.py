@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, shogi
-from sparring.games.shogi_usi import centipawns, game_seed, lasting, read_position, replay
+from sparring.games.shogi.protocol import centipawns, game_seed, lasting, read_position, replay
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy

@@ -6,8 +6,8 @@ import re
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import shogi
-from sparring.games.shogi_board import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cell
-from sparring.games.shogi_line import (
+from sparring.games.shogi.board import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cell
+from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,
     Line,

@@ -6,7 +6,7 @@ import re
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import shogi
-from sparring.games.shogi_line import (
+from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,
     Line,

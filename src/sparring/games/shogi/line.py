@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sparring.errors import ConfigError
 from sparring.games import shogi
 from sparring.games.rules import Rules
-from sparring.games.shogi_usi import ENDS_THAT_OTHERS_DECIDE, lasting, replay
+from sparring.games.shogi.protocol import ENDS_THAT_OTHERS_DECIDE, lasting, replay
 
 BROKEN_BY = ("black broke the rules", "white broke the rules")
 ENDS = (
