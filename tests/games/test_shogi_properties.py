@@ -260,6 +260,8 @@ def test_bad_moves_are_refused() -> None:
         shogi.usi(state, 0)
     with pytest.raises(ConfigError, match="depth"):
         shogi.perft(shogi.START, -1)
+    with pytest.raises(ConfigError, match=r"max_plies is outside 1\.\.10000"):
+        sparring.Rules("shogi", {"max_plies": 10**400})
     with pytest.raises(ConfigError, match=r"outside 0\.\.64"):
         shogi.perft(shogi.START, 2**70)
 

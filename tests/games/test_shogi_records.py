@@ -15,7 +15,8 @@ import pytest
 from sparring.errors import ConfigError, SparringError
 from sparring.games import shogi
 from sparring.games.shogi.csa import read_csa, write_csa
-from sparring.games.shogi.kif import HANDICAPS, kanji_number, read_kif, read_number, write_kif
+from sparring.games.shogi.kif import HANDICAPS, kanji_number, write_kif
+from sparring.games.shogi.kif_reader import read_kif, read_number
 from sparring.games.shogi.records import (
     BROKEN_BY,
     ENDS,
@@ -389,7 +390,9 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csa", "old.csa"]
 
 
-@pytest.mark.parametrize("module", ["csa", "kif", "records", "line", "protocol", "board"])
+@pytest.mark.parametrize(
+    "module", ["csa", "kif", "kif_reader", "records", "line", "protocol", "board"]
+)
 def test_each_module_can_be_imported_first(module: str) -> None:
     words = [sys.executable, "-c", f"import sparring.games.shogi.{module}"]
     subprocess.run(words, check=True, timeout=60)

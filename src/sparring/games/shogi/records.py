@@ -12,7 +12,8 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games import shogi
 from sparring.games.rules import Rules
 from sparring.games.shogi.csa import read_csa, write_csa
-from sparring.games.shogi.kif import read_kif, write_kif
+from sparring.games.shogi.kif import write_kif
+from sparring.games.shogi.kif_reader import read_kif
 from sparring.games.shogi.line import BROKEN_BY, ENDS, GameRecord, Line
 from sparring.games.shogi.protocol import lasting, position_line, read_position, replay
 from sparring.games.state import State
