@@ -207,6 +207,7 @@ def test_a_drawn_board_of_others_is_read() -> None:
     assert read_record(DRAWN) == GameRecord(("G*5b",), start, end="checkmate")
     counted_on = DRAWN.replace("   1 ", "  33 ").replace("   2 ", "  34 ")
     assert read_record(counted_on) == read_record(DRAWN)
+    assert read_record(DRAWN.replace("その他", "平手　　")) == read_record(DRAWN)
 
 
 def test_the_rules_name_the_end() -> None:
@@ -304,7 +305,7 @@ def test_counts_in_kanji(number: int) -> None:
         ("手合割：平手\n| ・ ・|一\n", "line 2: '| ・ ・|一' is no line of a KIF"),
         ("手数＝0\n|" + " ・" * 9 + "|二\n", "line 2: row 二 of the board stands where 一 was due"),
         ("手数＝0\n|" + "x歩" + " ・" * 8 + "|一\n", "line 2: 'x歩' on the board is no piece"),
-        (DRAWN.replace("その他", "平手"), "the board is not that of 手合割：平手"),
+        (DRAWN.replace("その他", "香落ち"), "the board is not that of 手合割：香落ち"),
         (DRAWN.replace("手数＝32", "手数＝99999"), "above 65535"),
         (DRAWN.replace("手数＝32", f"手数＝{'9' * 5000}"), "is no line of a KIF"),
         ("PI\n+\n+7776FU\n%TORYO\n-3334FU\n", "line 5: -3334FU follows the end of the game"),

@@ -149,7 +149,8 @@ class Reader:
                 at = 2 * (9 - file)
                 if piece := read_cell(row[at : at + 2]):
                     squares[square_name(file, rank)] = piece
-        named = HANDICAPS.get(self.handicap, "")
+        # Kifu for Windows writes 平手 above every board that it draws.
+        named = "" if self.handicap == EVEN else HANDICAPS.get(self.handicap, "")
         side = "bw".index(named.split()[1]) if named and self.side is None else self.side or 0
         start = sfen_of(squares, self.hands, side, self.moves_before + 1)
         if named and start.split()[:3] != named.split()[:3]:
