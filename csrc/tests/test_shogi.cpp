@@ -70,6 +70,21 @@ void sets_of_squares() {
   }
 }
 
+// Composed positions may have several pawns of a side on one file.
+void files_of_pawns() {
+  Rng rng(11, 0, 0, Stream::kSampling);
+  for (int i = 0; i < 2000; ++i) {
+    const Board pawns = i % 2 ? random_board(rng) : random_board(rng) & random_board(rng);
+    Board wanted{};
+    for (int file = 0; file < kSide; ++file) {
+      Board whole{};
+      for (int rank = 0; rank < kSide; ++rank) whole |= Board::of(file * kSide + rank);
+      if (!(whole & pawns).any()) wanted |= whole;
+    }
+    CHECK(Position::files_without(pawns) == wanted);
+  }
+}
+
 Position position_of(const char* sfen) {
   const Sfen read = SfenReader::read(sfen);
   CHECK(read.wrong.empty() && read.unplayable.empty());
@@ -208,19 +223,19 @@ int tried_out(const Position& at, int plies) {
   return best == kNever ? kMated - plies : best;
 }
 
-void alpha_beta_finds_the_best_value() {
+void alpha_beta_finds_the_best_value(int plies) {
   Rng rng(10, 0, 0, Stream::kBots);
   State<ShogiGame> state({}, 4, 0, false, {1});
   for (int ply = 0; ply < 90 && state.seat(0) >= 0; ++ply) {
     const i32 action = static_cast<i32>(state.ask(0, 0)[0]);
     if (ply % 6 == 5) {
       Position at = position_of(state.text(-1).c_str());
-      Search search(at, at.targets(at.safety()), 2);
+      Search search(at, at.targets(at.safety()), plies);
       const int chosen = search.best_action(rng);
       const int gain = gain_of(at, chosen / kSquares, chosen % kSquares);
-      const int wanted = tried_out(at, 2);
+      const int wanted = tried_out(at, plies);
       at.make(chosen / kSquares, chosen % kSquares);
-      const int value = -tried_out(at, 1);
+      const int value = -tried_out(at, plies - 1);
       CHECK_EQUAL(std::abs(value) > 20000 ? value : gain + value, wanted);
     }
     CHECK(state.apply(&action).game < 0);
@@ -229,11 +244,13 @@ void alpha_beta_finds_the_best_value() {
 
 int main() {
   sets_of_squares();
+  files_of_pawns();
   sequences_are_counted();
   legal_moves_keep_the_king_safe();
   the_mask_is_the_targets();
   memory_finds_what_a_plain_search_finds();
   any_number_of_threads_plays_the_same_games();
   bots_play_legal_moves();
-  alpha_beta_finds_the_best_value();
+  alpha_beta_finds_the_best_value(1);  // ab2, whose second ply is the best gain
+  alpha_beta_finds_the_best_value(2);  // ab3
 }

@@ -352,7 +352,7 @@ class UsiConfig:
     """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
 
     player: Positional[str]
-    """A run, a checkpoint or a saved policy, or a bot: random, greedy, ab2, ab3."""
+    """A run, a checkpoint or a saved policy, or a bot: random, greedy (ab1), ab2, ab3."""
     sampled: bool = False
     """Draw actions as in training instead of taking the most probable one (option Sampled)."""
     seed: int = 0

@@ -12,7 +12,7 @@ import pytest
 from sparring import Rules
 from sparring.cli import main
 from sparring.games import shogi
-from sparring.games.shogi_board import KANJI, board_svg, kanji_text
+from sparring.games.shogi.board import KANJI, board_svg, kanji_text
 from sparring.tools.shogi_table import PIECES, ShogiTable
 
 SVG = "{http://www.w3.org/2000/svg}"

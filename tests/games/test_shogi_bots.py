@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 
 import sparring
+from sparring.cli import main
+from sparring.errors import ConfigError
 from sparring.games import shogi
 
 
@@ -38,6 +43,61 @@ def test_a_win_is_played(bot: str) -> None:
 def test_a_free_rook_is_taken(bot: str) -> None:
     state = shogi.load_sfen("4k4/9/9/4r4/4G4/9/9/9/4K4 b - 1")
     assert shogi.usi(state, state.ask(bot)) == "5e5d"
+
+
+VALUES = {"P": 90, "L": 315, "N": 405, "S": 495, "G": 540, "B": 855, "R": 990, "K": 0}
+PROMOTED = {"+P": 540, "+L": 540, "+N": 540, "+S": 540, "+B": 945, "+R": 1395}
+
+
+def balance(state: sparring.State, side: str) -> int:
+    """The material of a side, less that of the other."""
+    hands = shogi.read_sfen(state).split()[2]
+    total = 0
+    for mine in (str.isupper, str.islower):
+        held = shogi.hands_of(hands, mine).replace("nothing", "").split()
+        worth = sum(VALUES[piece[-1]] * int(piece[:-1] or 1) for piece in held)
+        pieces = [cell for cell in shogi.board_of(state).values() if mine(cell[-1])]
+        worth += sum((VALUES | PROMOTED)[cell.upper()] for cell in pieces)
+        total += worth if (mine is str.isupper) == (side == "b") else -worth
+    return total
+
+
+def one_ply_value(state: sparring.State, action: int) -> int:
+    side = shogi.read_sfen(state).split()[1]
+    after = state.clone()
+    after.apply(action)
+    mates = after.end in ("checkmate", "no legal move")
+    return 1_000_000 if mates else balance(after, side)
+
+
+@pytest.mark.parametrize("name", ["greedy", "ab1", "greedy1"])
+def test_one_ply_of_alpha_beta_is_the_greedy_bot(name: str) -> None:
+    state = sparring.new_state("shogi", seed=5)
+    draw = random.Random(5)
+    for ply in range(160):
+        if state.over:
+            state = sparring.new_state("shogi", seed=ply)
+        if ply % 4 == 0:
+            values = {action: one_ply_value(state, action) for action in state.legal()}
+            assert values[state.ask(name)] == max(values.values())
+        state.apply(draw.choice(state.legal()))
+
+
+def test_other_names_of_bots_are_taken_and_not_listed() -> None:
+    rules = sparring.Rules("shogi")
+    assert rules.bots == ("random", "greedy", "ab2", "ab3")
+    assert "ab1" in rules.bots
+    assert "ab4" not in rules.bots
+    assert "ab1" not in sparring.Rules("tic_tac_toe").bots
+    assert rules.bot("ab1") == rules.bot("greedy1") == rules.bot("greedy")
+    with pytest.raises(ConfigError, match="has no bot 'ab4'"):
+        rules.bot("ab4")
+
+
+def test_commands_take_other_names_of_bots(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ab1", "--game", "shogi", "--against", "greedy1", "--games", "2", "--json"]
+    assert main(["eval", *words, "--set", "max_plies=20"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"]["greedy1"]["games"] == 2
 
 
 def test_who_looks_ahead_leaves_a_guarded_pawn() -> None:

@@ -188,7 +188,14 @@ def test_an_entered_king_declares_when_its_turn_begins(
         ("4k4/9/9/9/9/9/9/9/4K4 b X 1", "cannot be in hand"),
         ("4k4/9/9/9/9/9/9/9/4K4 b 3R 1", "box"),
         ("4k4/9/9/9/9/9/9/9/4K4 b 2 1", "before no piece"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b 0P 1", "begins with 0"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b G0P 1", "begins with 0"),
         ("4k4/9/9/9/9/9/9/9/4K4 b - x", "digits"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - 65536", "above 65535"),
+        ("4k4/9/9/9/9/9/9/9/4K4 b - 99999999999999999999", "above 65535"),
+        ("4k4/9/9/4++P4/9/9/9/9/4K4 b - 1", "before a +"),
+        ("4k4/9/9/40P4/9/9/9/9/4K4 b - 1", "no piece '0'"),
+        ("4k4/9/9/90/9/9/9/9/4K4 b - 1", "too long|no piece '0'"),
         ("4k4/9/9/4+G4/9/9/9/9/4K4 b - 1", "does not promote"),
         ("P3k4/9/9/9/9/9/9/9/4K4 b - 1", "never move"),
         ("4k4/9/4P4/4P4/9/9/9/9/4K4 b - 1", "two pawns"),
@@ -205,6 +212,46 @@ def test_bad_positions_are_refused(sfen: str, complaint: str) -> None:
     assert shogi.read_sfen(state) == shogi.START
 
 
+@pytest.mark.parametrize("number", [9_998, 12_345, 65_534])
+def test_large_move_numbers_are_read_again(number: int) -> None:
+    state = shogi.load_sfen(shogi.START[:-1] + str(number))
+    shogi.play(state, "7g7f", "3c3d")
+    shogi.set_sfen(state, shogi.read_sfen(state))
+    assert shogi.read_sfen(state).endswith(f" {min(number + 2, 65_535)}")
+
+
+def test_two_pawns_on_a_file_forbid_drops_there_alone() -> None:
+    found = shogi.legal_moves("8k/9/9/P3P3P/P3P3P/4P4/9/9/4K4 b P 1")
+    files = {move[2] for move in found if move.startswith("P*")}
+    assert files == set("234678")
+
+
+def test_a_new_state_begins_where_it_is_told() -> None:
+    sfen = "4k4/9/4P4/9/9/9/9/9/4K4 w G2P 7"
+    state = sparring.new_state("shogi", sfen=sfen, seed=3, config={"max_plies": 9})
+    assert shogi.read_sfen(state) == sfen
+    assert (state.seed, state.rules.config["max_plies"]) == (3, 9)
+    rules = sparring.Rules("shogi", {"max_plies": 9})
+    assert shogi.read_sfen(sparring.new_state(rules, sfen=sfen)) == sfen
+
+
+@pytest.mark.parametrize(
+    ("game", "start", "complaint"),
+    [
+        ("shogi", {"sfen": "9/9 b - 1"}, "shogi: a board has nine ranks"),
+        ("shogi", {"sfen": None}, "an SFEN is text, not None"),
+        ("shogi", {"fen": shogi.START}, "shogi takes no fen=; .* seed, config, rewards, sfen"),
+        ("tic_tac_toe", {"sfen": shogi.START}, "takes no sfen=; .* seed, config, rewards$"),
+        ("skull_king", {"sfen": shogi.START}, "skull_king takes no sfen=; a new state takes seed"),
+    ],
+)
+def test_a_start_that_the_game_does_not_know_is_refused(
+    game: str, start: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        sparring.new_state(game, **start)
+
+
 def test_bad_moves_are_refused() -> None:
     state = shogi.load_sfen()
     with pytest.raises(IllegalActionError, match="7g7e is not legal"):
@@ -213,6 +260,10 @@ def test_bad_moves_are_refused() -> None:
         shogi.usi(state, 0)
     with pytest.raises(ConfigError, match="depth"):
         shogi.perft(shogi.START, -1)
+    with pytest.raises(ConfigError, match=r"max_plies is outside 1\.\.10000"):
+        sparring.Rules("shogi", {"max_plies": 10**400})
+    with pytest.raises(ConfigError, match=r"outside 0\.\.64"):
+        shogi.perft(shogi.START, 2**70)
 
 
 def test_the_board_as_text() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +14,10 @@ import pytest
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games import shogi
-from sparring.games.shogi_csa import read_csa, write_csa
-from sparring.games.shogi_kif import HANDICAPS, kanji_number, read_kif, read_number, write_kif
-from sparring.games.shogi_records import (
+from sparring.games.shogi.csa import read_csa, write_csa
+from sparring.games.shogi.kif import HANDICAPS, kanji_number, write_kif
+from sparring.games.shogi.kif_reader import read_kif, read_number
+from sparring.games.shogi.records import (
     BROKEN_BY,
     ENDS,
     GameRecord,
@@ -69,6 +74,28 @@ T1
 %TORYO
 /
 PI
+"""
+
+DRAWN = """\
+手合割：その他
+後手の持駒：なし
+  ９ ８ ７ ６ ５ ４ ３ ２ １
++---------------------------+
+| ・ ・ ・ ・v玉 ・ ・ ・ ・|一
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|二
+| ・ ・ ・ ・ 歩 ・ ・ ・ ・|三
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|四
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|五
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|六
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|七
+| ・ ・ ・ ・ ・ ・ ・ ・ ・|八
+| ・ ・ ・ ・ 玉 ・ ・ ・ ・|九
++---------------------------+
+先手の持駒：金　歩十二
+手数＝32  △５一玉  まで
+   1 ５二金打
+   2 詰み
+まで1手で先手の勝ち
 """
 
 LINE = ("7g7f", "3c3d", "8h2b+", "3a2b", "B*4e")
@@ -131,6 +158,20 @@ def test_a_csa_of_others_is_read() -> None:
     assert read_csa(CSA) == GameRecord(LINE, shogi.START, "sensei", "seito, jr.", "resignation")
 
 
+@pytest.mark.parametrize("marks", ["▲△", "☗☖", "▲▽"])
+def test_moves_in_kif_may_carry_the_mark_of_their_side(marks: str) -> None:
+    marked = [
+        re.sub(r"^( *(\d+) )(?=[１-９同])", lambda m: m[1] + marks[(int(m[2]) + 1) % 2], line)
+        for line in KIF.splitlines()
+    ]
+    assert sum(marks[0] in line for line in marked) == 3
+    assert read_kif("\n".join(marked)) == read_kif(KIF)
+
+
+def test_a_mark_where_a_variation_begins_is_no_matter() -> None:
+    assert read_kif(KIF.replace("00:00:21)", "00:00:21)+")) == read_kif(KIF)
+
+
 def test_the_same_game_is_written_as_others_do() -> None:
     record = GameRecord(LINE, end="resignation")
     assert write_kif(record).splitlines() == [
@@ -161,6 +202,14 @@ def test_a_drawn_board_keeps_its_move_number() -> None:
     assert read_kif(write_kif(record)) == record
 
 
+def test_a_drawn_board_of_others_is_read() -> None:
+    start = "4k4/9/4P4/9/9/9/9/9/4K4 b G12P 33"
+    assert read_record(DRAWN) == GameRecord(("G*5b",), start, end="checkmate")
+    counted_on = DRAWN.replace("   1 ", "  33 ").replace("   2 ", "  34 ")
+    assert read_record(counted_on) == read_record(DRAWN)
+    assert read_record(DRAWN.replace("その他", "平手　　")) == read_record(DRAWN)
+
+
 def test_the_rules_name_the_end() -> None:
     mate = record_game(["G*5b"], start="4k4/9/4P4/9/9/9/9/9/4K4 b G 1")
     assert mate.end == "checkmate"
@@ -182,8 +231,7 @@ def test_files(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"game{suffix}"
     save_record(record, path)
     assert load_record(path).moves == record.moves
-    if suffix == ".kif":
-        assert "▲" not in path.read_bytes().decode("cp932")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("number", range(1, 19))
@@ -212,6 +260,79 @@ def test_counts_in_kanji(number: int) -> None:
         ("P+00OU\n", "line 1: OU cannot be in hand"),
         ("P-00AL\n+\n", "line 1: 'AL' is no piece"),
         ("position startpos moves 7g7e", "7g7e is not legal"),
+        ("手合割：平手\n先手：a\n先手：b\n", "line 3: 先手 is given twice"),
+        ("手合割：平手\n手合割：平手\n", "line 2: 手合割 is given twice"),
+        ("手合割：平手\n先手番\n後手番\n", "line 3: whose turn it is is given twice"),
+        (
+            "手合割：平手\n後手番\n   1 ３四歩(33)\n",
+            "line 3: the other side begins with 手合割：平手",
+        ),
+        ("手合割：その他\n   1 ７六歩(77)\n", "line 2: the board is missing"),
+        ("手合割：平手\n先手の持駒：歩\n   1 ７六歩(77)\n", "line 3: the board is missing"),
+        ("手合割：平手\n先手の持駒：と\n", "line 2: 'と' is no piece in hand"),
+        ("手合割：平手\n手合割の持駒：歩\n", "line 2: there is no header"),
+        ("手合割：平手\n   1 ７六歩(77)\n先手：a\n", "line 3: 先手 has to stand before the moves"),
+        ("手合割：平手\n   1 ７六銀(77)\n", "line 2: '７六銀(77)': there is no 銀 on 77"),
+        ("手合割：平手\n   1 ３四歩(33)\n", "line 2: '３四歩(33)': there is no 歩 on 33"),
+        ("手合割：平手\n   1 ７六歩成(77)\n", "line 2: shogi: 7g7f+ is not legal"),
+        (
+            "手合割：平手\n   1 ７六歩不成(77)\n",
+            "line 2: '７六歩不成(77)': this move cannot promote",
+        ),
+        (
+            "手合割：平手\n   1 ５五歩成打\n",
+            "line 2: '５五歩成打': a dropped piece is not promoted",
+        ),
+        ("手合割：平手\n   1 ５五と打\n", "line 2: '５五と打': a dropped piece is not promoted"),
+        ("手合割：平手\n   1 ５五歩打\n", "line 2: shogi: P*5e is not legal"),
+        (
+            "手合割：平手\n   1 △７六歩(77)\n",
+            "line 2: '△７六歩(77)' is a move of the side that is not",
+        ),
+        ("手合割：平手\n   1 ７六歩(77)７\n", "line 2: '７六歩(77)７' is no move"),
+        ("手合割：平手\n   2 ７六歩(77)\n", "line 2: move 2 stands where move 1 was due"),
+        (
+            "手合割：平手\n   1 ７六歩(77)\n   3 ３四歩(33)\n",
+            "line 3: move 3 stands where move 2 was due",
+        ),
+        (
+            "手合割：平手\n   1 ７六歩(77)\nl2 ３四歩(33)\n",
+            "line 3: 'l2 ３四歩(33)' is no line of a KIF",
+        ),
+        ("手合割：平手\n   1 投了\n   2 ７六歩(77)\n", "line 3: '７六歩(77)' follows the end"),
+        ("手合割：平手\n   1 投了\n   2 中断\n", "line 3: '中断' follows the end"),
+        ("手合割：平手\n   1 投了した\n", "line 2: '投了した' is no move"),
+        ("手合割：平手\n| ・ ・|一\n", "line 2: '| ・ ・|一' is no line of a KIF"),
+        ("手数＝0\n|" + " ・" * 9 + "|二\n", "line 2: row 二 of the board stands where 一 was due"),
+        ("手数＝0\n|" + "x歩" + " ・" * 8 + "|一\n", "line 2: 'x歩' on the board is no piece"),
+        (DRAWN.replace("その他", "香落ち"), "the board is not that of 手合割：香落ち"),
+        (DRAWN.replace("手数＝32", "手数＝99999"), "above 65535"),
+        (DRAWN.replace("手数＝32", f"手数＝{'9' * 5000}"), "is no line of a KIF"),
+        ("PI\n+\n+7776FU\n%TORYO\n-3334FU\n", "line 5: -3334FU follows the end of the game"),
+        ("PI\n+\n%TORYO\n%TSUMI\n", "line 4: %TSUMI follows the end of the game"),
+        ("PI\n%TORYO\n", "line 2: an end before the line"),
+        ("PI\n+\n+7776FU\n-\n", "line 4: who begins was said before"),
+        ("PI\n+\nP+00FU\n", "line 3: 'P+00FU' has to stand before"),
+        ("PI\n+\nN+a\n", "line 3: 'N+a' has to stand before"),
+        ("N+a\nN+b\nPI\n+\n", "line 2: the name N+ is given twice"),
+        ("PI82KA\n+\n", "line 1: there is no KA on 82 to take away"),
+        ("PI82HIx\n+\n", "line 1: '82HIx' is no list of pieces"),
+        ("PI00HI\n+\n", "line 1: there is no square 00"),
+        ("PI\nPI\n+\n", "line 2: rank 1 is given twice"),
+        ("PI\nP+77FU\n+\n", "line 2: two pieces stand on 77"),
+        ("P1-KY-KE\n+\n", "line 1: rank 1 needs nine squares"),
+        ("P1" + " * " * 10 + "\n+\n", "line 1: rank 1 needs nine squares"),
+        ("P1" + "***" * 9 + "\n+\n", "line 1: '***' is no square"),
+        ("PI\n+\nT5\n", "line 3: the time T5 follows no move"),
+        ("PI\n+\n+7776FU,Tx\n", "line 3: 'Tx' is no statement of CSA"),
+        ("PI\n+\nT5,+7776FU\n", "line 3: the time T5 follows no move"),
+        ("PI\n+\n+７776FU\n", "line 3: '+７776FU' is no move"),
+        ("PI\n+\n+7776TO\n", "line 3: shogi: 7g7f+ is not legal"),
+        ("PI\n+\n+3334FU\n", "line 3: no FU can come from 33"),
+        ("PI\n+\n+0055TO\n", "line 3: no TO can be dropped"),
+        ("Version 2\nPI\n+\n", "line 1: 'Version 2' is no statement of CSA"),
+        ("P+59OU\n+\n", "line 2: shogi: each side needs exactly one king"),
+        ("position startpos moves 7g7f 7g7f", "move 2: shogi: 7g7f is not legal"),
     ],
 )
 def test_bad_records_are_refused(text: str, complaint: str) -> None:
@@ -229,7 +350,50 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         save_record(GameRecord(black="☗"), tmp_path / "game.kif")
     with pytest.raises(ConfigError, match="is unknown"):
         GameRecord(end="boredom")
+    for name in ("a\nb", "a\rb", "a\u2028b", "\udc80"):
+        with pytest.raises(ConfigError, match="does not fit on one line"):
+            GameRecord(black=name)
+    assert GameRecord(white="羽生　善治").white == "羽生　善治"
+    for start in ("", "nonsense", "9/9 b - 1", "8k/8G/8P/9/9/9/9/9/K8 w - 1"):
+        with pytest.raises(ConfigError, match="shogi: "):
+            GameRecord(start=start)
     bad = tmp_path / "bad.csa"
     bad.write_bytes(b"\x81\xff\x00")
     with pytest.raises(ConfigError, match="neither UTF-8 nor Shift JIS"):
         load_record(bad)
+
+
+def test_starts_are_kept_in_one_form() -> None:
+    record = GameRecord(start="4k4/9/4P4/9/9/9/9/9/4K4 b 2PG")
+    assert record.start == "4k4/9/4P4/9/9/9/9/9/4K4 b G2P 1"
+    assert read_csa(write_csa(record)) == record
+
+
+@pytest.mark.parametrize("write", [write_kif, write_csa])
+@pytest.mark.parametrize("move", ["7g7e", "zz", "", "K*5e"])
+def test_a_move_that_is_not_legal_is_not_written(
+    write: Callable[[GameRecord], str], move: str
+) -> None:
+    with pytest.raises(SparringError, match="is not legal here"):
+        write(GameRecord((move,)))
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    old = tmp_path / "old.csa"
+    save_record(GameRecord(black="old"), old)
+    with pytest.raises(SparringError, match="is not legal here"):
+        save_record(GameRecord(("7g7e",)), old)
+    assert load_record(old).black == "old"
+    (tmp_path / "folder.csa").mkdir()
+    for name in ("folder.csa", "none/game.csa", "a\0b.csa"):
+        with pytest.raises(ConfigError, match="cannot write"):
+            save_record(GameRecord(), tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csa", "old.csa"]
+
+
+@pytest.mark.parametrize(
+    "module", ["csa", "kif", "kif_reader", "records", "line", "protocol", "board"]
+)
+def test_each_module_can_be_imported_first(module: str) -> None:
+    words = [sys.executable, "-c", f"import sparring.games.shogi.{module}"]
+    subprocess.run(words, check=True, timeout=60)

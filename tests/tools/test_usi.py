@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,10 @@ def test_repetitions_are_left_to_the_referee() -> None:
         ("position startpos moves 7g7f 7g7f", "7g7f is not legal here"),
         ("setoption Seed 3", "setoption name NAME value VALUE"),
         ("setoption name Seed value -3", "must be a number from 0"),
+        (f"setoption name Seed value {'9' * 5000}", "must be a number from 0"),
+        ("setoption name Seed value ٣", "must be a number from 0"),
+        (f"position sfen {shogi.START[:-1]}{'9' * 5000}", "is above 65535"),
+        ("position sfen 名人 b - 1", "ASCII"),
         ("setoption name Sampled value 1", "must be true or false"),
         ("setoption name Declaration value 30", "Declaration '30' is unknown"),
     ],
@@ -156,22 +161,60 @@ def test_a_policy_tells_its_score() -> None:
     told = talk(one, "position startpos moves 7g7f", "go")
     assert told[0].startswith("info depth 1 score cp ")
     assert told[0].endswith(f" pv {best(told)}")
-    assert best(talk(one, "setoption name Sampled value true", "go")) in shogi.moves(one.state)
 
 
-def test_the_command_plays_over_its_streams() -> None:
-    lines = "usi\nisready\nusinewgame\nposition startpos\ngo byoyomi 100\nquit\nusi\n"
+def test_a_policy_draws_its_moves_if_sampled_is_set() -> None:
+    torch = pytest.importorskip("torch")
+    from sparring.config import NetConfig
+    from sparring.nets.mlp import PolicyNet
+    from sparring.nets.policy import Policy
+
+    torch.manual_seed(0)
+    rules = Rules("shogi")
+    policy = Policy(rules, PolicyNet(rules, NetConfig(hidden=(8,))), name="mine")
+
+    def openings(sampled: str) -> set[str]:
+        one = Server(policy, rules)
+        talk(one, f"setoption name Sampled value {sampled}")
+        return {best(talk(one, "usinewgame", "position startpos", "go")) for _ in range(12)}
+
+    assert len(openings("false")) == 1
+    assert len(openings("true")) > 1
+    assert openings("true") <= set(shogi.moves(new_state("shogi")))
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "shift_jis", "utf-8"])
+def test_the_command_plays_over_its_streams(encoding: str) -> None:
+    before = "usi\nisready\n名人\n".encode() + b"\xff\xfe\n"
+    after = b"usinewgame\nposition startpos\ngo byoyomi 100\nquit\nusi\n\xff\n"
     program = Path(sys.executable).with_name("sparring")
     done = subprocess.run(
         [program, "usi", "greedy"],
-        input=lines.encode() + b"\xff\xfe\n",
+        input=before + after,
         capture_output=True,
         timeout=60,
         check=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONUTF8": "0"},
     )
-    told = done.stdout.decode().splitlines()
+    told = done.stdout.decode("utf-8").splitlines()
     assert told.count("usiok") == 1
+    assert any("no command called '名人'" in line for line in told)
+    assert any("no command called '\ufffd" in line for line in told)
     assert best(told) in shogi.moves(new_state("shogi"))
+    assert done.stderr == b""
+
+
+def test_every_line_is_told_at_once() -> None:
+    program = Path(sys.executable).with_name("sparring")
+    pipe = subprocess.PIPE
+    with subprocess.Popen([program, "usi", "greedy"], stdin=pipe, stdout=pipe, text=True) as engine:
+        assert engine.stdin
+        assert engine.stdout
+        for line, answer in (("isready", "readyok"), ("usi", "id name sparring greedy")):
+            engine.stdin.write(f"{line}\n")
+            engine.stdin.flush()
+            assert engine.stdout.readline().strip() == answer  # while our side stays open
+        engine.stdin.write("quit\n")
 
 
 def test_bots_play_without_a_learning_library() -> None:

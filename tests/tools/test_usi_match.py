@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sparring import Rules
 from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.games import shogi
+from sparring.games.shogi.protocol import game_seed
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import usi_engine
@@ -110,7 +112,34 @@ def test_an_engine_goes_on_after_a_fault(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_an_engine_that_always_fails_stops_the_match(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = refusal(capsys, "random", "--engine", f"{FAKE} crash", "--games", "8", code=3)
-    assert "failed in 3 games running: fake ended with 7" in wrong
+    assert "stopped after 3 games of 8: the engine failed in 3 games running" in wrong
+    assert "fake ended with 7" in wrong
+
+
+def test_what_was_played_is_kept_when_an_engine_does_not_start_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = f"{FAKE} mortal {tmp_path / 'lived'}"
+    assert main(["eval", "random", "--engine", engine, "--games", "4", "--json"]) == 3
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    result = found["results"]["fake"]
+    assert (result["games"], result["wins"], result["score_low"]) == (1, 1, None)
+    assert [fault["kind"] for fault in found["faults"]] == ["crash"]
+    assert "could not be started anew" in found["stopped"]
+    assert "no second life" in found["stopped"]
+    assert "stopped after 1 games of 4: the engine could not be started anew" in shown.err
+    (tmp_path / "lived").unlink()
+    assert main(["eval", "random", "--engine", engine, "--games", "4"]) == 3
+    assert "1.00 ± ?" in capsys.readouterr().out
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no corpse that waits to be counted."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("mode", ["plain", "stubborn"])
@@ -121,6 +150,60 @@ def test_no_process_is_left(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
         process = engine.process
         assert process.poll() is None
     assert process.poll() is not None
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_what_an_engine_started_ends_with_it(tmp_path: Path) -> None:
+    with Engine(f"{FAKE} parent {tmp_path / 'pid'}"):
+        child = int((tmp_path / "pid").read_text())
+        assert is_running(child)
+    deadline = time.monotonic() + 10
+    while is_running(child) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not is_running(child)
+
+
+def test_an_engine_is_told_how_each_game_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mate_in_one = tmp_path / "book.txt"
+    mate_in_one.write_text("4k4/9/4P4/9/9/9/9/9/4K4 b G 1\n")
+    log = tmp_path / "log"
+    words = ("--games", "2", "--openings", str(mate_in_one), "--set", "max_plies=2")
+    told(capsys, "greedy", "--engine", f"{FAKE} log {log}", *words)
+    said = [line for line in log.read_text().splitlines() if line.startswith(("usin", "gameo"))]
+    # The challenger mates with Black; the engine plays by the alphabet until the limit.
+    assert said == ["usinewgame", "gameover lose", "usinewgame", "gameover draw"]
+
+
+def test_an_engine_hears_all_three_ends(tmp_path: Path) -> None:
+    with Engine(f"{FAKE} log {tmp_path / 'log'}") as engine:
+        for score in (1.0, -1.0, 0.0):
+            engine.game_over(score)
+    said = (tmp_path / "log").read_text().splitlines()
+    assert said[-4:-1] == ["gameover win", "gameover lose", "gameover draw"]
+
+
+def test_an_engine_that_talks_past_its_time_is_late() -> None:
+    with Engine(f"{FAKE} chatty") as engine, pytest.raises(EngineError) as fault:
+        engine.move("position startpos", "go", 0.1)
+    assert fault.value.kind == "timeout"
+
+
+def test_an_answer_counts_by_when_it_came() -> None:
+    engine, now = Engine(FAKE), time.monotonic()
+    engine.lines.put((now - 9, "bestmove 1a1b"))  # said before it was asked
+    engine.lines.put((now - 4, "bestmove 7g7f"))
+    engine.lines.put((now - 2, "bestmove 2g2f"))
+    assert engine.hear(now - 3, "go", since=now - 5) == ["bestmove", "7g7f"]
+    with pytest.raises(EngineError, match="did not answer 'go' in time"):
+        engine.hear(now - 3, "go", since=now - 5)
+
+
+def test_games_of_neighbouring_seeds_have_no_seed_in_common() -> None:
+    seeds = [{game_seed(seed, number) for number in range(500)} for seed in range(4)]
+    assert len(set.union(*seeds)) == 4 * 500
+    assert game_seed(3, 4) == game_seed(3, 4)
 
 
 def test_an_engine_that_never_gets_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +245,16 @@ def test_openings_come_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
         (["--engine", FAKE, "--game", "skull_king"], "not skull_king"),
         (["--engine", FAKE, "--engine-limit", "fast"], "is none of movetime=NUMBER"),
         (["--engine", FAKE, "--engine-limit", "movetime=30000"], "raise --engine-timeout-s"),
+        (["--engine", FAKE, "--engine-limit", f"nodes={'9' * 5000}"], "from 1 to 2147483647"),
+        (["--engine", FAKE, "--engine-limit", "nodes=-5"], "from 1 to 2147483647"),
+        (["--engine", FAKE, "--engine-limit", "nodes=٣"], "from 1 to 2147483647"),
+        (["--engine", FAKE, "--engine-timeout-s", "nan"], "must be above 0 and at most 86400"),
+        (["--engine", FAKE, "--engine-timeout-s", "inf"], "must be above 0 and at most 86400"),
+        (["--engine", FAKE, "--engine-timeout-s", "-1"], "must be above 0 and at most 86400"),
+        (["--engine", FAKE, "--engine-option", "Full Name=1\nquit"], "has to be one line"),
+        (["--engine", FAKE, "--set", f"max_plies={'9' * 400}"], "max_plies"),
+        (["--engine", "fake\0"], "cannot start"),
+        (["--engine", FAKE, "--openings", "a\0b"], "cannot read --openings"),
         (["--engine", FAKE, "--engine-option", "Hash"], "is not NAME=VALUE"),
         (["--engine", FAKE, "--engine-option", "FullName=1"], "did you mean 'Full Name'?"),
         (["--engine", FAKE, "--opening-plies", "-1"], "is outside 0..100"),

@@ -82,7 +82,8 @@ class Choice {
   int best_ = kNever, equal_ = 0, action_ = 0;
 };
 
-// greedy: a move after which the other has none, or else the largest gain.
+// greedy: a move after which the other has none, or else the largest gain. This is what alpha-beta
+// finds with one ply, so that there is no other ab1.
 SPARRING_APART SPARRING_FN inline int greedy_action(const Position& position,
                                                     const Targets& targets, Rng& rng) {
   Walk walk(targets, position.side[kOther]);

@@ -284,12 +284,16 @@ struct Position {
 
   SPARRING_FN Board own_pawns() const { return (side[kOwn] & kind[kPawn]) - promoted; }
 
-  // All squares of the files that have none of the pawns. A file is nine neighbouring bits with at
-  // most one pawn, so no borrow leaves it: the bit of rank i survives the first subtraction where
-  // there is no pawn, and the second one spreads it over its file.
+  // All squares of the files that have none of the pawns. A file is nine neighbouring bits: adding
+  // eight ones to the pawns above rank i carries into the bit of rank i where there is any, and
+  // never further. The bits that stay 0 are then spread over their files.
   SPARRING_FN static Board files_without(Board pawns) {
-    const Board ends = minus(kRankI, pawns) & kRankI;
+    const Board ends = kRankI - (plus(pawns - kRankI, kAll - kRankI) | pawns);
     return ends | minus(ends, shifted<-8>(ends));
+  }
+  SPARRING_FN static Board plus(Board a, Board b) {
+    const u64 low = a.low + b.low;
+    return {low, a.high + b.high + (low < a.low)};
   }
   SPARRING_FN static Board minus(Board a, Board b) {
     return {a.low - b.low, a.high - b.high - (a.low < b.low)};

@@ -18,10 +18,16 @@ inline constexpr char kLetters[] = "PLNSBRGK";                               // 
 inline constexpr u8 kHandOrder[kKinds] = {kRook,   kBishop, kGold, kSilver,  // of SFEN
                                           kKnight, kLance,  kPawn};
 
+// The largest move number that is read; longer games are written with it.
+inline constexpr int kMostNumber = 65535, kMostNumberDigits = 5;
+
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // A piece's letter as Kind, kNoKind if there is no such piece.
 inline int kind_of(char letter) {
   const std::string letters = kLetters;
-  const size_t at = letters.find(static_cast<char>(std::toupper(letter)));
+  const size_t at =
+      letters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(letter))));
   return at == std::string::npos ? static_cast<int>(kNoKind) : static_cast<int>(at);
 }
 
@@ -96,6 +102,7 @@ class SfenReader {
         ++rank;
         file = kSide - 1;
       } else if (c == '+') {
+        if (promote) return stop("a + stands before a + on rank " + rank_name(rank));
         promote = true;
       } else if (c >= '1' && c <= '9' && !promote) {
         file -= c - '0';
@@ -136,7 +143,9 @@ class SfenReader {
     if (hands == "-") return true;
     int count = 0;
     for (const char c : hands) {
-      if (std::isdigit(c)) {
+      if (is_digit(c)) {
+        if (c == '0' && count == 0)
+          return stop("a count in the hands begins with 0: '" + hands + "'");
         count = 10 * count + (c - '0');
         if (count > kPieceTotal[kPawn]) return stop("too many pieces in hand: '" + hands + "'");
         continue;
@@ -153,9 +162,10 @@ class SfenReader {
   bool read_number(const std::string& number) {
     sfen_.number = 1;
     if (number.empty()) return true;
-    if (number.size() > 4) return stop("the move number is too large: " + number);
     for (const char c : number)
-      if (!std::isdigit(c)) return stop("the move number must be digits, not '" + number + "'");
+      if (!is_digit(c)) return stop("the move number must be digits, not '" + number + "'");
+    if (number.size() > kMostNumberDigits || std::stoi(number) > kMostNumber)
+      return stop("the move number " + number + " is above " + std::to_string(kMostNumber));
     sfen_.number = most(1, std::stoi(number));
     return true;
   }
@@ -228,7 +238,8 @@ inline std::string sfen_of(Position position, int number) {
     }
     if (empty) text += std::to_string(empty);
   }
-  return text + (black ? " b " : " w ") + hands_name(position) + ' ' + std::to_string(number);
+  return text + (black ? " b " : " w ") + hands_name(position) + ' ' +
+         std::to_string(least(number, kMostNumber));
 }
 
 inline std::vector<int> actions_of(const Targets& targets) {

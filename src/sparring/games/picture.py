@@ -18,7 +18,7 @@ MODULES = {
     "cage2": "cage2_map",
     "laser_hockey": "laser_hockey_picture",
     "laser_hockey_discrete": "laser_hockey_picture",
-    "shogi": "shogi_board",
+    "shogi": "shogi.board",
     "tic_tac_toe": "tic_tac_toe_picture",
 }
 """Which module of this folder draws a game."""

@@ -61,6 +61,8 @@ class Field:
             raise ConfigError(f"{self.name}={given!r} is unknown{nearest(given, self.words)}")
         try:
             value = float(given)
+        except OverflowError:
+            raise ConfigError(f"{self.name} is outside {self.low:g}..{self.high:g}") from None
         except (TypeError, ValueError):
             raise ConfigError(f"{self.name}={given!r} is not a number") from None
         if not self.low <= value <= self.high:
@@ -88,6 +90,26 @@ class Block:
     first: int
     rows: int
     columns: tuple[str, ...]
+
+
+class Bots(tuple[str, ...]):
+    """Names of bots from the weakest to the strongest; other names of the same ones are `in` too.
+
+    A game's module may have `BOT_NAMES`, other name to name. They are listed nowhere.
+    """
+
+    game = ""
+
+    def called(self, name: object) -> object:
+        """Return the name that is listed for a bot."""
+        if not self.game or super().__contains__(name):
+            return name
+        from sparring.games.views import game_module
+
+        return getattr(game_module(self.game), "BOT_NAMES", {}).get(name, name)
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(self.called(name))
 
 
 SKIP_FORCED = Field(
@@ -128,7 +150,8 @@ class Rules:
         self.legal_words = self.native.legal_words
         self.obs_bytes = self.native.obs_bytes
         self.parts = tuple(self.native.parts)
-        self.bots = tuple(self.native.bots)
+        self.bots = Bots(self.native.bots)
+        self.bots.game = name
         self.ends = tuple(self.native.ends)
         self.hides = self.native.hides
 
@@ -234,7 +257,7 @@ class Rules:
         """Return the index of a bot by name."""
         if name not in self.bots:
             raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
-        return self.bots.index(name)
+        return self.bots.index(self.bots.called(name))
 
     def bot_called(self, text: str) -> str | None:
         """Return the bot that a user means by NAME or bot:NAME, None if there is none."""

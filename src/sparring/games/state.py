@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring import _native
-from sparring.errors import IllegalActionError, SparringError, StateError
+from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
@@ -180,10 +180,32 @@ def new_state(
     seed: int = 0,
     config: Mapping[str, Any] | None = None,
     rewards: Rewards | None = None,
+    **start: Any,
 ) -> State:
-    """Start one game. The same seed gives the same game."""
+    """Start one game. The same seed gives the same game.
+
+    start: where it begins, for games that can be told, such as `sfen=` for Shogi.
+    """
     rules = configured(game, config)
-    return State(rules, seed, rules.weights(rewards))
+    state = State(rules, seed, rules.weights(rewards))
+    set_start(state, start)
+    return state
+
+
+def set_start(state: State, start: Mapping[str, Any]) -> None:
+    """Set up a position by the `STARTS` of the game's module: words and what reads them."""
+    if not start:
+        return
+    from sparring.games.views import game_module
+
+    rules = state.rules
+    known = getattr(game_module(rules.name), "STARTS", {})
+    for word in start:
+        if word not in known:
+            accepted = ", ".join(("seed", "config", "rewards", *known))
+            raise ConfigError(f"{rules.name} takes no {word}=; a new state takes {accepted}")
+    for word, value in start.items():
+        known[word](state, value)
 
 
 def load_state(raw: bytes) -> State:

@@ -102,8 +102,8 @@ class MatchResult:
             "decided_low": first.decided_interval[0],
             "decided_high": first.decided_interval[1],
             "score": first.score,
-            "score_low": first.score_interval[0],
-            "score_high": first.score_interval[1],
+            "score_low": known(first.score_interval[0]),
+            "score_high": known(first.score_interval[1]),
             "others_score": self.others_score,
             "rank": first.rank,
             "seat_games": list(self.seat_games),
@@ -177,8 +177,18 @@ def wilson(share: float, games: int) -> Interval:
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
+def known(value: float) -> float | None:
+    """Return a number as JSON can have it."""
+    return value if math.isfinite(value) else None
+
+
 def interval_of_mean(values: npt.NDArray[Any]) -> Interval:
-    """The 95 % interval of a mean over many games, where the normal approximation is good."""
+    """The 95 % interval of a mean over many games, where the normal approximation is good.
+
+    One game says nothing about how much games differ: then both ends are nan.
+    """
     wide = values.astype(np.float64)
+    if len(wide) < 2:
+        return math.nan, math.nan
     half = Z_95 * float(wide.std(ddof=1)) / math.sqrt(len(wide))
     return float(wide.mean()) - half, float(wide.mean()) + half

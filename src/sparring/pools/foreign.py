@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.games.rules import Block, Feature, Field, Rewards, Rules
+from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.pools.encoding import Encoding
 from sparring.pools.native import LEARNER, NOBODY
 
@@ -50,7 +50,7 @@ class ForeignRules(Rules):
         self.roles = ("player",)
         self.board = ()
         self.parts = ("reward",)
-        self.bots = ()
+        self.bots = Bots()
         self.ends = ("terminated", "truncated")
         self.hides = True
         self.skip_forced = False

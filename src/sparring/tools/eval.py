@@ -11,7 +11,7 @@ import torch
 from rich.table import Table
 
 from sparring.config import EvalConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, game_names
 from sparring.league.arena import Player, evaluate
 from sparring.league.results import MatchResult
@@ -108,15 +108,21 @@ def meet_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
                 "openings": config.openings or config.opening_plies,
                 "results": {name: result_json(found) for name, found in results.items()},
                 "faults": [asdict(fault) for fault in match.faults],
+                "stopped": match.stopped,
             }
         )
-        return 0
-    print_table(results_table(results))
-    for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
-        print(line)
-    print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
-    for fault in match.faults:
-        print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")
+    else:
+        print_table(results_table(results))
+        for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+            print(line)
+        print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
+        for fault in match.faults:
+            print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")
+    if match.stopped:
+        raise SparringError(
+            f"stopped after {match.result.games} games of {config.games or usi_match.GAMES}: "
+            f"{match.stopped}"
+        )
     return 0
 
 
@@ -182,7 +188,7 @@ def results_table(results: Mapping[str, MatchResult]) -> Table:
             name,
             f"{first.win_share:.1%}",
             f"{low:.1%} .. {high:.1%}",
-            f"{first.score:.2f} ± {first.score_interval[1] - first.score:.2f}",
+            f"{first.score:.2f} ± {first.score_interval[1] - first.score:.2f}".replace("nan", "?"),
             "-" if others is None else f"{others:.2f}",
             f"{first.rank:.2f}",
         )

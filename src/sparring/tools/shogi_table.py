@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparring.games import Rules, State, shogi
-from sparring.games.shogi_board import kanji_text
+from sparring.games.shogi.board import kanji_text
 from sparring.tools.tables import HELP, Choice, GameTable
 
 PIECES = {

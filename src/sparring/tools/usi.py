@@ -24,12 +24,19 @@ def run(config: UsiConfig) -> int:
         raise ConfigError(f"--seed {config.seed} is outside 0..{MOST_SEED}")
     player, rules = find_player(config)
     server = Server(player, rules, seed=config.seed, sampled=config.sampled)
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a bad byte makes a bad line, not an end
+    set_streams()
     while not server.finished and (line := sys.stdin.readline()):
         for told in server.answer(line):
             print(told, flush=True)
     return 0
+
+
+def set_streams() -> None:
+    """Speak UTF-8 line by line, whatever the locale says. A bad byte makes a bad line, no end."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace", line_buffering=True)
 
 
 def find_player(config: UsiConfig) -> tuple[Policy | str, Rules]:

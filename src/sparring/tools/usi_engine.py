@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import math
 import os
 import queue
 import shlex
@@ -53,7 +54,7 @@ class Engine:
         self.name = self.words[0]
         self.process: subprocess.Popen[str] | None = None
         self.readers: list[tuple[threading.Thread, IO[str]]] = []
-        self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.lines: queue.SimpleQueue[tuple[float, str | None]] = queue.SimpleQueue()
         self.complaints: collections.deque[str] = collections.deque(maxlen=1)
 
     def __enter__(self) -> Engine:
@@ -93,14 +94,13 @@ class Engine:
                 stdin=pipe,
                 stdout=pipe,
                 stderr=pipe,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 start_new_session=True,  # what it starts can be ended with it
             )
-        except OSError as wrong:
-            raise ConfigError(
-                f"cannot start {self.words[0]}: {wrong.strerror or wrong}; check --engine"
-            ) from None
+        except (OSError, ValueError) as wrong:
+            why = getattr(wrong, "strerror", None) or wrong
+            raise ConfigError(f"cannot start {self.words[0]}: {why}; check --engine") from None
         self.lines, self.complaints = queue.SimpleQueue(), collections.deque(maxlen=1)
         assert self.process.stdout and self.process.stderr
         streams = ((self.listen, self.process.stdout), (self.note, self.process.stderr))
@@ -112,12 +112,12 @@ class Engine:
             reader.start()
 
     def listen(self, stream: IO[str]) -> None:
-        """Queue what the engine says, and None when it has gone."""
+        """Queue what the engine says and when, and None when it has gone."""
         lines = self.lines
         with contextlib.suppress(ValueError, OSError):  # closed while we read
             for line in stream:
-                lines.put(line.strip())
-        lines.put(None)
+                lines.put((time.monotonic(), line.strip()))
+        lines.put((time.monotonic(), None))
 
     def note(self, stream: IO[str]) -> None:
         """Keep the last complaint for messages."""
@@ -130,7 +130,8 @@ class Engine:
     def introduction(self) -> list[str]:
         """Read up to `usiok`; return the names of the options."""
         declared = []
-        for words in iter(lambda: self.hear(time.monotonic() + START_S, "usi"), ["usiok"]):
+        due = time.monotonic() + START_S
+        for words in iter(lambda: self.hear(due, "usi"), ["usiok"]):
             if words[:2] == ["id", "name"]:
                 self.name = " ".join(words[2:])
             elif words[:2] == ["option", "name"] and "type" in words:
@@ -149,13 +150,21 @@ class Engine:
         self.get_ready()
         self.send("usinewgame")
 
+    def game_over(self, score: float) -> None:
+        """Tell the engine how its game ended: 1 if it won, -1 if it lost, 0 for a draw."""
+        with contextlib.suppress(EngineError):  # the game is over, whatever it does now
+            self.send(f"gameover {'win' if score > 0 else 'lose' if score < 0 else 'draw'}")
+
     def move(self, position: str, go: str, timeout_s: float) -> str:
-        """Return the engine's answer to a position: a move, `resign` or `win`."""
+        """Return the engine's answer to a position: a move, `resign` or `win`.
+
+        Its time runs from `go` until the answer arrives, whenever that is read.
+        """
         self.send(position)
+        asked = time.monotonic()
         self.send(go)
-        due = time.monotonic() + timeout_s
         while True:
-            words = self.hear(due, go)
+            words = self.hear(asked + timeout_s, go, since=asked)
             if words[:1] == ["bestmove"]:
                 if len(words) < 2:
                     raise EngineError("illegal move", f"{self.name} said bestmove without a move")
@@ -170,15 +179,19 @@ class Engine:
         except OSError:
             raise self.crash(line) from None
 
-    def hear(self, due: float, asked: str) -> list[str]:
-        """Return the words of the next line."""
-        try:
-            line = self.lines.get(timeout=max(due - time.monotonic(), 0.0))
-        except queue.Empty:
-            raise EngineError("timeout", f"{self.name} did not answer {asked!r} in time") from None
-        if line is None:
-            raise self.crash(asked)
-        return line.split()
+    def hear(self, due: float, asked: str, *, since: float = 0.0) -> list[str]:
+        """Return the words of the next line. What was said before `since` answers nothing."""
+        while True:
+            try:
+                said, line = self.lines.get(timeout=max(due - time.monotonic(), 0.0))
+            except queue.Empty:
+                said, line = math.inf, ""
+            if said > due:
+                raise EngineError("timeout", f"{self.name} did not answer {asked!r} in time")
+            if line is None:
+                raise self.crash(asked)
+            if said >= since:
+                return line.split()
 
     def crash(self, asked: str) -> EngineError:
         """Describe how the engine has gone."""
@@ -195,14 +208,16 @@ class Engine:
             return
         process, self.process = self.process, None
         assert process.stdin
-        with contextlib.suppress(OSError):
-            process.stdin.write("quit\n")
-            process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(QUIT_S)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        try:
+            with contextlib.suppress(OSError):
+                process.stdin.write("quit\n")
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(QUIT_S)
+        finally:  # also if whoever waits here is interrupted
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         for reader, stream in self.readers:
             reader.join(QUIT_S)
             if not reader.is_alive():

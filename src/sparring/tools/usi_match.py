@@ -14,7 +14,7 @@ import numpy as np
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, new_state, shogi
-from sparring.games.shogi_usi import position_line, read_position
+from sparring.games.shogi.protocol import game_seed, position_line, read_position
 from sparring.league.arena import Player, name_of
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.tools.usi_engine import Engine, EngineError
@@ -29,6 +29,7 @@ GO = {
 }
 IN_MILLISECONDS = ("movetime", "byoyomi")
 MOST_OPENING_PLIES = 100
+MOST_LIMIT, MOST_TIMEOUT_S = 2**31 - 1, 86_400.0
 FAULTS_RUNNING = 3
 """After so many games in a row an engine is broken, not weak."""
 
@@ -67,6 +68,8 @@ class Match:
     engine: str
     """The name it gave itself."""
     faults: tuple[Fault, ...]
+    stopped: str = ""
+    """Why not all games were played."""
 
 
 def check_options(config: EvalConfig) -> None:
@@ -91,8 +94,11 @@ def check_options(config: EvalConfig) -> None:
         raise ConfigError(
             f"--opening-plies {config.opening_plies} is outside 0..{MOST_OPENING_PLIES}"
         )
-    if config.engine_timeout_s <= 0:
-        raise ConfigError(f"--engine-timeout-s {config.engine_timeout_s:g} must be above 0")
+    if not 0 < config.engine_timeout_s <= MOST_TIMEOUT_S:
+        raise ConfigError(
+            f"--engine-timeout-s {config.engine_timeout_s:g} must be above 0 and at most "
+            f"{MOST_TIMEOUT_S:g}"
+        )
     read_limit(config)
     read_options(config.engine_option)
 
@@ -100,9 +106,13 @@ def check_options(config: EvalConfig) -> None:
 def read_limit(config: EvalConfig) -> str:
     """Return the `go` line of a limit."""
     kind, _, number = config.engine_limit.partition("=")
-    if kind not in GO or not number.isdecimal() or not int(number):
+    digits = number.isascii() and number.isdecimal() and len(number) <= len(str(MOST_LIMIT))
+    if kind not in GO or not digits or not 0 < int(number) <= MOST_LIMIT:
         known = ", ".join(f"{name}=NUMBER" for name in GO)
-        raise ConfigError(f"--engine-limit {config.engine_limit!r} is none of {known}")
+        raise ConfigError(
+            f"--engine-limit {config.engine_limit[:40]!r} is none of {known}, "
+            f"with numbers from 1 to {MOST_LIMIT}"
+        )
     if kind in IN_MILLISECONDS and int(number) >= 1000 * config.engine_timeout_s:
         raise ConfigError(
             f"--engine-limit {config.engine_limit} leaves no time before the engine has lost; "
@@ -118,6 +128,8 @@ def read_options(pairs: Sequence[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise ConfigError(f"--engine-option {pair!r} is not NAME=VALUE")
+        if pair.splitlines() != [pair]:
+            raise ConfigError(f"--engine-option {pair!r} has to be one line")
         options[name] = value
     return options
 
@@ -126,7 +138,7 @@ def read_openings(path: str, rules: Rules) -> list[Opening]:
     """Read SFENs or USI positions, one per line; # begins a remark."""
     try:
         lines = Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as wrong:
+    except (OSError, ValueError) as wrong:
         raise ConfigError(f"cannot read --openings {path}: {wrong}") from None
     found = []
     for number, line in enumerate(lines, 1):
@@ -186,7 +198,7 @@ class Referee:
         """Play one game. Faults of the engine are raised."""
         self.plies = 0
         self.engine.new_game()
-        state = set_up(self.rules, opening, self.seed + number)
+        state = set_up(self.rules, opening, game_seed(self.seed, number))
         moves = list(opening.moves)
         while not state.over:
             self.plies = len(moves)
@@ -235,6 +247,7 @@ def play_match(
     options = read_options(config.engine_option)
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
+    stopped = ""
     with Engine(config.engine, options) as engine:
         referee = Referee(challenger, engine, rules, read_limit(config), config)
         for number in range(games):
@@ -246,21 +259,34 @@ def play_match(
             )
             try:
                 outcomes.append(referee.play(opening, seat, number))
+                engine.game_over(-outcomes[-1].score)
             except EngineError as fault:
                 outcomes.append(Outcome(1.0, referee.plies, fault.kind))
                 faults.append(Fault(number, fault.kind, str(fault)))
-                stop_if_broken(faults)
-                engine.restart()
+                engine.game_over(-1.0)
+                stopped = why_broken(faults) or why_not_restarted(engine)
             progress(number + 1)
+            if stopped:
+                break
         names = (name_of(challenger), engine.name)
-    return Match(summary(rules, names, outcomes), engine.name, tuple(faults))
+    return Match(summary(rules, names, outcomes), engine.name, tuple(faults), stopped)
 
 
-def stop_if_broken(faults: Sequence[Fault]) -> None:
-    """Give up where an engine fails game after game."""
+def why_broken(faults: Sequence[Fault]) -> str:
+    """Say that an engine fails game after game, "" if it does not."""
     last = faults[-FAULTS_RUNNING:]
-    if len(last) == FAULTS_RUNNING and last[-1].game - last[0].game == FAULTS_RUNNING - 1:
-        raise SparringError(f"the engine failed in {FAULTS_RUNNING} games running: {last[-1].what}")
+    if len(last) < FAULTS_RUNNING or last[-1].game - last[0].game != FAULTS_RUNNING - 1:
+        return ""
+    return f"the engine failed in {FAULTS_RUNNING} games running: {last[-1].what}"
+
+
+def why_not_restarted(engine: Engine) -> str:
+    """Start an engine anew and say why that failed, "" if it did not."""
+    try:
+        engine.restart()
+    except SparringError as wrong:
+        return f"the engine could not be started anew: {wrong}"
+    return ""
 
 
 def summary(rules: Rules, names: Sequence[str], outcomes: Sequence[Outcome]) -> MatchResult:

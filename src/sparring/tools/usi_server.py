@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, shogi
-from sparring.games.shogi_usi import centipawns, lasting, read_position, replay
+from sparring.games.shogi.protocol import centipawns, game_seed, lasting, read_position, replay
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -104,14 +104,19 @@ class Server:
         self.state = self.set_up()
         return []
 
+    @property
+    def game_seed(self) -> int:
+        """The seed of this game."""
+        return game_seed(self.seed, self.games)
+
     def set_up(self) -> State:
         """Return the position that was told last."""
-        return replay(self.rules, self.start, self.moves, seed=self.seed + self.games)
+        return replay(self.rules, self.start, self.moves, seed=self.game_seed)
 
     def position(self, words: Sequence[str]) -> list[str]:
         """Take over a position."""
         start, moves = read_position(words)
-        self.state = replay(self.rules, start, moves, seed=self.seed + self.games)
+        self.state = replay(self.rules, start, moves, seed=self.game_seed)
         self.start, self.moves = start, moves
         return []
 
@@ -136,7 +141,7 @@ class Server:
         if isinstance(self.player, str):
             return [], f"bestmove {shogi.usi(self.state, self.state.ask(self.player))}"
         action = self.player.action(
-            self.state, greedy=not self.sampled, seed=self.seed + self.games, step=len(self.moves)
+            self.state, greedy=not self.sampled, seed=self.game_seed, step=len(self.moves)
         )
         move = shogi.usi(self.state, action)
         value = float(self.player.value(self.state.observe_bytes(self.state.seat)[None])[0])
@@ -167,6 +172,7 @@ def read_check(value: str) -> bool:
 
 def read_seed(value: str) -> int:
     """Return a seed."""
-    if not value.isdecimal() or int(value) > MOST_SEED:
-        raise ConfigError(f"Seed {value!r} must be a number from 0 to {MOST_SEED}")
+    digits = value.isascii() and value.isdecimal() and len(value) <= len(str(MOST_SEED))
+    if not digits or int(value) > MOST_SEED:
+        raise ConfigError(f"Seed {value[:20]!r} must be a number from 0 to {MOST_SEED}")
     return int(value)

@@ -6,7 +6,7 @@ import re
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import shogi
-from sparring.games.shogi_records import (
+from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,
     Line,
@@ -36,8 +36,14 @@ END_WORDS = {
 }
 WORD_ENDS = {word: end for end, word in END_WORDS.items()}
 WORD_ENDS |= {"%JISHOGI": "draw", "%MAX_MOVES": "interrupted"}
-MOVE = re.compile(r"([+-])(\d)(\d)([1-9])([1-9])([A-Z]{2})")
-PLACED = re.compile(r"(\d)(\d)([A-Z]{2})")
+MOVE = re.compile(r"([+-])([0-9])([0-9])([1-9])([1-9])([A-Z]{2})")
+PLACED = re.compile(r"([0-9])([0-9])([A-Z]{2})")
+REMARK = re.compile(r"'.*|\$[A-Z_0-9]+:.*|V[0-9.]+")
+TIME = re.compile(r"T[0-9]+(\.[0-9]+)?")
+EMPTY = " * "
+WIDTH = 9 * len(EMPTY)
+UNSPLIT = "'$N"
+"""Lines in which a comma is text and not the beginning of another statement."""
 
 
 def write_csa(record: GameRecord) -> str:
@@ -81,31 +87,29 @@ def board_lines(start: str) -> list[str]:
 
 def csa_cell(cell: str) -> str:
     """Return a square, three columns wide."""
-    return " * " if cell == "." else f"{SIDES[cell[-1].islower()]}{CODES[cell.upper()]}"
+    return EMPTY if cell == "." else f"{SIDES[cell[-1].islower()]}{CODES[cell.upper()]}"
 
 
 def read_csa(text: str) -> GameRecord:
     """Read the first game of a CSA text; remarks and times are skipped."""
-    reader = Reader()
-    for number, whole in enumerate(text.splitlines(), 1):
-        if whole.strip() == "/":  # another game follows
-            break
-        if not whole.strip() or whole[0] in "'$VT":
-            continue
-        statements = [whole] if whole[0] in "NP" else whole.split(",")
-        for statement in statements:
-            try:
+    reader, number = Reader(), 0
+    try:
+        for number, whole in enumerate(text.splitlines(), 1):  # noqa: B007  (named below)
+            if whole.strip() == "/":  # another game follows
+                break
+            for statement in [whole] if whole[:1] in UNSPLIT else whole.split(","):
                 reader.take(statement.rstrip())
-            except SparringError as wrong:
-                raise ConfigError(f"line {number}: {wrong}") from None
-    return reader.record()
+        return reader.record()
+    except SparringError as wrong:
+        raise ConfigError(f"line {number}: {wrong}") from None
 
 
 class Reader:
     """Takes one statement after the other."""
 
     def __init__(self) -> None:
-        self.names = {"+": "", "-": ""}
+        self.names: dict[str, str] = {}
+        self.ranks: set[int] = set()
         self.squares: dict[str, str] = {}
         self.hands: list[str] = []
         self.start = ""
@@ -114,31 +118,52 @@ class Reader:
 
     def take(self, statement: str) -> None:
         """Read a statement by its first letter."""
-        if statement[:2] in ("N+", "N-"):
-            self.names[statement[1]] = statement[2:].strip()
-        elif statement.startswith("P"):
-            self.place(statement)
+        if not statement or REMARK.fullmatch(statement):
+            return
+        if TIME.fullmatch(statement):
+            if self.line is None or not (self.line.moves or self.end):
+                raise ConfigError(f"the time {statement} follows no move")
+        elif statement[:2] in ("N+", "N-") or statement.startswith("P"):
+            self.head(statement)
         elif statement in ("+", "-"):
-            self.start = sfen_of(self.squares, self.hands, SIDES.index(statement))
-            self.line = Line(self.start)
+            self.begin(statement)
         elif statement.startswith("%"):
             self.finish(statement)
-        elif statement[:1] in SIDES and statement:
+        elif statement[0] in SIDES:
             self.move(statement)
-        elif not statement.startswith("T"):
+        else:
             raise ConfigError(f"{statement!r} is no statement of CSA")
+
+    def head(self, statement: str) -> None:
+        """Read a name or a part of the position."""
+        if self.line is not None:
+            raise ConfigError(f"{statement!r} has to stand before the line that says who begins")
+        if statement.startswith("P"):
+            self.place(statement)
+            return
+        if statement[1] in self.names:
+            raise ConfigError(f"the name {statement[:2]} is given twice")
+        self.names[statement[1]] = statement[2:].strip()
+
+    def begin(self, statement: str) -> None:
+        """Set up the position where the moves begin."""
+        if self.line is not None:
+            raise ConfigError("who begins was said before")
+        self.start = sfen_of(self.squares, self.hands, SIDES.index(statement))
+        self.line = Line(self.start)
 
     def place(self, statement: str) -> None:
         """Read a part of the start position."""
         kind, rest = statement[1:2], statement[2:]
         if kind == "I":
-            rows = shogi.START.split()[0].split("/")
-            for rank, row in enumerate(rows, 1):
+            for rank, row in enumerate(shogi.START.split()[0].split("/"), 1):
                 self.place_row(rank, shogi.cells(row))
-            for file, rank, _ in PLACED.findall(rest):
-                self.squares.pop(square_name(int(file), int(rank)), None)
-        elif kind.isdecimal() and kind != "0":
-            cells = [rest[at : at + 3] for at in range(0, 27, 3)]
+            self.take_away(rest)
+        elif kind and kind in "123456789":
+            padded = rest.ljust(WIDTH) if len(rest) == WIDTH - 1 else rest  # "*" was the last
+            if len(padded) != WIDTH:
+                raise ConfigError(f"rank {kind} needs nine squares of three signs: {rest!r}")
+            cells = [padded[at : at + 3] for at in range(0, WIDTH, 3)]
             self.place_row(int(kind), [sfen_cell(cell) for cell in cells])
         elif kind and kind in SIDES:
             self.place_single(SIDES.index(kind), rest)
@@ -147,15 +172,33 @@ class Reader:
 
     def place_row(self, rank: int, cells: list[str]) -> None:
         """Put down a rank, from file 9."""
+        if rank in self.ranks:
+            raise ConfigError(f"rank {rank} is given twice")
+        self.ranks.add(rank)
         for file, cell in zip(range(9, 0, -1), cells, strict=True):
             if cell != ".":
-                self.squares[square_name(file, rank)] = cell
+                self.put(square_name(file, rank), cell)
+
+    def put(self, square: str, piece: str) -> None:
+        """Put down a piece where none stands."""
+        if square in self.squares:
+            file, rank = square_numbers(square)
+            raise ConfigError(f"two pieces stand on {file}{rank}")
+        self.squares[square] = piece
+
+    def take_away(self, rest: str) -> None:
+        """Remove the pieces that one side does without."""
+        for file, rank, code in listed(rest):
+            if "0" in (file, rank):
+                raise ConfigError(f"there is no square {file}{rank}")
+            square = square_name(int(file), int(rank))
+            if self.squares.get(square, "").upper() != piece_of(code):
+                raise ConfigError(f"there is no {code} on {file}{rank} to take away")
+            del self.squares[square]
 
     def place_single(self, side: int, rest: str) -> None:
         """Put down single pieces, on the board or in a hand (00)."""
-        if PLACED.sub("", rest):
-            raise ConfigError(f"{rest!r} is no list of pieces such as 00FU55KA")
-        for file, rank, code in PLACED.findall(rest):
+        for file, rank, code in listed(rest):
             piece = piece_of(code)
             mine = piece.lower() if side else piece
             if (file, rank) == ("0", "0"):
@@ -165,12 +208,14 @@ class Reader:
             elif "0" in (file, rank):
                 raise ConfigError(f"there is no square {file}{rank}")
             else:
-                self.squares[square_name(int(file), int(rank))] = mine
+                self.put(square_name(int(file), int(rank)), mine)
 
     def move(self, statement: str) -> None:
         """Play a move."""
         if self.line is None:
             raise ConfigError("a move before the line + or - that says who begins")
+        if self.end:
+            raise ConfigError(f"{statement} follows the end of the game")
         found = MOVE.fullmatch(statement)
         if found is None:
             raise ConfigError(f"{statement!r} is no move such as +7776FU")
@@ -184,18 +229,24 @@ class Reader:
         """Return a move as USI: it promotes if the piece was another before."""
         assert self.line
         if (file, rank) == (0, 0):
+            if became not in list("PLNSGBR"):
+                raise ConfigError(f"no {CODES[became]} can be dropped")
             return f"{became}*{to}"
         if 0 in (file, rank):
             raise ConfigError(f"there is no square {file}{rank}")
         origin = square_name(file, rank)
-        was = self.line.piece(origin).upper()
-        if became not in (was, f"+{was}"):
+        was = self.line.own_piece(origin)
+        if not was or became not in (was, f"+{was}"):
             raise ConfigError(f"no {CODES[became]} can come from {file}{rank}")
         return f"{origin}{to}{'+' if became != was else ''}"
 
     def finish(self, word: str) -> None:
         """Read how the game ended."""
-        if word == "%ILLEGAL_MOVE" and self.line:
+        if self.line is None:
+            raise ConfigError("an end before the line + or - that says who begins")
+        if self.end:
+            raise ConfigError(f"{word} follows the end of the game")
+        if word == "%ILLEGAL_MOVE":
             self.end = BROKEN_BY[self.line.side]
             return
         if word not in WORD_ENDS:
@@ -206,13 +257,20 @@ class Reader:
         """Return what was read."""
         if self.line is None:
             raise ConfigError("the record does not say who begins; a line + or - is missing")
-        names = self.names
-        return GameRecord(tuple(self.line.moves), self.start, names["+"], names["-"], self.end)
+        black, white = (self.names.get(sign, "") for sign in SIDES)
+        return GameRecord(tuple(self.line.moves), self.start, black, white, self.end)
+
+
+def listed(rest: str) -> list[tuple[str, str, str]]:
+    """Return file, rank and code of single pieces."""
+    if PLACED.sub("", rest):
+        raise ConfigError(f"{rest!r} is no list of pieces such as 00FU55KA")
+    return PLACED.findall(rest)
 
 
 def sfen_cell(cell: str) -> str:
     """Return a square as SFEN writes it."""
-    if not cell.strip(" *"):
+    if cell == EMPTY:
         return "."
     if cell[0] not in SIDES:
         raise ConfigError(f"{cell!r} is no square such as +FU")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 
@@ -57,6 +58,11 @@ def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> 
         if state.end in ENDS_THAT_OTHERS_DECIDE:
             shogi.set_sfen(state, shogi.read_sfen(state))
     return state
+
+
+def game_seed(seed: int, number: int) -> int:
+    """Return the seed of one game of many; those of neighbouring seeds have none in common."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:8], "big")
 
 
 def centipawns(value: float) -> int:

@@ -13,7 +13,11 @@ from sparring.games.state import State, new_state
 START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 DECLARATIONS = ("OFF", "POINTS27", "POINTS24")
 CLAIMS = (None, "win", "draw")
+BOT_NAMES = {"ab1": "greedy", "greedy1": "greedy"}
+"""Other names of bots: alpha-beta of one ply is what greedy plays."""
 LABELS, SQUARES = 27, 81
+MOST_DEPTH = 64
+"""Of perft, whose counts have 64 bits."""
 MIRRORED_LABELS = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
 """The ten directions of a move with left and right exchanged."""
 
@@ -30,20 +34,29 @@ class Camp:
     """"win", "draw", or None if the side to move may not declare."""
 
 
+def ascii_text(sfen: str) -> str:
+    """Return an SFEN that the native core can be given."""
+    if not isinstance(sfen, str):
+        raise ConfigError(f"shogi: an SFEN is text, not {sfen!r}")
+    if not sfen.isascii():
+        raise ConfigError(f"shogi: an SFEN is made of ASCII characters: {sfen!r}")
+    return sfen
+
+
 def legal_moves(sfen: str) -> dict[str, int]:
     """Return the legal moves of a position, USI text to action."""
     try:
-        return dict(_native.shogi_moves(sfen))
+        return dict(_native.shogi_moves(ascii_text(sfen)))
     except ValueError as wrong:
         raise ConfigError(f"shogi: {wrong}") from None
 
 
 def perft(sfen: str = START, depth: int = 1) -> int:
     """Count the legal sequences of `depth` moves; repetition and declaration end nothing here."""
-    if depth < 0:
-        raise ConfigError(f"shogi: depth={depth} must be 0 or more")
+    if not 0 <= depth <= MOST_DEPTH:
+        raise ConfigError(f"shogi: depth={depth} is outside 0..{MOST_DEPTH}")
     try:
-        return int(_native.shogi_perft(sfen, depth))
+        return int(_native.shogi_perft(ascii_text(sfen), depth))
     except ValueError as wrong:
         raise ConfigError(f"shogi: {wrong}") from None
 
@@ -66,7 +79,9 @@ def camp(sfen: str, declaration: str = "POINTS27") -> Camp:
             f"declaration={declaration!r} is unknown{nearest(declaration, DECLARATIONS)}"
         )
     try:
-        pieces, points, claim = _native.shogi_camp(sfen, DECLARATIONS.index(declaration))
+        pieces, points, claim = _native.shogi_camp(
+            ascii_text(sfen), DECLARATIONS.index(declaration)
+        )
     except ValueError as wrong:
         raise ConfigError(f"shogi: {wrong}") from None
     return Camp(pieces, points, CLAIMS[claim])
@@ -76,16 +91,18 @@ def load_sfen(
     sfen: str = START, *, config: Mapping[str, Any] | None = None, seed: int = 0
 ) -> State:
     """Start a game from a position, which counts as the first of the game."""
-    state = new_state("shogi", seed=seed, config=config)
-    set_sfen(state, sfen)
-    return state
+    return new_state("shogi", seed=seed, config=config, sfen=sfen)
 
 
 def set_sfen(state: State, sfen: str) -> None:
     """Continue from a position, with no memory of what was before. A bad one changes nothing."""
-    wrong = state.native.setup([ord(letter) for letter in sfen])
+    wrong = state.native.setup([ord(letter) for letter in ascii_text(sfen)])
     if wrong:
         raise ConfigError(f"shogi: {wrong}")
+
+
+STARTS = {"sfen": set_sfen}
+"""What `sparring.new_state` takes for this game, and who reads it."""
 
 
 def read_sfen(state: State) -> str:

@@ -1,0 +1,117 @@
+"""A game of Shogi as records keep it, and a game that is followed move by move."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sparring.errors import ConfigError
+from sparring.games import shogi
+from sparring.games.rules import Rules
+from sparring.games.shogi.protocol import ENDS_THAT_OTHERS_DECIDE, lasting, replay
+
+BROKEN_BY = ("black broke the rules", "white broke the rules")
+ENDS = (
+    *("", "resignation", "checkmate", "repetition", "declaration", "draw", "time", "interrupted"),
+    *BROKEN_BY,
+)
+"""How a game ended; "" if the record does not say."""
+RANKS = "abcdefghi"
+BREAKING = ("Cc", "Cs", "Zl", "Zp")
+"""Kinds of characters that end a line or cannot be written."""
+
+
+@dataclass(frozen=True)
+class GameRecord:
+    """A game as files keep it."""
+
+    moves: tuple[str, ...] = ()
+    """USI moves."""
+    start: str = shogi.START
+    """An SFEN; it is kept as `read_sfen` writes it."""
+    black: str = ""
+    white: str = ""
+    end: str = ""
+    """One of `ENDS`."""
+
+    def __post_init__(self) -> None:
+        if self.end not in ENDS:
+            raise ConfigError(f"end={self.end!r} is unknown; there are: {', '.join(ENDS[1:])}")
+        for name in (self.black, self.white):
+            if any(unicodedata.category(letter) in BREAKING for letter in name):
+                raise ConfigError(f"the player's name {name!r} does not fit on one line")
+        object.__setattr__(self, "start", shogi.read_sfen(Line(self.start).state))
+
+
+class Line:
+    """A game that is followed move by move; nothing but mate ends it, as files say how it ended."""
+
+    def __init__(self, start: str) -> None:
+        self.state = replay(lasting(Rules("shogi")), start, ())
+        self.moves: list[str] = []
+
+    @property
+    def side(self) -> int:
+        """Whose turn it is: 0 for Black, 1 for White."""
+        return "bw".index(shogi.read_sfen(self.state).split()[1])
+
+    def piece(self, square: str) -> str:
+        """Return what stands on a square as SFEN writes it, "." if nothing does."""
+        return shogi.board_of(self.state)[square]
+
+    def own_piece(self, square: str) -> str:
+        """Return what the side to move has on a square, as a capital; "" if nothing."""
+        piece = self.piece(square)
+        mine = piece[-1].isupper() if self.side == 0 else piece[-1].islower()
+        return piece.upper() if mine else ""
+
+    def play(self, move: str) -> None:
+        """Play a legal USI move."""
+        shogi.play(self.state, move)
+        if self.state.end in ENDS_THAT_OTHERS_DECIDE:
+            shogi.set_sfen(self.state, shogi.read_sfen(self.state))
+        self.moves.append(move)
+
+
+def moved_piece(line: Line, move: str) -> str:
+    """Return what a legal move moves or drops, as a capital letter with + if promoted."""
+    return move[0] if "*" in move else line.own_piece(move[:2])
+
+
+def follow(record: GameRecord) -> Iterator[tuple[Line, str]]:
+    """Yield each move, which is legal, with the game before it."""
+    line = Line(record.start)
+    for move in record.moves:
+        shogi.action_of(line.state, move)
+        yield line, move
+        line.play(move)
+
+
+def square_name(file: int, rank: int) -> str:
+    """Return a square of which both numbers count from 1."""
+    return f"{file}{RANKS[rank - 1]}"
+
+
+def square_numbers(square: str) -> tuple[int, int]:
+    """Return file and rank of a square, both from 1."""
+    return int(square[0]), RANKS.index(square[1]) + 1
+
+
+def next_side(record: GameRecord) -> int:
+    """Return whose turn it is at the end: 0 for Black, 1 for White."""
+    first = "bw".index(record.start.split()[1])
+    return (first + len(record.moves)) % 2
+
+
+def sfen_of(squares: Mapping[str, str], hands: Iterable[str], side: int, number: int = 1) -> str:
+    """Return a position from pieces by square and the pieces in hand, SFEN letters all of them."""
+    rows = []
+    for rank in RANKS:
+        row = "".join(squares.get(f"{file}{rank}", " ") for file in range(9, 0, -1))
+        rows.append(re.sub(" +", lambda gap: str(len(gap[0])), row))
+    held = sorted(hands, key="RBGSNLPrbgsnlp".index)
+    counts = {piece: held.count(piece) for piece in held}
+    shown = "".join(f"{n if n > 1 else ''}{piece}" for piece, n in counts.items()) or "-"
+    return f"{'/'.join(rows)} {'bw'[side]} {shown} {number}"

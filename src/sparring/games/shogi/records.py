@@ -1,0 +1,149 @@
+"""Games of Shogi in files: KIF, CSA and USI, read and written. Every move is checked."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games import shogi
+from sparring.games.rules import Rules
+from sparring.games.shogi.csa import read_csa, write_csa
+from sparring.games.shogi.kif import write_kif
+from sparring.games.shogi.kif_reader import read_kif
+from sparring.games.shogi.line import BROKEN_BY, ENDS, GameRecord, Line
+from sparring.games.shogi.protocol import lasting, position_line, read_position, replay
+from sparring.games.state import State
+
+__all__ = [
+    "BROKEN_BY",
+    "ENDS",
+    "GameRecord",
+    "end_of",
+    "load_record",
+    "read_record",
+    "read_usi",
+    "record_game",
+    "replay_record",
+    "save_record",
+    "write_usi",
+]
+
+ENCODINGS = {".kif": "cp932", ".kifu": "utf-8", ".csa": "utf-8", ".usi": "utf-8"}
+"""What each kind of file is written in. Any of them is read in both."""
+CSA_LINE = re.compile(r"^(V[123]|PI|P[1-9+-]|N[+-]|[+-](\d{4}[A-Z]{2})?(,|$))", re.M)
+KIF_LINE = re.compile(r"^\s*(手数|手合割|[先後上下]手|\||[0-9]+\s+\S)", re.M)
+USI_LINE = re.compile(r"^\s*(position|startpos|sfen)\b")
+
+
+def record_game(
+    moves: Iterable[str],
+    *,
+    start: str = shogi.START,
+    config: Mapping[str, Any] | None = None,
+    black: str = "",
+    white: str = "",
+) -> GameRecord:
+    """Play moves by the rules and record them with the end that the rules give."""
+    state = shogi.load_sfen(start, config=config)
+    played = tuple(moves)
+    shogi.play(state, *played)
+    return GameRecord(played, start, black, white, end_of(state))
+
+
+def end_of(state: State) -> str:
+    """Return how a game ended in the words of records."""
+    if state.end == "perpetual check":
+        return BROKEN_BY[state.scores.index(min(state.scores))]
+    if state.end == "declaration":
+        return "declaration" if any(state.scores) else "draw"
+    words = {"no legal move": "checkmate", "ply limit": "interrupted", None: ""}
+    return words.get(state.end, state.end or "")
+
+
+def replay_record(record: GameRecord) -> State:
+    """Return the last position of a record."""
+    return replay(lasting(Rules("shogi")), record.start, record.moves)
+
+
+def write_usi(record: GameRecord) -> str:
+    """Return a record as a USI position: start and moves, no names, no end."""
+    return position_line(record.start, record.moves) + "\n"
+
+
+def read_usi(text: str) -> GameRecord:
+    """Read a USI position, with or without the word `position`."""
+    words = text.split()
+    start, moves = read_position(words[words[:1] == ["position"] :])
+    line = Line(start)
+    for number, move in enumerate(moves, 1):
+        try:
+            line.play(move)
+        except SparringError as wrong:
+            raise ConfigError(f"move {number}: {wrong}") from None
+    return GameRecord(tuple(moves), start)
+
+
+def read_record(text: str) -> GameRecord:
+    """Read a record of any kind."""
+    if USI_LINE.match(text):
+        return read_usi(text)
+    if CSA_LINE.search(text):
+        return read_csa(text)
+    if KIF_LINE.search(text):
+        return read_kif(text)
+    raise ConfigError("this is no record of Shogi in KIF, CSA or USI")
+
+
+def load_record(path: str | Path) -> GameRecord:
+    """Read a file, in UTF-8 or Shift JIS."""
+    try:
+        raw = Path(path).read_bytes()
+    except (OSError, ValueError) as wrong:
+        raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
+    for encoding in ("utf-8-sig", "cp932"):
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        try:
+            return read_record(text)
+        except SparringError as wrong:
+            raise ConfigError(f"{path}: {wrong}") from None
+    raise ConfigError(f"{path} is neither UTF-8 nor Shift JIS")
+
+
+def save_record(record: GameRecord, path: str | Path) -> None:
+    """Write a file of the kind that its name ends in: the whole of it or nothing."""
+    target = Path(path)
+    if target.suffix not in ENCODINGS:
+        raise ConfigError(f"{target} has to end in {', '.join(ENCODINGS)}")
+    write = {".csa": write_csa, ".usi": write_usi}.get(target.suffix, write_kif)
+    encoding = ENCODINGS[target.suffix]
+    try:
+        raw = write(record).encode(encoding)
+    except UnicodeEncodeError as wrong:
+        letter = wrong.object[wrong.start]
+        raise ConfigError(f"{letter!r} cannot be written in Shift JIS; write .kifu") from None
+    try:
+        replace_file(target, raw)
+    except (OSError, ValueError) as wrong:
+        raise ConfigError(f"cannot write {target}: {reason(wrong)}") from None
+
+
+def replace_file(target: Path, raw: bytes) -> None:
+    """Write under another name first, so that nobody ever finds half a file."""
+    unfinished = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
+    try:
+        unfinished.write_bytes(raw)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def reason(wrong: Exception) -> str:
+    """Return why a file could not be opened."""
+    return getattr(wrong, "strerror", None) or str(wrong)
