@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "core/advantage.hpp"
+#include "core/convolution.hpp"
 #include "core/first_layer.hpp"
 #include "core/sampler.hpp"
 #include "core/tanh.hpp"
@@ -104,6 +105,60 @@ class FirstLayer {
   Workers workers_;
 };
 
+// The convolutions of a network over one game's board.
+class Convolutions {
+ public:
+  Convolutions(int height, int width, int planes, const std::vector<Run>& runs, int threads)
+      : size_{height, width}, planes_(planes), runs_(feature_runs(runs)), workers_(threads) {}
+
+  void apply(In<f32> x, In<f32> weight, std::optional<In<f32>> bias, std::optional<In<f32>> onto,
+             std::optional<In<f32>> mask, bool relu, Out<f32> out) {
+    const Finish finish{onto ? onto->data() : nullptr, mask ? mask->data() : nullptr, relu};
+    nb::gil_scoped_release released;
+    Convolve job(size_, static_cast<i64>(x.shape(0)), x.data(), static_cast<int>(weight.shape(2)),
+                 weight.data(), bias ? bias->data() : nullptr, static_cast<int>(weight.shape(3)),
+                 finish, out.data());
+    workers_.run(job);
+  }
+
+  void kernel_gradient(In<f32> x, In<f32> grad, Out<f32> weight_grad, Out<f32> bias_grad) {
+    nb::gil_scoped_release released;
+    KernelGradient job(
+        size_, static_cast<i64>(x.shape(0)), x.data(), static_cast<int>(weight_grad.shape(2)),
+        grad.data(), static_cast<int>(weight_grad.shape(3)), weight_grad.data(), bias_grad.data());
+    workers_.run(job);
+  }
+
+  void stem(In<u8> obs, In<f32> weight, In<f32> number_weight, In<f32> bias, Out<f32> out) {
+    nb::gil_scoped_release released;
+    const StemInput input = input_of(obs, static_cast<int>(weight.shape(3)));
+    StemForward job(input, weight.data(), number_weight.data(), bias.data(), out.data());
+    workers_.run(job);
+  }
+
+  void stem_gradient(In<u8> obs, In<f32> grad, Out<f32> weight_grad, Out<f32> number_grad,
+                     Out<f32> bias_grad) {
+    nb::gil_scoped_release released;
+    const StemInput input = input_of(obs, static_cast<int>(weight_grad.shape(3)));
+    StemGradient job(input, static_cast<int>(number_grad.shape(0)), grad.data(), weight_grad.data(),
+                     number_grad.data(), bias_grad.data());
+    workers_.run(job);
+  }
+
+ private:
+  StemInput input_of(const In<u8>& obs, int out) const {
+    return {size_,      static_cast<i64>(obs.shape(0)),
+            obs.data(), static_cast<int>(obs.shape(1)),
+            runs_,      planes_,
+            out};
+  }
+
+  Boards size_;
+  int planes_;
+  std::vector<FeatureRun> runs_;
+  Workers workers_;
+};
+
 // Row r draws number `drawn` of the sampling stream (seed, row_id[r], episode), whatever batch it
 // comes in.
 void sample_masked(In<f32> logits, In<u8> mask, u64 seed, In<u32> row_id, u32 episode, u32 drawn,
@@ -198,6 +253,16 @@ void bind_learning(nb::module_& m) {
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)
       .def("tanh", &FirstLayer::tanh, "in_"_a, "out"_a)
       .def("backward", &FirstLayer::backward, "obs"_a, "grad"_a, "weight_grad"_a, "bias_grad"_a);
+  nb::class_<Convolutions>(m, "Convolutions", "3x3 convolutions over boards, channels last.")
+      .def(nb::init<int, int, int, const std::vector<Run>&, int>(), "height"_a, "width"_a,
+           "planes"_a, "runs"_a, "threads"_a)
+      .def("apply", &Convolutions::apply, "x"_a, "weight"_a, "bias"_a.none(), "onto"_a.none(),
+           "mask"_a.none(), "relu"_a, "out"_a)
+      .def("kernel_gradient", &Convolutions::kernel_gradient, "x"_a, "grad"_a, "weight_grad"_a,
+           "bias_grad"_a)
+      .def("stem", &Convolutions::stem, "obs"_a, "weight"_a, "number_weight"_a, "bias"_a, "out"_a)
+      .def("stem_gradient", &Convolutions::stem_gradient, "obs"_a, "grad"_a, "weight_grad"_a,
+           "number_grad"_a, "bias_grad"_a);
 }
 
 }  // namespace sparring

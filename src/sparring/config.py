@@ -107,7 +107,7 @@ class NetConfig:
     activation: str = "relu"
     """Of an mlp: relu, tanh or silu."""
     sparse: bool = True
-    """On a CPU, the native first layer (skips features that are 0) and tanh. Same values."""
+    """On a CPU, our own first layer (skips features that are 0), convolutions and tanh."""
     spread: str = "shared"
     """Of continuous actions: one for all situations (shared), or predicted from each."""
     squash: bool = False

@@ -17,5 +17,5 @@ def make_net(rules: Rules, config: NetConfig, *, threads: int = 1) -> Net:
     if config.kind == "mlp":
         return PolicyNet(rules, config, threads=threads)
     if config.kind == "residual":
-        return ResidualNet(rules, config)
+        return ResidualNet(rules, config, threads=threads)
     raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")

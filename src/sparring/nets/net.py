@@ -18,8 +18,6 @@ class Net(nn.Module):
 
     value_scale: Tensor
     value_head: nn.Linear
-    convolves = False
-    """Whether most of the work is convolutions."""
 
     def __init__(self, rules: Rules, config: NetConfig) -> None:
         super().__init__()
@@ -29,6 +27,11 @@ class Net(nn.Module):
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return the head [rows, head_width] and values in units of `value_scale` [rows]."""
         raise NotImplementedError
+
+    @property
+    def convolves(self) -> bool:
+        """Whether most of the work is torch's convolutions."""
+        return False
 
     @torch.no_grad()
     def rescale_values(self, scale: float) -> None:

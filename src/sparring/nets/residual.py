@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.convolution import ResidualBlock, Stem
 from sparring.nets.net import Net
 
+LAST = torch.channels_last
+CHANNEL_STEP = 4
+"""Our own convolutions take channels by fours."""
 VALUE_CHANNELS, VALUE_WIDTH = 8, 64
 """The value looks at every square through a few channels, then through one hidden layer."""
 
@@ -82,10 +88,9 @@ def layout_of(rules: Rules) -> Layout:
 class ResidualNet(Net):
     """A tower of residual blocks over the game's board."""
 
-    convolves = True
     divisor: Tensor
 
-    def __init__(self, rules: Rules, config: NetConfig) -> None:
+    def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
         super().__init__(rules, config)
         if config.channels < 1 or config.blocks < 1:
             raise ConfigError(
@@ -95,16 +100,20 @@ class ResidualNet(Net):
         at, channels = self.layout, config.channels
         self.stem = nn.Conv2d(at.planes, channels, 3, padding=1)
         self.numbers = nn.Linear(at.numbers, channels, bias=False) if at.numbers else None
-        tower = [Block(channels) for _ in range(config.blocks)]
-        self.blocks = nn.Sequential(*tower)
+        self.tower = [Block(channels) for _ in range(config.blocks)]
+        self.blocks = nn.Sequential(*self.tower)
         self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
         self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
         self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
         self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_WIDTH)
         self.value_head = nn.Linear(VALUE_WIDTH, 1)
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
+        self.native = None
+        if config.sparse and channels % CHANNEL_STEP == 0:
+            size = at.height, at.width
+            self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self._initialise()
-        for block in tower:
+        for block in self.tower:
             nn.init.zeros_(block.second.weight)
 
     def _initialise(self) -> None:
@@ -123,27 +132,51 @@ class ResidualNet(Net):
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
+        if self.native and obs.device.type == "cpu" and self.dtype == torch.float32:
+            return self.answer(self.tower_on_cpu(obs))
         at = self.layout
         used = at.planes * at.squares
         planes = obs[:, :used].view(len(obs), at.planes, at.height, at.width).to(self.dtype)
         numbers = obs[:, used : used + at.numbers].to(self.dtype) / self.divisor[at.planes :]
-        return self.judge(planes / self.divisor[: at.planes, None, None], numbers)
+        x = self.stem(
+            (planes / self.divisor[: at.planes, None, None]).contiguous(memory_format=LAST)
+        )
+        if self.numbers is not None:
+            x = x + self.numbers(numbers)[:, :, None, None]
+        return self.answer(self.blocks(functional.relu(x)).permute(0, 2, 3, 1))
+
+    def tower_on_cpu(self, obs: Tensor) -> Tensor:
+        """The same with our own convolutions: stem and blocks [rows, height, width, channels]."""
+        stem: Any = Stem.apply
+        numbers = (
+            torch.zeros(self.config.channels, 0) if self.numbers is None else self.numbers.weight
+        )
+        shape = self.layout.height, self.layout.width
+        x = stem(obs, self.stem.weight, numbers, self.stem.bias, self.native, shape)
+        through: Any = ResidualBlock.apply
+        for block in self.tower:
+            first, second = block.first, block.second
+            x = through(x, first.weight, first.bias, second.weight, second.bias, self.native)
+        tower: Tensor = x
+        return tower
+
+    def answer(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and values from the end of the tower [rows, height, width, channels]."""
+        maps = functional.linear(x, self.policy_head.weight.flatten(1))
+        logits = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
+        seen = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
+        hidden = functional.relu(self.value_hidden(functional.relu(seen).flatten(1)))
+        return logits, self.value_head(hidden).squeeze(-1)
+
+    @property
+    def convolves(self) -> bool:
+        """Whether most of the work is torch's convolutions."""
+        return self.native is None
 
     @property
     def dtype(self) -> torch.dtype:
         """Of the weights."""
         return self.stem.weight.dtype
-
-    def judge(self, planes: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """The same from planes [rows, planes, height, width] and numbers [rows, numbers]."""
-        x = self.stem(planes.contiguous(memory_format=torch.channels_last))
-        if self.numbers is not None:
-            x = x + self.numbers(numbers)[:, :, None, None]
-        x = self.blocks(functional.relu(x))
-        logits = self.policy_head(x).flatten(1) + self.policy_bias
-        seen = functional.relu(self.value_map(x)).permute(0, 2, 3, 1).flatten(1)
-        hidden = functional.relu(self.value_hidden(seen))
-        return logits, self.value_head(hidden).squeeze(-1)
 
 
 class Block(nn.Module):
