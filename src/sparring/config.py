@@ -260,11 +260,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "shogi": {
         "minutes": 30.0,
-        "opponents": ("self=1", "greedy=1", "random=0.3"),
+        "opponents": ("self=1", "random=0.5", "greedy=0.25"),
         # A game is a hundred moves long; what was captured says early who is ahead.
         "set": ("material=0.2",),
         "net": {"kind": "residual", "channels": 24, "blocks": 2},
-        "ppo": {"games": 64, "steps": 64, "epochs": 2, "minibatch": 512},
+        # Without a discount nothing is gained by winning soon, and won games go on and on.
+        "ppo": {"games": 128, "steps": 32, "epochs": 2, "minibatch": 512, "gamma": 0.99},
         "eval": {"every_s": 120.0, "games": 128, "final_games": 512},
     },
     "tic_tac_toe": {
@@ -285,9 +286,11 @@ GPU_PRESETS: dict[str, dict[str, Any]] = {
     "skull_king": {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}},
     "kuhhandel": {"ppo": {"epochs": 2}},
     "shogi": {
-        "net": {"channels": 64, "blocks": 6},
-        "ppo": {"games": 4096, "steps": 32, "minibatch": 8192, "epochs": 1},
-        "eval": {"every_s": 30.0, "games": 256},
+        "minutes": 7.0,
+        "opponents": ("self=1", "random=0.1"),  # one thread thinks for a bot
+        "net": {"channels": 128, "blocks": 6},
+        "ppo": {"games": 4096, "steps": 32, "minibatch": 8192, "epochs": 1, "lr": 7e-4},
+        "eval": {"every_s": 40.0, "games": 256},
     },
     "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
 }

@@ -18,7 +18,7 @@ class Stem(torch.autograd.Function):
     """relu(conv(planes) + numbers @ number_weight + bias), straight from observation bytes."""
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0917 -- autograd takes no names
         ctx: Any,
         obs: Tensor,
         weight: Tensor,
@@ -53,7 +53,7 @@ class ResidualBlock(torch.autograd.Function):
     """relu(x + conv(relu(conv(x))))."""
 
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0917 -- autograd takes no names
         ctx: Any,
         x: Tensor,
         first: Tensor,
@@ -93,8 +93,9 @@ def convolve(
 ) -> Tensor:
     """conv(x) + bias + onto; then 0 for what is negative (relu) or where `mask` is not above 0."""
     out = torch.empty(*x.shape[:-1], kernel.shape[-1])
-    optional = (None if t is None else t.detach().numpy() for t in (bias, onto, mask))
-    native.apply(x.numpy(), kernel.numpy(), *optional, relu, out.numpy())
+    added = None if bias is None else bias.detach().numpy()
+    summed, masked = (None if t is None else t.numpy() for t in (onto, mask))
+    native.apply(x.numpy(), kernel.numpy(), added, summed, masked, relu, out.numpy())
     return out
 
 

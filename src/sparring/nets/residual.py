@@ -7,6 +7,7 @@ starts at 0, which keeps deep towers calm, and nothing depends on the rest of th
 from __future__ import annotations
 
 import math
+import platform
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from sparring.nets.convolution import ResidualBlock, Stem
 from sparring.nets.net import Net
 
 LAST = torch.channels_last
+OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
+"""Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
 CHANNEL_STEP = 4
 """Our own convolutions take channels by fours."""
 VALUE_CHANNELS, VALUE_WIDTH = 8, 64
@@ -109,7 +112,7 @@ class ResidualNet(Net):
         self.value_head = nn.Linear(VALUE_WIDTH, 1)
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
         self.native = None
-        if config.sparse and channels % CHANNEL_STEP == 0:
+        if config.sparse and OURS_ARE_FASTER and channels % CHANNEL_STEP == 0:
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self._initialise()
