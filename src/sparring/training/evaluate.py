@@ -41,12 +41,14 @@ class EvalWorker:
     MatchResult.summary()}, "seconds"}, or {"id", "error"}.
     """
 
-    def __init__(self, *, nice: int = 19, idle: bool = True) -> None:
+    def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
         """Start nothing yet.
 
         idle: take only CPU time that nobody wants. Where all cores are busy all the time, that
             is next to none; with False a nice value of 10 gets about a tenth of one core.
+        threads: for games and networks. More than 1 only where training leaves cores free.
         """
+        self._threads = str(threads)
         self._priority = (str(nice), str(int(idle)))
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -123,13 +125,18 @@ class EvalWorker:
         self._unsent = self._unread = b""
         # A file takes any number of last words; a pipe would block once it is full.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        words = [str(os.getpid()), *self._priority, self._threads]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "sparring.training.evaluate", str(os.getpid()), *self._priority],
+            [sys.executable, "-m", "sparring.training.evaluate", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             bufsize=0,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": self._threads,
+                "MKL_NUM_THREADS": self._threads,
+            },
             # Ctrl-C is for the training alone. A new session would do that too, but Linux gives
             # each session an equal share of the CPU whatever the priorities within it.
             process_group=0,
@@ -175,7 +182,7 @@ class EvalWorker:
         )
 
 
-def main(parent: int, nice: int, idle: bool) -> None:
+def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     """Answer requests until stdin closes."""
     step_back(nice, idle)
     follow_parent(parent)
@@ -186,9 +193,9 @@ def main(parent: int, nice: int, idle: bool) -> None:
 
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     while True:
-        answers.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
+        answers.write(json.dumps(answer(requests.get(), threads), allow_nan=False) + "\n")
         answers.flush()
 
 
@@ -222,14 +229,14 @@ def listen(requests: queue.SimpleQueue[str]) -> None:
     os._exit(0)
 
 
-def answer(line: str) -> Answer:
+def answer(line: str, threads: int = 1) -> Answer:
     """Play what one request asks for. Whatever is wrong with it becomes its answer."""
     started = time.monotonic()
     number = None
     try:
         request = json.loads(line)
         number = request["id"]
-        results = play(request)
+        results = play(request, threads)
     except SparringError as wrong:
         return {"id": number, "error": str(wrong)}
     except Exception as wrong:
@@ -237,22 +244,23 @@ def answer(line: str) -> Answer:
     return {"id": number, "results": results, "seconds": time.monotonic() - started}
 
 
-def play(request: Mapping[str, Any]) -> dict[str, Any]:
+def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     """Evaluate one checkpoint against every opponent."""
     from sparring.league.arena import evaluate
     from sparring.training.policies import find_player, load_policy
 
-    policy = load_policy(request["checkpoint"])
-    opponents = [find_player(name, policy.rules) for name in request["opponents"]]
+    policy = load_policy(request["checkpoint"], threads=threads)
+    opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
     results = evaluate(
         policy,
         opponents,
         games=request["games"],
         seed=request["seed"],
+        threads=threads,
         greedy=request.get("greedy", True),
     )
     return {name: result.summary() for name, result in results.items()}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1")
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "1", int(sys.argv[4]))

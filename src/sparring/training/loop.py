@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 import warnings
@@ -11,6 +12,8 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
+from sparring.learn.host_games import HostGames
+from sparring.learn.ppo import PPO
 from sparring.training import checkpoint as checkpoints
 from sparring.training.evaluate import EvalWorker
 from sparring.training.learners import Learner
@@ -76,7 +79,8 @@ class Trainer:
         ]
         # The very lowest priority would starve beside training that uses every core.
         wanted = rules.bots and not self.config.eval.off
-        self.worker = EvalWorker(nice=10, idle=False) if wanted else None
+        threads = spare_threads(learner)
+        self.worker = EvalWorker(nice=10, idle=False, threads=threads) if wanted else None
 
     @property
     def status(self) -> Status:
@@ -224,6 +228,12 @@ class Trainer:
             self.worker.close()
         for member in self.members:
             member.close()
+
+
+def spare_threads(learner: Learner) -> int:
+    """Threads that evaluation may take: half of the cores if games and network have a GPU."""
+    on_gpu = not isinstance(learner, PPO) and not isinstance(learner.pool, HostGames)
+    return max((os.cpu_count() or 1) // 2, 1) if on_gpu else 1
 
 
 _cpu_before = time.process_time()
