@@ -48,6 +48,7 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "laser_hockey, two towers, 1 epoch": ("laser_hockey", *LARGE, *TOWERS, "--epochs", "1"),
     "cage2 as sparring train does": ("cage2",),
     "cage2, two towers, 1 epoch": ("cage2", *LARGE, *TOWERS, "--epochs", "1"),
+    "shogi, self-play": ("shogi", "--opponents", "self=1"),
     "games on the CPU, 1 epoch": (*LARGE, *TOWERS, "--epochs", "1", "--pool", "cpu"),
     "a member alone": (*MEMBER, *TOWERS, "--epochs", "4"),
     "population of 8": (*MEMBER, *TOWERS, "--epochs", "4", "--population", "8"),
@@ -197,7 +198,8 @@ def update_readme(records: list[dict[str, Any]]) -> None:
         f"{machine['gpu']}, torch {machine['torch']}, sparring {machine['sparring']} at {commits} "
         f"(each part of the file names its own), {machine['date'][:10]}. Networks are 512-512-256 "
         "in bf16 and there are 65,536 games where not said otherwise; `sparring train` has 16,384, "
-        "a population of 8 has 4,096 each.",
+        "a population of 8 has 4,096 each. Shogi has a residual net of 128 channels and 6 blocks "
+        "and 4,096 games.",
     ]
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
