@@ -50,9 +50,9 @@ TIMEOUT_S = 30.0
 ELO = 400 / np.log(10)
 """Points per unit of log odds."""
 PRIOR = 1.0
-"""Every pair that met also drew so many games: scores of 100 % stay finite."""
-SAMPLES = 1000
-"""Of the bootstrap."""
+"""Every player also drew so many games, spread over those it met: 100 % stay finite."""
+SAMPLES, LEAST_SHARE = 1000, 1e-6
+"""Of the bootstrap: how many, and the least share of the points; it is 2,400 Elo away."""
 
 
 @dataclass
@@ -215,6 +215,10 @@ class Pair:
         """Share of the points."""
         return (self.wins + self.draws / 2) / self.games
 
+    def points_of(self, name: str) -> float:
+        """What one of the two got."""
+        return self.games * (self.score if name == self.one else 1 - self.score)
+
 
 def play_pair(
     rules: Rules, names: tuple[str, str], players: tuple[Seated, Seated], given: argparse.Namespace
@@ -287,10 +291,8 @@ def fit(games: np.ndarray, points: np.ndarray) -> np.ndarray:
     games, points: [players, players], how many were played and what the row's player got of them.
     Bradley and Terry's model, a draw being half a point for both.
     """
-    met = games > 0
-    games, points = games + PRIOR * met, points + PRIOR / 2 * met
     rating = np.zeros(len(games))
-    for _ in range(100):
+    for _ in range(200):
         expected = 1 / (1 + np.exp(rating[None] - rating[:, None]))
         slope = (points - games * expected).sum(1)
         bend = games * expected * (1 - expected)
@@ -302,47 +304,66 @@ def fit(games: np.ndarray, points: np.ndarray) -> np.ndarray:
     return ELO * rating
 
 
-def matrices(names: Sequence[str], pairs: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
-    """Return games and points of all players against all."""
-    games, points = np.zeros((2, len(names), len(names)))
-    for pair in pairs:
-        one, two = names.index(pair.one), names.index(pair.two)
-        games[[one, two], [two, one]] += pair.games
-        points[one, two] += pair.games * pair.score
-        points[two, one] += pair.games * (1 - pair.score)
-    return games, points
+class Results:
+    """All matches as matrices, the prior among the games."""
+
+    def __init__(self, names: Sequence[str], pairs: Sequence[Pair]) -> None:
+        self.one = [names.index(pair.one) for pair in pairs]
+        self.two = [names.index(pair.two) for pair in pairs]
+        met = np.bincount(self.one + self.two, minlength=len(names))
+        prior = PRIOR * (1 / met[self.one] + 1 / met[self.two]) / 2
+        wins, draws, losses = np.array([(p.wins, p.draws, p.losses) for p in pairs]).T
+        self.counts = np.stack([wins + prior / 2, draws, losses + prior / 2], axis=1)
+        """Of every pair [pairs, won drawn lost]."""
+        self.players = len(names)
+
+    def rate(self, shares: np.ndarray) -> np.ndarray:
+        """Return the ratings that follow from the first players' shares of the points [pairs]."""
+        games, points = np.zeros((2, self.players, self.players))
+        total = self.counts.sum(1)
+        games[self.one, self.two] = games[self.two, self.one] = total
+        points[self.one, self.two] = total * shares
+        points[self.two, self.one] = total * (1 - shares)
+        return fit(games, points)
+
+    def likeliest(self) -> np.ndarray:
+        """Return the ratings."""
+        return self.rate(share_of(self.counts))
+
+    def drawn_again(self, draw: np.random.Generator) -> np.ndarray:
+        """Return ratings with lots for the weight of every game, as Rubin's bootstrap has it.
+
+        Drawing whole games again would call a match that was won 40 to 0 certain.
+        """
+        return self.rate(share_of(draw.gamma(self.counts)).clip(LEAST_SHARE, 1 - LEAST_SHARE))
 
 
-def drawn_again(pair: Pair, draw: np.random.Generator) -> Pair:
-    """Draw as many games again from those there were.
-
-    The prior takes part, so that a match without a single point for one side is not certain.
-    """
-    counts = np.array([pair.wins + PRIOR / 2, pair.draws, pair.losses + PRIOR / 2])
-    wins, draws, losses = draw.multinomial(pair.games, counts / counts.sum())
-    return Pair(pair.one, pair.two, int(wins), int(draws), int(losses), 0.0, {}, 0.0)
+def share_of(counts: np.ndarray) -> np.ndarray:
+    """Return the first player's share of the points."""
+    return (counts[:, 0] + counts[:, 1] / 2) / counts.sum(1)
 
 
 def rate(names: Sequence[str], pairs: Sequence[Pair], seed: int) -> list[dict[str, Any]]:
     """Return everybody's Elo with its 95 % interval, the best first."""
-    games, points = matrices(names, pairs)
-    elo = fit(games, points)
+    results = Results(names, pairs)
+    elo = results.likeliest()
     draw = np.random.default_rng(seed)
-    again = [
-        fit(*matrices(names, [drawn_again(pair, draw) for pair in pairs])) for _ in range(SAMPLES)
-    ]
+    again = [results.drawn_again(draw) for _ in range(SAMPLES)]
     low, high = np.percentile(again, [2.5, 97.5], axis=0)
-    rows = [
-        {
-            "player": name,
-            "elo": round(float(elo[at]), 1),
-            "low": round(float(low[at]), 1),
-            "high": round(float(high[at]), 1),
-            "games": int(games[at].sum()),
-            "score": round(float(points[at].sum() / games[at].sum()), 4),
-        }
-        for at, name in enumerate(names)
-    ]
+    rows = []
+    for at, name in enumerate(names):
+        mine = [pair.games for pair in pairs if name in (pair.one, pair.two)]
+        points = [pair.points_of(name) for pair in pairs if name in (pair.one, pair.two)]
+        rows.append(
+            {
+                "player": name,
+                "elo": round(float(elo[at]), 1),
+                "low": round(float(low[at]), 1),
+                "high": round(float(high[at]), 1),
+                "games": sum(mine),
+                "score": round(sum(points) / sum(mine), 4),
+            }
+        )
     return sorted(rows, key=lambda row: -row["elo"])
 
 
@@ -371,7 +392,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "machine": machine_facts(),
         "options": {name: getattr(given, name) for name in options},
-        "prior_draws_per_pair": PRIOR,
+        "prior_draws_per_player": PRIOR,
         "engines": engines,
         "players": rate(names, pairs, given.seed),
         "pairs": [{**asdict(pair), "score": round(pair.score, 4)} for pair in pairs],
