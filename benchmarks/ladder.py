@@ -399,6 +399,17 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def open_gaps(pairs: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the one-sided matches that no chain of other matches goes around."""
+    group = {name: {name} for pair in pairs for name in (pair["one"], pair["two"])}
+    for pair in pairs:
+        if 0 < pair["score"] < 1:
+            joined = group[pair["one"]] | group[pair["two"]]
+            group |= dict.fromkeys(joined, joined)
+    met = [(pair["one"], pair["two"]) for pair in pairs]
+    return [(one, two) for one, two in met if two not in group[one]]
+
+
 def show(record: dict[str, Any]) -> None:
     """Print ratings and matches."""
     table = make_table(
@@ -417,8 +428,8 @@ def show(record: dict[str, Any]) -> None:
         cells = (*counts, f"{pair['score']:.1%}", f"{pair['plies']:.0f}")
         table.add_row(f"{pair['one']} - {pair['two']}", *cells)
     print_table(table)
-    if one_sided := [pair for pair in record["pairs"] if pair["score"] in (0.0, 1.0)]:
-        said = ", ".join(f"{pair['one']} - {pair['two']}" for pair in one_sided)
+    if gaps := open_gaps(record["pairs"]):
+        said = ", ".join(f"{one} - {two}" for one, two in gaps)
         print(f"One side got every point, so that the distance may be any larger: {said}")
     ends = [end for pair in record["pairs"] for end in pair["ends"].items()]
     if faults := sum(count for end, count in ends if end.startswith(FAULT)):

@@ -178,6 +178,16 @@ def test_engines_meet_bots_and_each_other(measured: Any) -> None:
     assert not [end for pair in record["pairs"] for end in pair["ends"] if "fault" in end]
 
 
+def test_players_in_between_close_a_gap(ladder: ModuleType) -> None:
+    def pair(one: str, two: str, score: float) -> dict[str, Any]:
+        return {"one": one, "two": two, "score": score}
+
+    lost = [pair("a", "b", 0.0), pair("b", "c", 0.4), pair("c", "d", 1.0)]
+    assert ladder.open_gaps(lost) == [("a", "b"), ("c", "d")]
+    bridged = [*lost, pair("a", "x", 0.1), pair("x", "c", 0.1)]
+    assert ladder.open_gaps(bridged) == [("c", "d")]
+
+
 def test_the_table_says_where_the_distance_is_open(
     ladder: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
