@@ -272,7 +272,9 @@ class Ours:
         self.pool = Pool(
             rules, entry.games, seed=settings.seed, threads=self.threads, lineups=[lineup]
         )
-        net = NetConfig(settings.hidden, entry.shared, "tanh", entry.sparse)
+        net = NetConfig(
+            hidden=settings.hidden, shared=entry.shared, activation="tanh", sparse=entry.sparse
+        )
         config = PPOConfig(
             games=entry.games,
             steps=settings.rollout // entry.games,

@@ -107,6 +107,14 @@ def test_the_learner_is_that_of_training_unless_options_differ() -> None:
     assert (changed.opponents, changed.set) == (("random=1",), ("num_players=3",))
 
 
+def test_residual_nets_have_options_of_their_own() -> None:
+    usual = read_settings(BenchTrainConfig("shogi", threads=1)).net
+    assert usual == with_preset("shogi").net
+    changed = read_settings(BenchTrainConfig("shogi", channels=8, blocks=1)).net
+    assert (changed.kind, changed.channels, changed.blocks) == ("residual", 8, 1)
+    assert read_settings(BenchTrainConfig("shogi", blocks=1)).net.channels == usual.channels
+
+
 def test_bench_train_reports_rates_phases_and_the_fraction(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -135,8 +143,17 @@ def test_bench_train_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(f"bench train tic_tac_toe {SMALL}".split()) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("tic_tac_toe: valid, ")
+    assert "one trunk 16 relu, sparse first layer" in " ".join(lines)
     for start in ("decisions/s", "samples/s", "  stepping", "  update", "fraction of the ceiling:"):
         assert any(line.startswith(start) for line in lines), start
+
+
+def test_bench_train_measures_a_residual_net(capsys: pytest.CaptureFixture[str]) -> None:
+    small = SMALL.replace("--hidden 16", "--channels 8 --blocks 1 --set max_plies=30")
+    assert main(f"bench train shogi {small} --opponents self=1".split()) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith("shogi max_plies=30 ")
+    assert "residual net, blocks: 1, channels: 8" in shown
 
 
 def test_broken_games_are_not_measured(
@@ -154,6 +171,9 @@ def test_broken_games_are_not_measured(
     [
         ("skull_king --rounds 0", 2, "--rounds must be at least 1"),
         ("skull_king --warm-up 0", 2, "--warm-up must be at least 1"),
+        ("skull_king --channels 8", 2, "--channels is for nets of kind residual; skull_king is"),
+        ("shogi --hidden 16", 2, "--hidden is for nets of kind mlp; shogi is trained with kind re"),
+        ("shogi --blocks -1", 2, "must be at least 1"),
         ("skull_king --opponents capten=1", 2, "did you mean 'captain'?"),
         (f"skull_king {SMALL} --steps 2", 3, "no game was finished in 12 steps"),
     ],

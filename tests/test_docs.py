@@ -173,6 +173,18 @@ def test_cage2s_page_lists_every_flag_part_block_and_bot() -> None:
         assert f"| `{name}` |" in page, name
 
 
+def test_shogis_page_lists_every_flag_part_and_bot() -> None:
+    import sparring
+
+    page = (ROOT / "docs/games/shogi.md").read_text()
+    rules = sparring.Rules("shogi")
+    for name, value in rules.config.items():
+        shown = re.findall(rf"^\| `{name}` \| ([^|]+) \|", page, re.M)
+        assert str(value) in [cell.strip(" `") for cell in shown], f"{name}: {value}"
+    for name in (*rules.parts, *rules.bots):
+        assert re.search(rf"^\| [^|]*`{name}`[^|]* \|", page, re.M), name
+
+
 def benchmark() -> ModuleType:
     spec = importlib.util.spec_from_file_location("pool_figures", ROOT / "benchmarks/pool.py")
     assert spec is not None

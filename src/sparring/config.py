@@ -398,6 +398,10 @@ class BenchTrainConfig:
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None
     """One trunk for policy and value. None: as `sparring train` would."""
+    channels: int = 0
+    """Of a residual net: channels per square. 0: as `sparring train` would."""
+    blocks: int = 0
+    """Of a residual net: blocks of two convolutions. 0: as `sparring train` would."""
     sparse: bool | None = None
     """Skip features that are 0 in the first layer. None: as `sparring train` would."""
     threads: int = 0

@@ -93,6 +93,24 @@ def test_a_population_is_as_many_runs(tmp_path: Path) -> None:
     assert load_policy(agents[1].run).rules.name == "skull_king"
 
 
+def test_a_population_of_residual_nets_is_as_many_runs(tmp_path: Path) -> None:
+    plan = config(
+        tmp_path,
+        game="shogi",
+        set=("max_plies=60", "material=0.2"),
+        opponents=("self=1", "random=1"),
+        net=NetConfig(kind="residual", channels=8, blocks=1),
+        population=2,
+    )
+    agents = train_population(plan, quiet=True)
+    first, second = (last(agent.run).tensors["net"] for agent in agents)
+    assert not torch.equal(first["stem.weight"], second["stem.weight"])
+    ended = resume(str(agents[1].run), updates=6, quiet=True)  # a member goes on alone
+    learned = last(ended.run).tensors["net"]
+    assert not torch.equal(learned["blocks.0.second.weight"], second["blocks.0.second.weight"])
+    assert load_policy(agents[0].run).net.config.kind == "residual"
+
+
 def test_what_the_kernels_cannot_do_is_learned_the_slow_way(tmp_path: Path) -> None:
     odd = NetConfig(hidden=(30,), activation="silu")
     with pytest.warns(SparringWarning, match="silu"):

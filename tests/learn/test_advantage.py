@@ -15,6 +15,7 @@ GAMMA, LAMBDA = 0.9, 0.8
 TABLES = [
     ("tic_tac_toe", {}, (0, 0), False),
     ("tic_tac_toe", {}, (0, "random"), False),
+    ("shogi", {"max_plies": 60}, (0, 0), False),
     ("skull_king", {"rounds": [1, 2, 3]}, (0, 0, 0, 0), False),
     ("skull_king", {"rounds": [1, 2], "skip_forced": 1}, (0, "captain", 0, 1), False),
     ("skull_king", {"rounds": [1, 2, 3]}, (0, 0, "random", 0), True),

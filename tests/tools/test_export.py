@@ -15,6 +15,7 @@ import torch
 from sparring import Rules
 from sparring.cli import main
 from sparring.config import NetConfig
+from sparring.nets.make import make_net
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.policy import Policy
 from sparring.tools import export
@@ -25,16 +26,25 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rules = Rules(game)
-    made = PolicyNet(rules, NetConfig(**{"hidden": (32, 32), **net}))
+    made: Any = make_net(rules, NetConfig(**{"hidden": (32, 32), **net}))
     for head in (made.policy_head, made.value_head):
         torch.nn.init.normal_(head.weight, std=3.0)
     made.rescale_values(70.0)
     return save_policy(Policy(rules, made), folder / game)
 
 
-def test_the_file_says_what_torch_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("game", "net"),
+    [
+        ("skull_king", {"shared": False}),
+        ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
+    ],
+)
+def test_the_file_says_what_torch_says(
+    game: str, net: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    path, file = saved_policy(tmp_path, shared=False), tmp_path / "net.onnx"
+    path, file = saved_policy(tmp_path, game, **net), tmp_path / "net.onnx"
     assert main(["export", str(path), "--onnx", str(file), "--json"]) == 0
     shown = capsys.readouterr()
     # On a busy machine a line may say how far it is; warnings of the exporter may not appear.
@@ -56,7 +66,7 @@ def test_the_file_says_what_torch_says(tmp_path: Path, capsys: pytest.CaptureFix
     about = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["game_config"]) == policy.rules.config
     assert json.loads(about["actions"])[0] == policy.rules.action_name(0)
-    assert sorted(inside.name for inside in tmp_path.iterdir()) == ["net.onnx", "skull_king"]
+    assert sorted(inside.name for inside in tmp_path.iterdir()) == ["net.onnx", game]
 
 
 def test_bytes_are_added_up_to_the_numbers_they_are() -> None:
@@ -75,10 +85,17 @@ def test_bytes_are_added_up_to_the_numbers_they_are() -> None:
         np.testing.assert_array_equal(found[0].numpy(), np.array(values, np.float32))
 
 
-def test_the_plain_net_is_the_net() -> None:
+@pytest.mark.parametrize(
+    ("game", "flags", "net"),
+    [
+        ("skull_king", {"num_players": 6}, NetConfig(hidden=(32, 32))),
+        ("shogi", {}, NetConfig(kind="residual", channels=8, blocks=1)),
+    ],
+)
+def test_the_plain_net_is_the_net(game: str, flags: dict[str, int], net: NetConfig) -> None:
     torch.manual_seed(1)
-    rules = Rules("skull_king", {"num_players": 6})
-    policy = Policy(rules, PolicyNet(rules, NetConfig(hidden=(32, 32))))
+    rules = Rules(game, flags)
+    policy = Policy(rules, make_net(rules, net))
     obs = torch.from_numpy(export.real_observations(rules, 64))
     with torch.no_grad():
         logits, value = export.PlainNet(policy)(obs)

@@ -185,6 +185,28 @@ def test_a_full_disk_does_not_stop_training(
         train_with(config, quiet=True)
 
 
+def test_a_residual_net_trains_resumes_to_the_bit_plays_and_is_exported(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    changes: dict[str, Any] = {
+        "net": {"kind": "residual", "channels": 8, "blocks": 1},
+        "ppo": {"games": 8, "minibatch": 128},
+        "set": ("max_plies=60", "material=0.2"),
+        "threads": 1,
+    }
+    whole = train_with(settings(tmp_path / "whole", "shogi", updates=20, **changes), quiet=True)
+    cut = train_with(settings(tmp_path / "cut", "shogi", updates=10, **changes), quiet=True)
+    again = resume(str(cut.run), updates=20, quiet=True)
+    assert_same_run(whole.run, again.run, 20)
+    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 10), (whole.run, 20)))
+    assert not [
+        name for name in end if name != "value_scale" and torch.equal(start[name], end[name])
+    ]
+    assert again.evaluate("random", games=8)["random"].games == 8
+    file = tmp_path / "net.onnx"
+    assert main(["export", str(again.run), "--onnx", str(file)]) == 0
+    assert file.is_file()
+
+
 def test_a_changed_config_is_refused_on_resume(tmp_path: Path) -> None:
     agent = train_with(settings(tmp_path, updates=2, threads=1), quiet=True)
     file = agent.run / "config.toml"
@@ -223,6 +245,10 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(tmp_path: Path) ->
         (["train", "skull_king", "--set", "num_players=99"], "outside"),
         (["train", "skull_king", "--device", "cpu", "--population", "2"], "on one GPU"),
         (["train", "skull_king", "--population", "0"], "must be at least 1"),
+        (["train", "skull_king", "--net.kind", "residual"], "needs a game with a board"),
+        (["train", "shogi", "--net.kind", "resnet"], "net.kind 'resnet' is unknown"),
+        (["train", "shogi", "--net.channels", "0"], "must be at least 1"),
+        (["train", "shogi", "--net.blocks", "0"], "must be at least 1"),
         (["train", "skull_king", "--vary", "ppo.lrr=1,2"], "did you mean 'lr'"),
         (["train", "skull_king", "--vary", "ppo.lr=1e-3,abc"], "key=value,value"),
         (["resume", "no-such-run"], "no-such-run"),

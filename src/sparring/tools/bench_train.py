@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 ARRAYS = tuple(name for name, kind in vars(BatchLike).items() if isinstance(kind, property))
 """What a learner may read from a batch."""
 OURS, CEILING = "ours", "ceiling"
+NET_OPTIONS = {"mlp": ("hidden", "shared", "sparse"), "residual": ("channels", "blocks")}
+"""By kind of network."""
 
 
 class Recorder:
@@ -207,7 +209,7 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
     """Return what `sparring train` would train with, changed where an option says so."""
     base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
     given = {name: getattr(config, name) for name in ("games", "steps", "epochs", "minibatch")}
-    net = {"hidden": config.hidden or None, "shared": config.shared, "sparse": config.sparse}
+    net = given_of_net(config, base.net.kind)
     changes: dict[str, Any] = {
         "game": config.game,
         "seed": config.seed,
@@ -219,10 +221,26 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         "opponents": config.opponents or base.opponents,
         # Every round makes all its epochs, so that rounds can be compared.
         "ppo": {name: value for name, value in given.items() if value} | {"target_kl": 0.0},
-        "net": {name: value for name, value in net.items() if value is not None},
+        "net": net,
     }
     settings: TrainConfig = merged(base, changes, "bench train")
     return settings
+
+
+def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
+    """Return the options of the network; one that such a network does not have is refused."""
+    usual, found = BenchTrainConfig(config.game), {}
+    for of, names in NET_OPTIONS.items():
+        for name in names:
+            value = getattr(config, name)
+            if value == getattr(usual, name):
+                continue
+            if of != kind:
+                raise ConfigError(
+                    f"--{name} is for nets of kind {of}; {config.game} is trained with kind {kind}"
+                )
+            found[name] = value
+    return found
 
 
 def describe(config: BenchTrainConfig, settings: TrainConfig, learner: Learner) -> dict[str, Any]:
@@ -362,10 +380,6 @@ def show(report: dict[str, Any]) -> None:
 
 def training_line(training: dict[str, Any]) -> str:
     """Say what is trained, in the words of the options."""
-    widths = "-".join(map(str, training["hidden"]))
-    trunk = "one trunk" if training["shared"] else "two trunks"
-    on_cpu = training["device"] == "cpu"
-    first = "sparse" if training["sparse"] and on_cpu else "dense"
     where = f"games on {training['threads']} threads, network on {training['device']}"
     if training["pool"].startswith("cuda"):
         where = f"all on {training['device']}"
@@ -373,11 +387,21 @@ def training_line(training: dict[str, Any]) -> str:
         where = f"{training['population']} members, {where}"
     return (
         f"{training['games']} games x {training['steps']} steps, minibatches of "
-        f"{training['minibatch']}, epochs: {training['epochs']}; {trunk} {widths} "
-        f"{training['activation']}, {first} first layer, {training['parameters']:,} parameters; "
+        f"{training['minibatch']}, epochs: {training['epochs']}; {net_words(training)}, "
+        f"{training['parameters']:,} parameters; "
         f"against {' '.join(training['opponents'])}; "
         f"{where}"
     )
+
+
+def net_words(training: dict[str, Any]) -> str:
+    """Describe the network."""
+    if training["kind"] == "residual":
+        return f"residual net, blocks: {training['blocks']}, channels: {training['channels']}"
+    widths = "-".join(map(str, training["hidden"]))
+    trunk = "one trunk" if training["shared"] else "two trunks"
+    first = "sparse" if training["sparse"] and training["device"] == "cpu" else "dense"
+    return f"{trunk} {widths} {training['activation']}, {first} first layer"
 
 
 def rate_table(report: dict[str, Any]) -> Any:

@@ -19,9 +19,11 @@ from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer, byte_parts
+from sparring.nets.make import make_net
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.net import head_width
 from sparring.nets.policy import Policy
+from sparring.nets.residual import ResidualNet
 from sparring.pools.native import Pool
 from sparring.tools.terminal import Steps, print_json
 from sparring.training.files import temp_name
@@ -103,14 +105,26 @@ class PlainNet(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
-        self.net = PolicyNet(policy.rules, replace(policy.net.config, sparse=False))
+        self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
         self.net.load_state_dict(policy.net.state_dict())
-        self.net.first = PlainFirstLayer(policy.rules, self.net.first)  # type: ignore[assignment]
+        if isinstance(self.net, PolicyNet):
+            first = PlainFirstLayer(policy.rules, self.net.first)
+            self.net.first = first  # type: ignore[assignment]
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [rows, actions] and values [rows]."""
-        logits, value = self.net(obs)
-        return logits, value * self.net.value_scale
+        net = self.net
+        logits, value = see_board(net, obs) if isinstance(net, ResidualNet) else net(obs)
+        return logits, value * net.value_scale
+
+
+def see_board(net: ResidualNet, obs: Tensor) -> tuple[Tensor, Tensor]:
+    """The same as the net's `forward` without asking for the number of rows, which may vary."""
+    at = net.layout
+    used = at.planes * at.squares
+    planes = obs[:, :used].float().reshape(-1, at.planes, at.height, at.width)
+    numbers = obs[:, used : used + at.numbers].float() / net.divisor[at.planes :]
+    return net.judge(planes / net.divisor[: at.planes, None, None], numbers)
 
 
 class PlainFirstLayer(nn.Module):

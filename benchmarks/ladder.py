@@ -1,0 +1,500 @@
+"""Elo of Shogi players: bots, engines and policies in matches, every opening with both colours.
+
+python benchmarks/ladder.py                      neighbours on the ladder, results/ladder-*.json
+python benchmarks/ladder.py runs/mine            ... and a run, which meets everybody
+python benchmarks/ladder.py mix:random,ab2,0.5   ... and who moves like random half of the time
+python benchmarks/ladder.py --all --games 400    everybody meets everybody
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games import Rules, State, shogi
+from sparring.games.shogi.protocol import game_seed, position_line
+from sparring.machine import machine_facts
+from sparring.nets.policy import Policy
+from sparring.tools.terminal import make_table, print_json, print_table
+from sparring.tools.usi_engine import Engine, EngineError
+from sparring.tools.usi_match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
+from sparring.training.policies import find_player
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+LADDER = ("random", "fairy-20", "greedy", "ab2", "ab3", "fairy0")
+"""From weak to strong; the first one has the Elo 0."""
+ENGINES: dict[str, tuple[dict[str, str], str, int]] = {
+    "fairy-20": ({"Skill Level": "-20"}, "depth", 1),
+    "fairy0": ({"Skill Level": "0"}, "nodes", 500),
+}
+"""Fairy-Stockfish by name: its options, and what it may use for a move."""
+MIX, FAULT = "mix:", "fault: "
+TIMEOUT_S = 30.0
+ELO = 400 / np.log(10)
+"""Points per unit of log odds."""
+PRIOR = 1.0
+"""Every player also drew so many games, spread over those it met: 100 % stay finite."""
+SAMPLES, LEAST_SHARE = 1000, 1e-6
+"""Of the bootstrap: how many, and the least share of the points; it is 2,400 Elo away."""
+
+
+@dataclass
+class Table:
+    """A game that is played, and how it came where it is."""
+
+    number: int
+    state: State
+    opening: Opening
+    first: int
+    """The seat of the pair's first player."""
+    moves: list[str] = field(default_factory=list)
+    lost_by: int | None = None
+    """The seat that resigned or broke the rules."""
+    end: str = ""
+
+    def play(self, action: int) -> None:
+        """Make a move."""
+        self.moves.append(shogi.usi(self.state, action))
+        self.state.apply(action)
+        self.end = self.state.end or ""
+
+    def give_up(self, why: str) -> None:
+        """The side to move has lost."""
+        self.lost_by, self.end = self.state.seat, why
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody moves any more."""
+        return self.state.over or self.lost_by is not None
+
+    @property
+    def score(self) -> float:
+        """1 if the first player won, 0 if it lost, one half for anything else."""
+        if self.lost_by is not None:
+            return float(self.lost_by != self.first)
+        return (1 + float(self.state.scores[self.first])) / 2
+
+
+class Seated(Protocol):
+    """Whoever can be asked for moves."""
+
+    at_once: bool
+    """Whether games may be played side by side."""
+
+    def move(self, tables: Sequence[Table]) -> None:
+        """Make a move in every game."""
+
+
+class Bot:
+    """One of the game's own."""
+
+    at_once = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def move(self, tables: Sequence[Table]) -> None:
+        """Make a move in every game."""
+        for table in tables:
+            table.play(table.state.ask(self.name))
+
+
+class Net:
+    """A policy, which answers all games in one batch."""
+
+    at_once = True
+
+    def __init__(self, policy: Policy, *, sampled: bool) -> None:
+        self.policy, self.sampled = policy, sampled
+
+    def move(self, tables: Sequence[Table]) -> None:
+        """Make a move in every game."""
+        mask = np.zeros((len(tables), self.policy.rules.actions), np.uint8)
+        for row, table in zip(mask, tables, strict=True):
+            row[table.state.legal()] = 1
+        obs = np.stack([t.state.observe_bytes(t.state.seat) for t in tables])
+        first = tables[0]
+        # Rows shift as games end, so that the seed of one of them stands for all.
+        actions = self.policy.act(
+            obs, mask, greedy=not self.sampled, seed=first.state.seed, step=len(first.moves)
+        )
+        for table, action in zip(tables, actions, strict=True):
+            table.play(int(action))
+
+
+class Mix:
+    """Moves like one player with some probability, else like another."""
+
+    def __init__(self, name: str, one: Seated, two: Seated, share: float) -> None:
+        self.name, self.one, self.two, self.share = name, one, two, share
+        self.at_once = one.at_once and two.at_once
+
+    def move(self, tables: Sequence[Table]) -> None:
+        """Make a move in every game, lots deciding how."""
+        lots = [
+            random.Random(f"{self.name} {t.state.seed} {len(t.moves)}").random() < self.share
+            for t in tables
+        ]
+        for player, wanted in ((self.one, True), (self.two, False)):
+            chosen = [t for t, lot in zip(tables, lots, strict=True) if lot == wanted]
+            if chosen:
+                player.move(chosen)
+
+
+class Usi:
+    """An engine. It plays one game after the other, as it keeps what it has found."""
+
+    at_once = False
+
+    def __init__(self, engine: Engine, go: str) -> None:
+        self.engine, self.go, self.playing = engine, go, -1
+
+    def move(self, tables: Sequence[Table]) -> None:
+        """Make a move in every game; a fault loses it, and the engine is started anew."""
+        for table in tables:
+            try:
+                move = self.ask(table)
+            except EngineError as fault:
+                table.give_up(f"{FAULT}{fault.kind}")
+                self.engine.restart()
+                continue
+            if move == "resign":
+                table.give_up("resignation")
+            elif move in (legal := shogi.moves(table.state)):
+                table.play(legal[move])
+            else:
+                table.give_up(f"{FAULT}illegal move")
+
+    def ask(self, table: Table) -> str:
+        """Return what the engine says."""
+        if table.number != self.playing:
+            self.playing = table.number
+            self.engine.new_game()
+        place = position_line(table.opening.start, table.moves)
+        return self.engine.move(place, self.go, TIMEOUT_S)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How a match ended, seen by the first player."""
+
+    one: str
+    two: str
+    wins: int
+    draws: int
+    losses: int
+    plies: float
+    """Per game."""
+    ends: dict[str, int]
+    seconds: float
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Share of the points."""
+        return (self.wins + self.draws / 2) / self.games
+
+    def points_of(self, name: str) -> float:
+        """What one of the two got."""
+        return self.games * (self.score if name == self.one else 1 - self.score)
+
+
+def play_pair(
+    rules: Rules, names: tuple[str, str], players: tuple[Seated, Seated], given: argparse.Namespace
+) -> Pair:
+    """Play a match: openings by lot, each with both colours."""
+    started = time.perf_counter()
+    tables = [sit_down(rules, number, given) for number in range(given.games)]
+    at_once = all(player.at_once for player in players)
+    for together in [tables] if at_once else [[table] for table in tables]:
+        while playing := [table for table in together if not table.over]:
+            turns = [[t for t in playing if t.state.seat == t.first ^ who] for who in (0, 1)]
+            for player, mine in zip(players, turns, strict=True):
+                if mine:
+                    player.move(mine)
+    scores = [table.score for table in tables]
+    return Pair(
+        *names,
+        wins=scores.count(1.0),
+        draws=scores.count(0.5),
+        losses=scores.count(0.0),
+        plies=float(np.mean([len(table.moves) for table in tables])),
+        ends=dict(collections.Counter(table.end for table in tables)),
+        seconds=round(time.perf_counter() - started, 1),
+    )
+
+
+def sit_down(rules: Rules, number: int, given: argparse.Namespace) -> Table:
+    """Return a game of a match at its opening."""
+    opening = random_opening(rules, given.opening_plies, given.seed, number // 2)
+    state = set_up(rules, opening, game_seed(given.seed, number))
+    return Table(number, state, opening, number % 2, list(opening.moves))
+
+
+def invite(
+    name: str, rules: Rules, given: argparse.Namespace, until: contextlib.ExitStack
+) -> Seated:
+    """Return the player of that name; engines run until the stack is left."""
+    if name.startswith(MIX):
+        words = name.removeprefix(MIX).split(",")
+        try:
+            one, two, share = words[0], words[1], float(words[2])
+        except (IndexError, ValueError):
+            share = -1.0
+        if not 0 <= share <= 1 or len(words) != len(("one", "two", "share")):
+            raise ConfigError(f"{name} is not {MIX}ONE,TWO,SHARE with a share from 0 to 1")
+        parts = (invite(part, rules, given, until) for part in (one, two))
+        return Mix(name, *parts, share)
+    if name in ENGINES:
+        options, kind, limit = ENGINES[name]
+        return Usi(until.enter_context(Engine(given.engine, options)), GO[kind].format(limit))
+    player = find_player(name, rules)
+    return Bot(player) if isinstance(player, str) else Net(player, sampled=given.sampled)
+
+
+def pairs_of(ladder: Sequence[str], guests: Sequence[str], *, everybody: bool) -> list[Any]:
+    """Return who meets whom: neighbours on the ladder, and guests everybody."""
+    if everybody:
+        return list(itertools.combinations([*ladder, *guests], 2))
+    meetings = itertools.chain(
+        itertools.pairwise(ladder),
+        itertools.product(ladder, guests),
+        itertools.combinations(guests, 2),
+    )
+    return list(meetings)
+
+
+def fit(games: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Return the most likely ratings in Elo, the first one 0.
+
+    games, points: [players, players], how many were played and what the row's player got of them.
+    Bradley and Terry's model, a draw being half a point for both.
+    """
+    rating = np.zeros(len(games))
+    for _ in range(200):
+        expected = 1 / (1 + np.exp(rating[None] - rating[:, None]))
+        slope = (points - games * expected).sum(1)
+        bend = games * expected * (1 - expected)
+        curve = np.diag(bend.sum(1)) - bend
+        step = np.linalg.solve(curve[1:, 1:], slope[1:]).clip(-2, 2)
+        rating[1:] += step
+        if np.abs(step).max() < 1e-9:
+            break
+    return ELO * rating
+
+
+class Results:
+    """All matches as matrices, the prior among the games."""
+
+    def __init__(self, names: Sequence[str], pairs: Sequence[Pair]) -> None:
+        self.one = [names.index(pair.one) for pair in pairs]
+        self.two = [names.index(pair.two) for pair in pairs]
+        met = np.bincount(self.one + self.two, minlength=len(names))
+        prior = PRIOR * (1 / met[self.one] + 1 / met[self.two]) / 2
+        wins, draws, losses = np.array([(p.wins, p.draws, p.losses) for p in pairs]).T
+        self.counts = np.stack([wins + prior / 2, draws, losses + prior / 2], axis=1)
+        """Of every pair [pairs, won drawn lost]."""
+        self.players = len(names)
+
+    def rate(self, shares: np.ndarray) -> np.ndarray:
+        """Return the ratings that follow from the first players' shares of the points [pairs]."""
+        games, points = np.zeros((2, self.players, self.players))
+        total = self.counts.sum(1)
+        games[self.one, self.two] = games[self.two, self.one] = total
+        points[self.one, self.two] = total * shares
+        points[self.two, self.one] = total * (1 - shares)
+        return fit(games, points)
+
+    def likeliest(self) -> np.ndarray:
+        """Return the ratings."""
+        return self.rate(share_of(self.counts))
+
+    def drawn_again(self, draw: np.random.Generator) -> np.ndarray:
+        """Return ratings with lots for the weight of every game, as Rubin's bootstrap has it.
+
+        Drawing whole games again would call a match that was won 40 to 0 certain.
+        """
+        return self.rate(share_of(draw.gamma(self.counts)).clip(LEAST_SHARE, 1 - LEAST_SHARE))
+
+
+def share_of(counts: np.ndarray) -> np.ndarray:
+    """Return the first player's share of the points."""
+    return (counts[:, 0] + counts[:, 1] / 2) / counts.sum(1)
+
+
+def rate(names: Sequence[str], pairs: Sequence[Pair], seed: int) -> list[dict[str, Any]]:
+    """Return everybody's Elo with its 95 % interval, the best first."""
+    results = Results(names, pairs)
+    elo = results.likeliest()
+    draw = np.random.default_rng(seed)
+    again = [results.drawn_again(draw) for _ in range(SAMPLES)]
+    low, high = np.percentile(again, [2.5, 97.5], axis=0)
+    rows = []
+    for at, name in enumerate(names):
+        mine = [pair.games for pair in pairs if name in (pair.one, pair.two)]
+        points = [pair.points_of(name) for pair in pairs if name in (pair.one, pair.two)]
+        rows.append(
+            {
+                "player": name,
+                "elo": round(float(elo[at]), 1),
+                "low": round(float(low[at]), 1),
+                "high": round(float(high[at]), 1),
+                "games": sum(mine),
+                "score": round(sum(points) / sum(mine), 4),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["elo"])
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Play all matches and rate the players."""
+    rules = Rules("shogi", dict(word.split("=", 1) for word in given.set)).changed(
+        {"skip_forced": 0}  # every move has to be told to the engines
+    )
+    if given.opening_plies >= rules.config["max_plies"]:
+        raise ConfigError(f"--opening-plies {given.opening_plies} leaves no move within max_plies")
+    names = [*given.ladder, *given.guests]
+    pairs = []
+    with contextlib.ExitStack() as until:
+        players = {name: invite(name, rules, given, until) for name in names}
+        for one, two in pairs_of(given.ladder, given.guests, everybody=given.all):
+            pair = play_pair(rules, (one, two), (players[one], players[two]), given)
+            told = f"+{pair.wins} ={pair.draws} -{pair.losses}, {pair.seconds:.0f} s"
+            print(f"{one} - {two}: {told}", file=sys.stderr, flush=True)
+            pairs.append(pair)
+        engines = {
+            name: {"name": player.engine.name, "options": ENGINES[name][0], "go": player.go}
+            for name, player in players.items()
+            if isinstance(player, Usi)
+        }
+    options = ("games", "opening_plies", "seed", "sampled", "all", "set")
+    return {
+        "machine": machine_facts(),
+        "options": {name: getattr(given, name) for name in options},
+        "prior_draws_per_player": PRIOR,
+        "engines": engines,
+        "players": rate(names, pairs, given.seed),
+        "pairs": [{**asdict(pair), "score": round(pair.score, 4)} for pair in pairs],
+    }
+
+
+def open_gaps(pairs: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return the one-sided matches that no chain of other matches goes around."""
+    group = {name: {name} for pair in pairs for name in (pair["one"], pair["two"])}
+    for pair in pairs:
+        if 0 < pair["score"] < 1:
+            joined = group[pair["one"]] | group[pair["two"]]
+            group |= dict.fromkeys(joined, joined)
+    met = [(pair["one"], pair["two"]) for pair in pairs]
+    return [(one, two) for one, two in met if two not in group[one]]
+
+
+def show(record: dict[str, Any]) -> None:
+    """Print ratings and matches."""
+    table = make_table(
+        ("player", "Elo", "95 % interval", "games", "score"), numbers=("Elo", "games", "score")
+    )
+    for row in record["players"]:
+        interval = f"{row['low']:.0f}..{row['high']:.0f}"
+        cells = (f"{row['elo']:.0f}", interval, f"{row['games']:,}", f"{row['score']:.1%}")
+        table.add_row(row["player"], *cells)
+    print_table(table)
+    print()
+    numbers = ("won", "drawn", "lost", "score", "plies")
+    table = make_table(("match", *numbers), numbers=numbers)
+    for pair in record["pairs"]:
+        counts = [str(pair[key]) for key in ("wins", "draws", "losses")]
+        cells = (*counts, f"{pair['score']:.1%}", f"{pair['plies']:.0f}")
+        table.add_row(f"{pair['one']} - {pair['two']}", *cells)
+    print_table(table)
+    if gaps := open_gaps(record["pairs"]):
+        said = ", ".join(f"{one} - {two}" for one, two in gaps)
+        print(f"One side got every point, so that the distance may be any larger: {said}")
+    ends = [end for pair in record["pairs"] for end in pair["ends"].items()]
+    if faults := sum(count for end, count in ends if end.startswith(FAULT)):
+        print(f"Engines lost {faults} games by faults of their own")
+
+
+def read_options(words: Sequence[str] | None) -> argparse.Namespace:
+    """Return what the command line says, checked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("guests", nargs="*", help="runs, policies, bots or mix:ONE,TWO,SHARE")
+    parser.add_argument("--ladder", help=f"who is on it, by commas; default: {','.join(LADDER)}")
+    parser.add_argument("--all", action="store_true", help="everybody meets everybody")
+    parser.add_argument("--games", type=int, default=100, help="per pair, an even number")
+    parser.add_argument("--opening-plies", type=int, default=6, help="moves by lot before a game")
+    parser.add_argument("--seed", type=int, default=0, help="which openings are drawn")
+    parser.add_argument("--sampled", action="store_true", help="policies draw their moves")
+    parser.add_argument("--set", action="append", default=[], help="a flag of the game: key=value")
+    parser.add_argument(
+        "--engine", default="fairy-stockfish", help="the program of fairy-20, fairy0"
+    )
+    parser.add_argument("--out", type=Path, help="the file to write")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    given = parser.parse_args(words)
+    path = f"{os.environ.get('PATH', '')}:/usr/games"  # where Debian has it
+    engine = shutil.which(given.engine, path=path)
+    if given.ladder:
+        given.ladder = given.ladder.split(",")
+    else:
+        given.ladder = [name for name in LADDER if engine or name not in ENGINES]
+        if not engine:
+            print(f"{given.engine} is not here: the ladder has bots alone", file=sys.stderr)
+    given.engine = engine or given.engine
+    names = [*given.ladder, *given.guests]
+    if given.games < 2 or given.games % 2:
+        raise ConfigError(f"--games {given.games} must be even and at least 2: both colours")
+    if not 0 <= given.opening_plies <= MOST_OPENING_PLIES:
+        most = MOST_OPENING_PLIES
+        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{most}")
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"a ladder has at least two players, each once: {', '.join(names)}")
+    if wrong := [word for word in given.set if "=" not in word]:
+        raise ConfigError(f"--set {wrong[0]!r} is not key=value")
+    return given
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and write down what came out."""
+    try:
+        given = read_options(words)
+        record = measure(given)
+    except SparringError as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    machine = f"{record['machine']['cpu']}, {record['machine']['cores']} cores"
+    slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
+    path = given.out or RESULTS / f"ladder-{slug}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    if given.json:
+        print_json(record)
+    else:
+        show(record)
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
