@@ -22,7 +22,6 @@ from sparring.games.rules import Rules
 from sparring.nets.convolution import ResidualBlock, Stem
 from sparring.nets.net import Net
 
-LAST = torch.channels_last
 OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
 CHANNEL_STEP = 4
@@ -139,29 +138,30 @@ class ResidualNet(Net):
             return self.answer(self.tower_on_cpu(obs))
         at = self.layout
         used = at.planes * at.squares
-        planes = obs[:, :used].view(len(obs), at.planes, at.height, at.width).to(self.dtype)
-        numbers = obs[:, used : used + at.numbers].to(self.dtype) / self.divisor[at.planes :]
-        x = self.stem(
-            (planes / self.divisor[: at.planes, None, None]).contiguous(memory_format=LAST)
-        )
+        divisor, numbers_divisor = self.divisor[: at.planes], self.divisor[at.planes :]
+        planes = obs[:, :used].to(self.dtype).reshape(-1, at.planes, at.height, at.width)
+        planes = (planes / divisor[:, None, None]).contiguous(memory_format=torch.channels_last)
+        x = self.stem(planes)
         if self.numbers is not None:
+            numbers = obs[:, used : used + at.numbers].to(self.dtype) / numbers_divisor
             x = x + self.numbers(numbers)[:, :, None, None]
         return self.answer(self.blocks(functional.relu(x)).permute(0, 2, 3, 1))
 
     def tower_on_cpu(self, obs: Tensor) -> Tensor:
         """The same with our own convolutions: stem and blocks [rows, height, width, channels]."""
+        at, native = self.layout, self.native
+        numbers = torch.zeros(self.config.channels, 0)
+        if self.numbers is not None:
+            numbers = self.numbers.weight
         stem: Any = Stem.apply
-        numbers = (
-            torch.zeros(self.config.channels, 0) if self.numbers is None else self.numbers.weight
-        )
-        shape = self.layout.height, self.layout.width
-        x = stem(obs, self.stem.weight, numbers, self.stem.bias, self.native, shape)
         through: Any = ResidualBlock.apply
+        x: Tensor = stem(
+            obs, self.stem.weight, numbers, self.stem.bias, native, (at.height, at.width)
+        )
         for block in self.tower:
             first, second = block.first, block.second
-            x = through(x, first.weight, first.bias, second.weight, second.bias, self.native)
-        tower: Tensor = x
-        return tower
+            x = through(x, first.weight, first.bias, second.weight, second.bias, native)
+        return x
 
     def answer(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and values from the end of the tower [rows, height, width, channels]."""

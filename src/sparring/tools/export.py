@@ -23,7 +23,6 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import PolicyNet
 from sparring.nets.net import head_width
 from sparring.nets.policy import Policy
-from sparring.nets.residual import ResidualNet
 from sparring.pools.native import Pool
 from sparring.tools.terminal import Steps, print_json
 from sparring.training.files import temp_name
@@ -113,18 +112,8 @@ class PlainNet(nn.Module):
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits [rows, actions] and values [rows]."""
-        net = self.net
-        logits, value = see_board(net, obs) if isinstance(net, ResidualNet) else net(obs)
-        return logits, value * net.value_scale
-
-
-def see_board(net: ResidualNet, obs: Tensor) -> tuple[Tensor, Tensor]:
-    """The same as the net's `forward` without asking for the number of rows, which may vary."""
-    at = net.layout
-    used = at.planes * at.squares
-    planes = obs[:, :used].float().reshape(-1, at.planes, at.height, at.width)
-    numbers = obs[:, used : used + at.numbers].float() / net.divisor[at.planes :]
-    return net.judge(planes / net.divisor[: at.planes, None, None], numbers)
+        logits, value = self.net(obs)
+        return logits, value * self.net.value_scale
 
 
 class PlainFirstLayer(nn.Module):
