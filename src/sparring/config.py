@@ -261,8 +261,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "shogi": {
         "minutes": 30.0,
         "opponents": ("self=1", "random=0.5", "greedy=0.25"),
-        # A game is a hundred moves long; what was captured says early who is ahead.
-        "set": ("material=0.2",),
+        # Games are long, and what was captured says early who is ahead; all pieces together stay
+        # worth less than the game, or it would rather go on collecting.
+        "set": ("material=0.05",),
         "net": {"kind": "residual", "channels": 24, "blocks": 2},
         # Without a discount nothing is gained by winning soon, and won games go on and on.
         "ppo": {"games": 128, "steps": 32, "epochs": 2, "minibatch": 512, "gamma": 0.99},

@@ -96,3 +96,9 @@ def test_pools_pay_nothing_into_or_out_of_the_game(skip_forced: int) -> None:
         ends += int(batch.terminated.sum())
     assert payments > 500
     assert ends > 5
+
+
+def test_the_weight_is_shown_as_it_was_written() -> None:
+    rules = sparring.Rules("shogi", {"material": "0.05"})
+    assert rules.config["material"] == 0.05
+    assert sparring.Rules("shogi", rules.config).config == rules.config

@@ -39,7 +39,10 @@ class Field:
 
     def show(self) -> Any:
         """Return the value as a user would write it."""
-        plain = [v if self.dtype == "float32" else int(v) for v in self.value]
+        # The shortest number that is the same in 32 bits: 0.2, not 0.20000000298.
+        plain = [
+            float(str(np.float32(v))) if self.dtype == "float32" else int(v) for v in self.value
+        ]
         named = [self.words[int(v)] if self.words else v for v in plain]
         return named[0] if self.count == 1 else named
 
