@@ -260,14 +260,17 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "shogi": {
         "minutes": 30.0,
-        "opponents": ("self=1", "random=0.5", "greedy=0.25"),
+        "opponents": ("self=1", "random=0.3"),
         # Games are long, and what was captured says early who is ahead; all pieces together stay
         # worth less than the game, or it would rather go on collecting.
         "set": ("material=0.05",),
         "net": {"kind": "residual", "channels": 24, "blocks": 2},
         # Without a discount nothing is gained by winning soon, and won games go on and on.
         "ppo": {"games": 128, "steps": 32, "epochs": 2, "minibatch": 512, "gamma": 0.99},
-        "eval": {"every_s": 120.0, "games": 128, "final_games": 512},
+        "eval": {
+            **{"every_s": 150.0, "games": 128, "final_games": 512},
+            **{"against": ("random", "greedy", "ab2")},
+        },
     },
     "tic_tac_toe": {
         "minutes": 0.4,
@@ -288,10 +291,10 @@ GPU_PRESETS: dict[str, dict[str, Any]] = {
     "kuhhandel": {"ppo": {"epochs": 2}},
     "shogi": {
         "minutes": 7.0,
-        "opponents": ("self=1", "random=0.1"),  # one thread thinks for a bot
+        "opponents": ("self=1", "random=0.1"),
         "net": {"channels": 128, "blocks": 6},
         "ppo": {"games": 4096, "steps": 32, "minibatch": 8192, "epochs": 1, "lr": 7e-4},
-        "eval": {"every_s": 40.0, "games": 256},
+        "eval": {"every_s": 40.0, "games": 256, "against": ("greedy", "ab2", "ab3")},
     },
     "tic_tac_toe": {"net": {"hidden": (64, 64)}, "ppo": {"games": 2048, "minibatch": 8192}},
 }
