@@ -32,8 +32,8 @@ from sparring.games.shogi.protocol import game_seed, position_line
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.tools.terminal import make_table, print_json, print_table
-from sparring.tools.usi_engine import Engine, EngineError
-from sparring.tools.usi_match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
+from sparring.tools.usi.engine import Engine, EngineError
+from sparring.tools.usi.match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
 from sparring.training.policies import find_player
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -40,7 +40,7 @@ from sparring.envs.gymnasium import SparringVectorEnv
 from sparring.games.skull_king import game_length
 from sparring.learn.ppo import PPO
 from sparring.machine import machine_facts
-from sparring.tools.bench_train import free_twin
+from sparring.tools.bench.train import free_twin
 from sparring.tools.machine import warn_if_busy
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from sparring import Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.tools.usi_engine import Engine
+from sparring.tools.usi.engine import Engine
 from sparring.training.policies import save_policy
 
 ROOT = Path(__file__).parents[1]

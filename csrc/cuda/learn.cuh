@@ -3,7 +3,7 @@
 //
 // Every array has a leading dimension for the members of a population, which learn side by side
 // and never mix; alone, there is one. NVRTC compiles this file with the sizes of the game
-// (`FusedNet.constants` in src/sparring/nets/fused.py) and with SPARRING_BF16, 0 or 1: the type of
+// (`constants` in src/sparring/nets/flat.py) and with SPARRING_BF16, 0 or 1: the type of
 // activations and of the weights that they meet. src/sparring/learn/fused.py launches the
 // kernels in the order in which they stand here.
 #pragma once

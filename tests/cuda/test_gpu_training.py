@@ -13,7 +13,8 @@ import torch
 
 from sparring.config import EvalPlan, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.tools import bench, bench_train
+from sparring.tools.bench import pool as bench
+from sparring.tools.bench import train as bench_train
 from sparring.training import checkpoint as checkpoints
 from sparring.training.agent import resume, train_population, train_with
 from sparring.training.metrics import read

@@ -13,7 +13,7 @@ from sparring import Rules
 from sparring.cli import main
 from sparring.games import shogi
 from sparring.games.shogi.board import KANJI, board_svg, kanji_text
-from sparring.tools.shogi_table import PIECES, ShogiTable
+from sparring.tools.tables.shogi import PIECES, ShogiTable
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -13,7 +13,7 @@ from sparring import ConfigError, Lineup, Pool, Rules, State, _native, new_state
 from sparring.config import NetConfig
 from sparring.league.arena import MatchResult, evaluate, play_match, sit_down
 from sparring.league.results import Record, interval_of_mean, summarise, wilson
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 
 BOTS = ["captain", "rule_hard", "random", "rule_easy"]
@@ -23,7 +23,7 @@ def make_policy(game: str, seed: int = 0, name: str = "fresh") -> Policy:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rules = Rules(game)
-    net = PolicyNet(rules, NetConfig(hidden=(32, 32)))
+    net = Perceptron(rules, NetConfig(hidden=(32, 32)))
     torch.nn.init.normal_(net.policy_head.weight)  # a fresh net hardly prefers any action
     return Policy(rules, net, name=name)
 

@@ -22,7 +22,7 @@ from sparring.nets.distribution import (
     gaussian_log_prob,
     played,
 )
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.training.policies import load_policy, save_policy
 
@@ -83,7 +83,7 @@ def test_draws_are_equal_for_any_batch_split_and_new_for_every_step() -> None:
 def test_a_shared_spread_is_the_same_everywhere_and_learned_by_its_bias_alone() -> None:
     rules = sparring.Rules("duel")
     for name, net in NETS.items():
-        module = PolicyNet(rules, net)
+        module = Perceptron(rules, net)
         torch.nn.init.normal_(module.policy_head.weight)
         obs = Pool(rules, 64, seed=1).reset().obs
         obs[:] = np.random.default_rng(0).integers(0, 60, obs.shape)
@@ -106,7 +106,7 @@ def test_squashed_actions_are_tanh_of_what_was_drawn() -> None:
 @pytest.mark.parametrize("net", NETS)
 def test_a_policy_acts_within_the_bounds_and_survives_its_folder(net: str, tmp_path: Path) -> None:
     rules = sparring.Rules("duel")
-    module = PolicyNet(rules, NETS[net])
+    module = Perceptron(rules, NETS[net])
     torch.nn.init.normal_(module.policy_head.bias, std=2)
     policy = Policy(rules, module)
     batch = Pool(rules, 32, seed=1).reset()

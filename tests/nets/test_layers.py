@@ -9,7 +9,7 @@ import torch
 import sparring
 from sparring.config import NetConfig
 from sparring.nets.distribution import Sampler, entropy_of, log_prob_of, masked_log_probs
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 
 
 def rows(game: str, count: int = 200) -> tuple[sparring.Rules, np.ndarray, np.ndarray]:
@@ -27,8 +27,8 @@ def rows(game: str, count: int = 200) -> tuple[sparring.Rules, np.ndarray, np.nd
 def test_sparse_first_layer_equals_the_dense_one(game: str, threads: int, width: int) -> None:
     rules, obs, _ = rows(game)
     torch.manual_seed(1)
-    sparse = PolicyNet(rules, NetConfig(hidden=(width, 16)), threads=threads)
-    dense = PolicyNet(rules, NetConfig(hidden=(width, 16), sparse=False))
+    sparse = Perceptron(rules, NetConfig(hidden=(width, 16)), threads=threads)
+    dense = Perceptron(rules, NetConfig(hidden=(width, 16), sparse=False))
     dense.load_state_dict(sparse.state_dict())
     grads = []
     for net in (sparse, dense):
@@ -44,7 +44,7 @@ def test_sparse_first_layer_equals_the_dense_one(game: str, threads: int, width:
 @pytest.mark.parametrize("game", ["skull_king", "tic_tac_toe"])
 def test_first_layer_widens_like_the_rules(game: str) -> None:
     rules, obs, _ = rows(game)
-    net = PolicyNet(rules, NetConfig(hidden=(8,), sparse=False))
+    net = Perceptron(rules, NetConfig(hidden=(8,), sparse=False))
     wide = net.first.widen(torch.from_numpy(obs))
     order = torch.argsort(net.first._order)
     np.testing.assert_array_equal(wide[:, order].numpy(), rules.widen(obs))
@@ -55,7 +55,7 @@ def test_gradients_are_equal_for_any_number_of_threads() -> None:
     found = []
     for threads in (1, 2, 4):
         torch.manual_seed(1)
-        net = PolicyNet(rules, NetConfig(hidden=(96, 16)), threads=threads)
+        net = Perceptron(rules, NetConfig(hidden=(96, 16)), threads=threads)
         net(torch.from_numpy(obs))[0].square().sum().backward()
         assert net.first.weight.grad is not None
         found.append(net.first.weight.grad)
@@ -65,7 +65,7 @@ def test_gradients_are_equal_for_any_number_of_threads() -> None:
 
 def test_native_tanh_equals_torchs() -> None:
     rules = sparring.Rules("tic_tac_toe")
-    net = PolicyNet(rules, NetConfig(hidden=(8,), activation="tanh"), threads=2)
+    net = Perceptron(rules, NetConfig(hidden=(8,), activation="tanh"), threads=2)
     grid = torch.cat([torch.linspace(-12, 12, 70_003), torch.tensor([0.0, 1e-8, -1e-8, 50, -50])])
     fast, slow = grid.clone().requires_grad_(), grid.clone().requires_grad_()
     out, expected = net.activation(fast), torch.tanh(slow)
@@ -131,7 +131,7 @@ def test_sampling_is_equal_for_any_batch_split() -> None:
 
 def test_a_new_value_unit_changes_no_value() -> None:
     rules, obs, _ = rows("tic_tac_toe")
-    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     with torch.no_grad():
         before = net(torch.from_numpy(obs))[1] * net.value_scale
         net.rescale_values(37.5)

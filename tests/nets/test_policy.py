@@ -11,7 +11,7 @@ import torch
 
 from sparring import ConfigError, Pool, Rules, SparringError, new_state
 from sparring.config import NetConfig
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.training.checkpoint import CheckpointError, save
 from sparring.training.policies import find_player, load_policy, save_policy
@@ -21,7 +21,7 @@ def make_policy(game: str = "skull_king", seed: int = 0, **config: int) -> Polic
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rules = Rules(game, config)
-    net = PolicyNet(rules, NetConfig(hidden=(32, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(32, 16)))
     for head in (net.policy_head, net.value_head):  # a fresh net has hardly any opinion
         torch.nn.init.normal_(head.weight)
     net.rescale_values(40.0)

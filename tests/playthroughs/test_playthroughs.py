@@ -17,7 +17,7 @@ from sparring import Rules, State, new_state
 from sparring.games.cage2 import WINNER
 from sparring.games.kuhhandel import PRESETS
 from sparring.tools.play import TABLES
-from sparring.tools.tables import GameTable
+from sparring.tools.tables.table import GameTable
 
 FOLDER = Path(__file__).parent
 

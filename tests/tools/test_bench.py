@@ -8,7 +8,8 @@ import pytest
 from sparring import Pool, Rules
 from sparring.cli import main
 from sparring.errors import SparringWarning
-from sparring.tools import bench, valid
+from sparring.tools import valid
+from sparring.tools.bench import pool as bench
 from sparring.tools.machine import warn_if_busy
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")

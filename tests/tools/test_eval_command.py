@@ -15,7 +15,7 @@ from sparring import Rules, new_state
 from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.league.arena import evaluate
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.training.checkpoint import save
 from sparring.training.policies import load_policy, save_policy
@@ -26,7 +26,7 @@ QUICK = ["--games", "64", "--threads", "1"]
 def fresh(game: str, **flags: int) -> Policy:
     torch.manual_seed(0)
     rules = Rules(game, flags)
-    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     torch.nn.init.normal_(net.policy_head.weight)
     return Policy(rules, net)
 

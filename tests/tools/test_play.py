@@ -20,8 +20,8 @@ import pytest
 from sparring import Rules, State, new_state
 from sparring.cli import main
 from sparring.games.skull_king import load_round, read
-from sparring.tools.skull_king_table import SkullKingTable
-from sparring.tools.tables import Choice, GameTable, match
+from sparring.tools.tables.skull_king import SkullKingTable
+from sparring.tools.tables.table import Choice, GameTable, match
 
 PROGRAM = Path(sys.executable).with_name("sparring")
 

@@ -13,8 +13,8 @@ import pytest
 from sparring import State, new_state
 from sparring.cli import main
 from sparring.games.kuhhandel import KINDS, load_position, read
-from sparring.tools.kuhhandel_table import KuhhandelTable, pile_choice, read_pile
 from sparring.tools.play import Session
+from sparring.tools.tables.kuhhandel import KuhhandelTable, pile_choice, read_pile
 
 H = (2, 4, 1, 0, 0, 0)
 

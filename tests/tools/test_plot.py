@@ -17,9 +17,9 @@ from PIL import Image
 
 from sparring.cli import main
 from sparring.errors import SparringError
-from sparring.tools import charts
-from sparring.tools.charts import Chart, Series, label, make_charts, pieces, ticks
-from sparring.tools.charts_png import COLOURS, draw_png
+from sparring.tools.charts import curves as charts
+from sparring.tools.charts.curves import Chart, Series, label, make_charts, pieces, ticks
+from sparring.tools.charts.png import COLOURS, draw_png
 from sparring.tools.plot import plot_run
 from sparring.training.metrics import MetricsWriter
 from sparring.training.run import Run

@@ -32,11 +32,11 @@ from sparring.games.picture import (
     View,
     picture_of,
 )
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.tools import render
-from sparring.tools.picture_film import Shot, Studio
-from sparring.tools.picture_svg import animate_svg, flip_through, needed, short
+from sparring.tools.picture.film import Shot, Studio
+from sparring.tools.picture.svg import animate_svg, flip_through, needed, short
 from sparring.training.policies import save_policy
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
@@ -290,7 +290,7 @@ def test_a_match_without_a_goal_says_so(tmp_path: Path, capsys: pytest.CaptureFi
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     rules = Rules("laser_hockey")
-    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     torch.nn.init.normal_(net.policy_head.weight)
     return save_policy(Policy(rules, net), tmp_path_factory.mktemp("policies") / "mine")
 
@@ -313,7 +313,7 @@ def test_the_flags_are_those_of_the_training_wherever_the_policy_sits(
 ) -> None:
     rules = Rules("laser_hockey", {"mode": "TRAIN_SHOOTING", "scale_observation": 1})
     trained = {"mode": "TRAIN_SHOOTING", "scale_observation": 1}
-    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     mine = str(save_policy(Policy(rules, net), tmp_path / "mine"))
     out = tmp_path / "game.png"
     for words, players in (
@@ -334,7 +334,7 @@ def test_the_flags_are_those_of_the_training_wherever_the_policy_sits(
 def test_two_copies_of_a_policy_draw_for_themselves(tmp_path: Path) -> None:
     """A policy that wants nothing anywhere: whatever differs between the seats was drawn."""
     rules = Rules("laser_hockey")
-    net = PolicyNet(rules, NetConfig(hidden=(16, 16)))
+    net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     torch.nn.init.zeros_(net.policy_head.weight)
     torch.nn.init.zeros_(net.policy_head.bias)
     folder = save_policy(Policy(rules, net), tmp_path / "mine")

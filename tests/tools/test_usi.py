@@ -13,7 +13,7 @@ import pytest
 from sparring import Rules, new_state
 from sparring.cli import main
 from sparring.games import shogi
-from sparring.tools.usi_server import Server
+from sparring.tools.usi.server import Server
 
 ENTERED = "+R+B+B+RK4/GGGG5/SSSS5/9/9/9/9/9/4k4 b 9P 1"
 """Black's king has entered with twelve pieces that count 28 points."""
@@ -151,12 +151,12 @@ def test_games_differ_and_repeat_with_the_seed() -> None:
 def test_a_policy_tells_its_score() -> None:
     torch = pytest.importorskip("torch")
     from sparring.config import NetConfig
-    from sparring.nets.mlp import PolicyNet
+    from sparring.nets.mlp import Perceptron
     from sparring.nets.policy import Policy
 
     torch.manual_seed(0)
     rules = Rules("shogi", {"observation": "PLANES46", "skip_forced": 1})
-    policy = Policy(rules, PolicyNet(rules, NetConfig(hidden=(8,))), name="mine")
+    policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), name="mine")
     one = Server(policy, rules)
     told = talk(one, "position startpos moves 7g7f", "go")
     assert told[0].startswith("info depth 1 score cp ")
@@ -166,12 +166,12 @@ def test_a_policy_tells_its_score() -> None:
 def test_a_policy_draws_its_moves_if_sampled_is_set() -> None:
     torch = pytest.importorskip("torch")
     from sparring.config import NetConfig
-    from sparring.nets.mlp import PolicyNet
+    from sparring.nets.mlp import Perceptron
     from sparring.nets.policy import Policy
 
     torch.manual_seed(0)
     rules = Rules("shogi")
-    policy = Policy(rules, PolicyNet(rules, NetConfig(hidden=(8,))), name="mine")
+    policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), name="mine")
 
     def openings(sampled: str) -> set[str]:
         one = Server(policy, rules)
@@ -251,13 +251,13 @@ def test_a_policy_of_another_game_is_refused(
 ) -> None:
     pytest.importorskip("torch")
     from sparring.config import NetConfig
-    from sparring.nets.mlp import PolicyNet
+    from sparring.nets.mlp import Perceptron
     from sparring.nets.policy import Policy
     from sparring.training.policies import save_policy
 
     for game in ("tic_tac_toe", "shogi"):
         rules = Rules(game)
-        net = PolicyNet(rules, NetConfig(hidden=(8,)))
+        net = Perceptron(rules, NetConfig(hidden=(8,)))
         save_policy(Policy(rules, net), tmp_path / game)
     assert main(["usi", str(tmp_path / "tic_tac_toe")]) == 2
     assert "plays tic_tac_toe; USI is for shogi alone" in capsys.readouterr().err

@@ -17,11 +17,11 @@ from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.games import shogi
 from sparring.games.shogi.protocol import game_seed
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
-from sparring.tools import usi_engine
-from sparring.tools.usi_engine import Engine, EngineError
-from sparring.tools.usi_match import random_opening
+from sparring.tools.usi import engine as usi_engine
+from sparring.tools.usi.engine import Engine, EngineError
+from sparring.tools.usi.match import random_opening
 from sparring.training.policies import save_policy
 
 FAKE = f"{sys.executable} {Path(__file__).with_name('fake_usi_engine.py')}"
@@ -67,7 +67,7 @@ def test_the_table_names_engine_and_ends(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_policy_meets_an_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = Rules("shogi", {"observation": "PLANES46", "skip_forced": 1})
-    net = PolicyNet(rules, NetConfig(hidden=(8,)))
+    net = Perceptron(rules, NetConfig(hidden=(8,)))
     save_policy(Policy(rules, net), tmp_path / "mine")
     words = (str(tmp_path / "mine"), "--engine", FAKE, "--games", "2", "--set", "max_plies=20")
     for sampled in ((), ("--sampled",)):

@@ -21,7 +21,7 @@ from sparring import Rules, SparringError
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.league.arena import evaluate
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.training.evaluate import EvalWorker
 from sparring.training.policies import load_policy, save_policy
@@ -38,7 +38,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rules = Rules("tic_tac_toe")
-    policy = Policy(rules, PolicyNet(rules, NetConfig(hidden=(32, 32))))
+    policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(32, 32))))
     return str(save_policy(policy, tmp_path_factory.mktemp("saved") / "policy"))
 
 

@@ -23,7 +23,7 @@ from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import SCALE_MEMORY, DivergedError, mix
 from sparring.learn.rollout import Phases
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
-from sparring.nets.fused import FusedNet
+from sparring.nets.fused_mlp import FusedPerceptron
 from sparring.nets.fused_residual import FusedResidual
 from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
@@ -126,7 +126,9 @@ class FusedPPO:
         self.configs, self.config = given, given[0]
         check_configs(pool, given)
         self.device, self.graphs = pool.device, graphs
-        make: type[FusedResidual | FusedNet] = FusedResidual if net.kind == "residual" else FusedNet
+        make: type[FusedResidual | FusedPerceptron] = (
+            FusedResidual if net.kind == "residual" else FusedPerceptron
+        )
         self.net: FlatNet = make(
             pool.rules, net, self.members, bf16=self.config.bf16, device=self.device
         )

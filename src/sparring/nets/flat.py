@@ -1,7 +1,7 @@
 """What the learner on a GPU asks of its networks: flat arrays, and passes over batches.
 
 Every array has a leading dimension for the members of a population. Two kinds of network are
-written that way, `nets.fused` and `nets.fused_residual`.
+written that way, `nets.fused_mlp` and `nets.fused_residual`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Residual nets as flat arrays on a GPU, forward and backward written out.
 
-Same networks as `ResidualNet`, with the face of `FusedNet`: bf16 convolutions in channels-last
-layout from float32 weights, bias, sum and relu inside the convolution where the library can.
-Channels are filled up with zeros to sizes that tensor cores take. A test holds it equal to
-`ResidualNet` and autograd.
+Same networks as `ResidualNet`: bf16 convolutions in channels-last layout from float32 weights,
+bias, sum and relu inside the convolution where the library can. Channels are filled up with zeros
+to sizes that tensor cores take. A test holds it equal to `ResidualNet` and autograd.
 """
 
 from __future__ import annotations

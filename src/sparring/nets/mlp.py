@@ -20,7 +20,7 @@ SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
 
 
-class PolicyNet(Net):
+class Perceptron(Net):
     """Linear layers over all features. A spread that all rows share is the head's bias alone."""
 
     head_mask: Tensor

@@ -20,7 +20,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer, byte_parts
 from sparring.nets.make import make_net
-from sparring.nets.mlp import PolicyNet
+from sparring.nets.mlp import Perceptron
 from sparring.nets.net import head_width
 from sparring.nets.policy import Policy
 from sparring.pools.native import Pool
@@ -106,7 +106,7 @@ class PlainNet(nn.Module):
         super().__init__()
         self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
         self.net.load_state_dict(policy.net.state_dict())
-        if isinstance(self.net, PolicyNet):
+        if isinstance(self.net, Perceptron):
             first = PlainFirstLayer(policy.rules, self.net.first)
             self.net.first = first  # type: ignore[assignment]
 

@@ -15,12 +15,12 @@ from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.picture import MODULES
-from sparring.tools.cage2_table import Cage2Table
 from sparring.tools.flags import as_typed, changed_flags, read_rules
-from sparring.tools.kuhhandel_table import KuhhandelTable
-from sparring.tools.shogi_table import ShogiTable
-from sparring.tools.skull_king_table import SkullKingTable
-from sparring.tools.tables import Choice, GameTable, TicTacToeTable, match
+from sparring.tools.tables.cage2 import Cage2Table
+from sparring.tools.tables.kuhhandel import KuhhandelTable
+from sparring.tools.tables.shogi import ShogiTable
+from sparring.tools.tables.skull_king import SkullKingTable
+from sparring.tools.tables.table import Choice, GameTable, TicTacToeTable, match
 from sparring.tools.terminal import make_console
 
 TABLES: dict[str, type[GameTable]] = {

@@ -13,10 +13,9 @@ from sparring.config import RenderConfig
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
-from sparring.tools import picture_film as films
-from sparring.tools import picture_pixels as pixels
-from sparring.tools import picture_svg as svg
 from sparring.tools.flags import changed_flags, read_rules
+from sparring.tools.picture import film as films
+from sparring.tools.picture import pixels, svg
 from sparring.tools.terminal import Steps, print_json
 from sparring.training.files import show_size, temp_name
 

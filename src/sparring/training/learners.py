@@ -63,7 +63,7 @@ def make_learner(configs: Sequence[TrainConfig], *, pool: GamePool | None = None
 def why_not_fused(config: TrainConfig) -> str:
     """Say what keeps the learner that lives on the GPU from being used, "" if nothing does."""
     from sparring import kernels
-    from sparring.nets import fused, fused_residual
+    from sparring.nets import fused_mlp, fused_residual
 
     try:
         kernels.version()
@@ -73,7 +73,7 @@ def why_not_fused(config: TrainConfig) -> str:
         return "games with continuous actions go with the network, not on the CPU"
     if config.net.kind == "residual":
         return fused_residual.unsupported(config.net)
-    return fused.unsupported(config.net)
+    return fused_mlp.unsupported(config.net)
 
 
 def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.machine import cores, machine_facts
 from sparring.pools import Lineup, Pool
-from sparring.tools.bench_report import show, show_problems
+from sparring.tools.bench.report import show, show_problems
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.machine import warn_if_busy
 from sparring.tools.terminal import Steps, print_json
@@ -80,12 +80,12 @@ def run_on_gpu(config: BenchPoolConfig) -> int:
     """Measure the pool of a GPU, if there is one."""
     if config.bots:
         raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
-    from sparring.tools import bench_pool_gpu
+    from sparring.tools.bench import pool_gpu
     from sparring.training.learners import choose_device
 
     if not choose_device(config.device).startswith("cuda"):
         raise ConfigError(f"--device {config.device}: torch sees no GPU here; use cpu")
-    return bench_pool_gpu.run(config)
+    return pool_gpu.run(config)
 
 
 def bot_lineups(rules: Rules, bots: Sequence[str]) -> list[Lineup] | None:

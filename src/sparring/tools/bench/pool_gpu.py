@@ -15,7 +15,7 @@ from sparring.games import Rules
 from sparring.machine import machine_facts
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
-from sparring.tools.bench_report import details, machine_line, proof_line, short, show_problems
+from sparring.tools.bench.report import details, machine_line, proof_line, short, show_problems
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.terminal import Steps, make_console, make_table, print_json, print_table
 from sparring.tools.valid import Proof, prove

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from sparring.tools.charts import EMPTY, FEW_POINTS, Chart, Floats, Page, Series, label, pieces
+from sparring.tools.charts.curves import (
+    EMPTY,
+    FEW_POINTS,
+    Chart,
+    Floats,
+    Page,
+    Series,
+    label,
+    pieces,
+)
 
 SIZE = 1000.0
 """Width and height of a plot in its own units; the browser stretches it."""

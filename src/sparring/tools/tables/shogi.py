@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.board import kanji_text
-from sparring.tools.tables import HELP, Choice, GameTable
+from sparring.tools.tables.table import HELP, Choice, GameTable
 
 PIECES = {
     **{"P": "pawn", "L": "lance", "N": "knight", "S": "silver", "G": "gold", "B": "bishop"},

@@ -17,7 +17,7 @@ from sparring.games import Rules, State, new_state, shogi
 from sparring.games.shogi.protocol import game_seed, position_line, read_position
 from sparring.league.arena import Player, name_of
 from sparring.league.results import MatchResult, Record, summarise
-from sparring.tools.usi_engine import Engine, EngineError
+from sparring.tools.usi.engine import Engine, EngineError
 
 GAMES = 100
 """Against an engine, unless --games says otherwise: it takes its time."""

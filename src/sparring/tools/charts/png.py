@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import SparringError
-from sparring.tools.charts import EMPTY, FEW_POINTS, Chart, Floats, Page, Series, label, pieces
+from sparring.tools.charts.curves import (
+    EMPTY,
+    FEW_POINTS,
+    Chart,
+    Floats,
+    Page,
+    Series,
+    label,
+    pieces,
+)
 
 WIDTH = 1600
 MARGIN, GAP = 40, 20

@@ -1,8 +1,8 @@
 """Multi-layer perceptrons as flat arrays on a GPU, forward and backward written out.
 
-Same networks as `PolicyNet`, for the fast path: static buffers, one matrix product per layer for
+Same networks as `Perceptron`, for the fast path: static buffers, one matrix product per layer for
 all members, bias and relu inside the product where the library can, bf16 products from float32
-weights. A test holds it equal to `PolicyNet` and autograd.
+weights. A test holds it equal to `Perceptron` and autograd.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Piece:
     """One matrix (or bias, with one row) in the flat arrays."""
 
     name: str
-    """Its name in `PolicyNet`."""
+    """Its name in `Perceptron`."""
     offset: int
     rows: int
     columns: int
@@ -50,7 +50,7 @@ class Piece:
 class Activations(Pass):
     """What a pass writes, and the gradients behind it."""
 
-    def __init__(self, net: FusedNet, rows: int, *, learn: bool) -> None:
+    def __init__(self, net: FusedPerceptron, rows: int, *, learn: bool) -> None:
         super().__init__(net, rows, learn=learn)
         self.net = net
         hidden, towers = net.config.hidden, net.towers
@@ -72,7 +72,7 @@ class Activations(Pass):
         self.net.backward(self)
 
 
-class FusedNet(FlatNet):
+class FusedPerceptron(FlatNet):
     """Weights, gradients and layers of all members."""
 
     def __init__(
@@ -134,10 +134,10 @@ class FusedNet(FlatNet):
         part = flat[:, piece.offset : piece.offset + piece.size]
         return part.view(len(flat), piece.rows, piece.columns)
 
-    # Exchange with PolicyNet
+    # Exchange with Perceptron
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
-        """Return tensors named and shaped as in `PolicyNet` as one flat array."""
+        """Return tensors named and shaped as in `Perceptron` as one flat array."""
         flat = torch.zeros(self.size)
         for name, piece in self.pieces.items():
             given = named[name].detach().float().cpu()
@@ -150,7 +150,7 @@ class FusedNet(FlatNet):
         return flat
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
-        """Return a flat array as tensors named and shaped as in `PolicyNet`."""
+        """Return a flat array as tensors named and shaped as in `Perceptron`."""
         flat, named = flat.detach().float().cpu(), {}
         columns = {"policy_head": head_width(self.rules), "value_head": 1}
         for name, piece in self.pieces.items():
@@ -166,7 +166,7 @@ class FusedNet(FlatNet):
         return named
 
     def parameter_names(self) -> list[str]:
-        """The parameters in the order in which `PolicyNet` has them."""
+        """The parameters in the order in which `Perceptron` has them."""
         order = ("first", "towers", "policy_head", "value_head")
         return sorted(self.pieces, key=lambda name: order.index(name.split(".")[0]))
 

@@ -23,7 +23,7 @@ from sparring.learn.ppo import PPO
 from sparring.machine import machine_facts
 from sparring.pools.native import Pool
 from sparring.pools.protocol import BatchLike, GamePool
-from sparring.tools.bench_report import machine_line, short, show_problems, title
+from sparring.tools.bench.report import machine_line, short, show_problems, title
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.machine import warn_if_busy
 from sparring.tools.terminal import Steps, make_console, make_table, print_json, print_table

@@ -18,7 +18,7 @@ from sparring.games.kuhhandel import (
     show_pile,
     worth,
 )
-from sparring.tools.tables import HELP, Choice, GameTable
+from sparring.tools.tables.table import HELP, Choice, GameTable
 
 AUCTION, TRADE_FIRST, PASS, MIN_RAISE = 0, 1, 41, 42
 SELL, BUY, ACCEPT, COUNTER, NUMBER_FIRST = 43, 44, 45, 46, 47

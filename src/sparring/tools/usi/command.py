@@ -10,7 +10,7 @@ from sparring.config import UsiConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games import Rules
 from sparring.tools.flags import read_rules
-from sparring.tools.usi_server import MOST_SEED, Server
+from sparring.tools.usi.server import MOST_SEED, Server
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy

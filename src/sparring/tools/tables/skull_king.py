@@ -14,7 +14,7 @@ from sparring.games.skull_king import (
     show_cards,
     token_short_name,
 )
-from sparring.tools.tables import HELP, Choice, GameTable
+from sparring.tools.tables.table import HELP, Choice, GameTable
 
 PLAY_FIRST, PLAY_TIGRESS_ESCAPE, ROSIE_FIRST = 11, 85, 86
 WHALE, KRAKEN, JADE = 2, 3, 9

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparring.games import State
 from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
-from sparring.tools.tables import HELP, Choice, GameTable, match
+from sparring.tools.tables.table import HELP, Choice, GameTable, match
 
 RULES = """\
 You defend 13 hosts. Red starts on User0, which it always keeps, and works its way to Op_Server0.

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparring.errors import SparringError
 from sparring.games.picture import Film, Shapes
-from sparring.tools.picture_pixels import Canvas, pillow
+from sparring.tools.picture.pixels import Canvas, pillow
 
 if TYPE_CHECKING:
     from PIL.Image import Image

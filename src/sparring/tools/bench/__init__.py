@@ -1,0 +1,1 @@
+"""`sparring bench`: pools and training, measured after they are proven valid."""

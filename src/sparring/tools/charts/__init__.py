@@ -1,0 +1,1 @@
+"""Curves of a run, and ways to draw them."""

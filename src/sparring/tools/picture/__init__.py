@@ -1,0 +1,1 @@
+"""Ways to draw a game: films, pixels, SVG."""

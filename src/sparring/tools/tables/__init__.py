@@ -1,0 +1,1 @@
+"""How each game is shown to a person who plays it."""

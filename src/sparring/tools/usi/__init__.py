@@ -1,0 +1,1 @@
+"""Shogi engines: being one, and playing against others."""
