@@ -251,7 +251,8 @@ class PPO:
         logged: list[Losses] = []
         norms: list[Tensor] = []
         with self.phases("update"), best_matmul(self.device, self.net):
-            order = np.random.Generator(np.random.Philox(key=[self.seed, self.updates]))
+            key = np.array([self.seed % 2**64, self.updates], np.uint64)  # a list loses digits
+            order = np.random.Generator(np.random.Philox(key=key))
             for _ in range(config.epochs):
                 shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
                 kl = []
