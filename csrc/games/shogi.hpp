@@ -108,7 +108,8 @@ struct Game {
     const u64 before = key;
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
     key ^= key_change(position, change);
-    pay(kMaterial, position.mover ^ 1, static_cast<f32>(gain_of(change)) / kGainUnit, result);
+    if (result.wants(kMaterial))
+      pay(kMaterial, position.mover ^ 1, static_cast<f32>(gain_of(change)) / kGainUnit, result);
     keep(position.safety());
     u16& in_a_row = checks[position.mover ^ 1];
     in_a_row = static_cast<u16>(position.in_check ? in_a_row + 1 : 0);
