@@ -20,6 +20,7 @@ __all__ = [
     "MemberResult",
     "Player",
     "evaluate",
+    "least_share",
     "play_match",
     "strength_of",
     "usual_opponents",
@@ -84,10 +85,18 @@ def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
 def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
     """Return what makes one policy better than another, from summaries by opponent.
 
-    That is the win share against the hardest opponent; in a game of one seat, the score.
+    That is the mean win share, which chance moves less than the share against one opponent; in a
+    game of one seat, the score.
     """
     if rules.seats == 1:
         return float(results[ALONE]["score"])
+    return sum(float(found["win"]) for found in results.values()) / len(results)
+
+
+def least_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the win share against the hardest opponent; in a game of one seat, the score."""
+    if rules.seats == 1:
+        return strength_of(rules, results)
     return min(float(found["win"]) for found in results.values())
 
 

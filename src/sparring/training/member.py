@@ -11,7 +11,7 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
-from sparring.league.arena import ALONE, strength_of, usual_opponents
+from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.training import checkpoint as checkpoints
 from sparring.training.metrics import MetricsWriter
 from sparring.training.policies import foreign_meta
@@ -181,13 +181,15 @@ class Member:
             self.status.wins[name] = found
             for key in ("score",) if alone else ("win", "low", "high", "score"):
                 values[f"eval/{name}/{key}"] = found[key]
-        strength = strength_of(self.rules, {name: result["results"][name] for name in known})
+        results = {name: result["results"][name] for name in known}
+        strength = strength_of(self.rules, results)
         values["eval/strength"] = strength
         self.metrics.add(number, values, seconds=self.status.seconds)
         self.dry += 1
         target = self.config.eval.target
-        if target and strength >= target and not self.noted("target reached"):
-            self.note("target reached", strength=strength, seconds=self.status.seconds)
+        least = least_share(self.rules, results)
+        if target and least >= target and not self.noted("target reached"):
+            self.note("target reached", strength=least, seconds=self.status.seconds)
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
             self.best = {"update": number, "strength": strength}
