@@ -234,7 +234,7 @@ def test_tic_tac_toe_has_one_logit_for_each_square() -> None:
         (
             "skull_king",
             {},
-            "needs a game with a board, which skull_king is not; use --net.kind mlp",
+            "needs a game with a board; skull_king has none: use --net.kind mlp",
         ),
         ("laser_hockey", {}, "needs a game with a board"),
         ("shogi", {"channels": 0}, "net.channels 0 and net.blocks 6 must be at least 1"),

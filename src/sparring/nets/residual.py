@@ -55,7 +55,7 @@ def layout_of(rules: Rules) -> Layout:
     """Read off a game's blocks how to lay it out; raises if it has no board."""
     if len(rules.board) != 2:
         raise ConfigError(
-            f"net.kind 'residual' needs a game with a board, which {rules.name} is not; "
+            f"net.kind 'residual' needs a game with a board; {rules.name} has none: "
             "use --net.kind mlp"
         )
     height, width = rules.board
