@@ -8,7 +8,7 @@ import pytest
 
 from sparring import kernels
 from sparring.games.rules import Rules
-from sparring.nets import fused
+from sparring.nets import flat
 from sparring.pools import cuda
 from sparring.pools.native import Pool
 
@@ -23,8 +23,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def learn_code(game: str = "skull_king", *, bf16: bool = True, **sizes: int) -> bytes:
-    constants = fused.constants(Rules(game), bf16=bf16) | sizes
-    return kernels.compiled(fused.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    constants = flat.constants(Rules(game), bf16=bf16) | sizes
+    return kernels.compiled(flat.SOURCE, constants, exact=False, arch="sm_90", draft=True)
 
 
 @pytest.mark.parametrize("game", GAMES)
