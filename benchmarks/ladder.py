@@ -46,7 +46,9 @@ ENGINES: dict[str, tuple[dict[str, str], str, int]] = {
 }
 """Fairy-Stockfish by name: its options, and what it may use for a move."""
 MIX, FAULT = "mix:", "fault: "
-TIMEOUT_S = 30.0
+TIMEOUT_S = 5.0
+"""Longest wait for a move. Limits by depth and nodes bound no time: an engine may look for captures
+for minutes when both hands are full. It has lost then, as in `sparring eval --engine`."""
 ELO = 400 / np.log(10)
 """Points per unit of log odds."""
 PRIOR = 1.0
