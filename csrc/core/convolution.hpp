@@ -329,6 +329,12 @@ void for_neighbours(Boards size, int square, const F& f) {
   }
 }
 
+// to += value * from, over channels.
+inline void add_scaled(f32* to, f32 value, const f32* from, int channels) {
+  for (int c = 0; c < channels; c += 4)
+    store_four(to + c, fused(load_four(to + c), value, load_four(from + c)));
+}
+
 // relu(conv(planes) + numbers @ number_weight + bias)
 class StemForward final : public Job {
  public:
@@ -357,22 +363,19 @@ class StemForward final : public Job {
     size_t numbers = active.index.size();
     while (numbers > 0 && active.index[numbers - 1] >= planes) {
       --numbers;
-      add(shift, active.value[numbers], number_weight_ + (active.index[numbers] - planes) * out);
+      add_scaled(shift, active.value[numbers],
+                 number_weight_ + (active.index[numbers] - planes) * out, out);
     }
     for (int square = 0; square < squares; ++square)
       std::memcpy(to + square * out, shift, sizeof(f32) * static_cast<size_t>(out));
     for (size_t k = 0; k < numbers; ++k) {
       const int plane = active.index[k] / squares, value_at = active.index[k] % squares;
       for_neighbours(in_.size, value_at, [&](int tap, int square) {
-        add(to + square * out, active.value[k], weight_ + (tap * in_.planes + plane) * out);
+        add_scaled(to + square * out, active.value[k], weight_ + (tap * in_.planes + plane) * out,
+                   out);
       });
     }
     for (int i = 0; i < squares * out; ++i) to[i] = most(to[i], 0.0f);
-  }
-
-  void add(f32* to, f32 value, const f32* from) const {
-    for (int c = 0; c < in_.out; c += 4)
-      store_four(to + c, fused(load_four(to + c), value, load_four(from + c)));
   }
 
   const StemInput& in_;
@@ -419,24 +422,22 @@ class StemGradient final : public Job {
   void add_row(const ActiveFeatures& active, const f32* grad, f32* sums) const {
     const int out = in_.out, squares = in_.size.squares(), planes = in_.plane_features();
     std::vector<f32> shift(static_cast<size_t>(out));
-    for (int square = 0; square < squares; ++square) add(shift.data(), 1, grad + square * out);
-    add(sums + weights_ + numbers_, 1, shift.data());
+    for (int square = 0; square < squares; ++square)
+      add_scaled(shift.data(), 1, grad + square * out, out);
+    add_scaled(sums + weights_ + numbers_, 1, shift.data(), out);
     for (size_t k = 0; k < active.index.size(); ++k) {
       const int index = active.index[k];
       const f32 value = active.value[k];
       if (index >= planes) {
-        add(sums + weights_ + static_cast<size_t>((index - planes) * out), value, shift.data());
+        add_scaled(sums + weights_ + static_cast<size_t>((index - planes) * out), value,
+                   shift.data(), out);
         continue;
       }
       for_neighbours(in_.size, index % squares, [&](int tap, int square) {
-        add(sums + (tap * in_.planes + index / squares) * out, value, grad + square * out);
+        add_scaled(sums + (tap * in_.planes + index / squares) * out, value, grad + square * out,
+                   out);
       });
     }
-  }
-
-  void add(f32* to, f32 value, const f32* from) const {
-    for (int c = 0; c < in_.out; c += 4)
-      store_four(to + c, fused(load_four(to + c), value, load_four(from + c)));
   }
 
   const StemInput& in_;
