@@ -29,6 +29,7 @@ import numpy as np
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
+from sparring.league.elo import PRIOR, Rating, Score, open_gaps, rate
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.tools.terminal import make_table, print_json, print_table
@@ -49,12 +50,6 @@ MIX, FAULT = "mix:", "fault: "
 TIMEOUT_S = 5.0
 """Longest wait for a move. Limits by depth and nodes bound no time: an engine may look for captures
 for minutes when both hands are full. It has lost then, as in `sparring eval --engine`."""
-ELO = 400 / np.log(10)
-"""Points per unit of log odds."""
-PRIOR = 1.0
-"""Every player also drew so many games, spread over those it met: 100 % stay finite."""
-SAMPLES, LEAST_SHARE = 1000, 1e-6
-"""Of the bootstrap: how many, and the least share of the points; it is 2,400 Elo away."""
 
 
 @dataclass
@@ -194,32 +189,13 @@ class Usi:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """How a match ended, seen by the first player."""
+class Pair(Score):
+    """A match, and how its games went."""
 
-    one: str
-    two: str
-    wins: int
-    draws: int
-    losses: int
     plies: float
     """Per game."""
     ends: dict[str, int]
     seconds: float
-
-    @property
-    def games(self) -> int:
-        """All of them."""
-        return self.wins + self.draws + self.losses
-
-    @property
-    def score(self) -> float:
-        """Share of the points."""
-        return (self.wins + self.draws / 2) / self.games
-
-    def points_of(self, name: str) -> float:
-        """What one of the two got."""
-        return self.games * (self.score if name == self.one else 1 - self.score)
 
 
 def play_pair(
@@ -287,88 +263,6 @@ def pairs_of(ladder: Sequence[str], guests: Sequence[str], *, everybody: bool) -
     return list(meetings)
 
 
-def fit(games: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Return the most likely ratings in Elo, the first one 0.
-
-    games, points: [players, players], how many were played and what the row's player got of them.
-    Bradley and Terry's model, a draw being half a point for both.
-    """
-    rating = np.zeros(len(games))
-    for _ in range(200):
-        expected = 1 / (1 + np.exp(rating[None] - rating[:, None]))
-        slope = (points - games * expected).sum(1)
-        bend = games * expected * (1 - expected)
-        curve = np.diag(bend.sum(1)) - bend
-        step = np.linalg.solve(curve[1:, 1:], slope[1:]).clip(-2, 2)
-        rating[1:] += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return ELO * rating
-
-
-class Results:
-    """All matches as matrices, the prior among the games."""
-
-    def __init__(self, names: Sequence[str], pairs: Sequence[Pair]) -> None:
-        self.one = [names.index(pair.one) for pair in pairs]
-        self.two = [names.index(pair.two) for pair in pairs]
-        met = np.bincount(self.one + self.two, minlength=len(names))
-        prior = PRIOR * (1 / met[self.one] + 1 / met[self.two]) / 2
-        wins, draws, losses = np.array([(p.wins, p.draws, p.losses) for p in pairs]).T
-        self.counts = np.stack([wins + prior / 2, draws, losses + prior / 2], axis=1)
-        """Of every pair [pairs, won drawn lost]."""
-        self.players = len(names)
-
-    def rate(self, shares: np.ndarray) -> np.ndarray:
-        """Return the ratings that follow from the first players' shares of the points [pairs]."""
-        games, points = np.zeros((2, self.players, self.players))
-        total = self.counts.sum(1)
-        games[self.one, self.two] = games[self.two, self.one] = total
-        points[self.one, self.two] = total * shares
-        points[self.two, self.one] = total * (1 - shares)
-        return fit(games, points)
-
-    def likeliest(self) -> np.ndarray:
-        """Return the ratings."""
-        return self.rate(share_of(self.counts))
-
-    def drawn_again(self, draw: np.random.Generator) -> np.ndarray:
-        """Return ratings with lots for the weight of every game, as Rubin's bootstrap has it.
-
-        Drawing whole games again would call a match that was won 40 to 0 certain.
-        """
-        return self.rate(share_of(draw.gamma(self.counts)).clip(LEAST_SHARE, 1 - LEAST_SHARE))
-
-
-def share_of(counts: np.ndarray) -> np.ndarray:
-    """Return the first player's share of the points."""
-    return (counts[:, 0] + counts[:, 1] / 2) / counts.sum(1)
-
-
-def rate(names: Sequence[str], pairs: Sequence[Pair], seed: int) -> list[dict[str, Any]]:
-    """Return everybody's Elo with its 95 % interval, the best first."""
-    results = Results(names, pairs)
-    elo = results.likeliest()
-    draw = np.random.default_rng(seed)
-    again = [results.drawn_again(draw) for _ in range(SAMPLES)]
-    low, high = np.percentile(again, [2.5, 97.5], axis=0)
-    rows = []
-    for at, name in enumerate(names):
-        mine = [pair.games for pair in pairs if name in (pair.one, pair.two)]
-        points = [pair.points_of(name) for pair in pairs if name in (pair.one, pair.two)]
-        rows.append(
-            {
-                "player": name,
-                "elo": round(float(elo[at]), 1),
-                "low": round(float(low[at]), 1),
-                "high": round(float(high[at]), 1),
-                "games": sum(mine),
-                "score": round(sum(points) / sum(mine), 4),
-            }
-        )
-    return sorted(rows, key=lambda row: -row["elo"])
-
-
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Play all matches and rate the players."""
     rules = Rules("shogi", dict(word.split("=", 1) for word in given.set)).changed(
@@ -396,20 +290,16 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "options": {name: getattr(given, name) for name in options},
         "prior_draws_per_player": PRIOR,
         "engines": engines,
-        "players": rate(names, pairs, given.seed),
-        "pairs": [{**asdict(pair), "score": round(pair.score, 4)} for pair in pairs],
+        "players": [rounded(rating) for rating in rate(names, pairs, given.seed)],
+        "pairs": [{**asdict(pair), "score": round(pair.share, 4)} for pair in pairs],
+        "open_gaps": open_gaps(pairs),
     }
 
 
-def open_gaps(pairs: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the one-sided matches that no chain of other matches goes around."""
-    group = {name: {name} for pair in pairs for name in (pair["one"], pair["two"])}
-    for pair in pairs:
-        if 0 < pair["score"] < 1:
-            joined = group[pair["one"]] | group[pair["two"]]
-            group |= dict.fromkeys(joined, joined)
-    met = [(pair["one"], pair["two"]) for pair in pairs]
-    return [(one, two) for one, two in met if two not in group[one]]
+def rounded(rating: Rating) -> dict[str, Any]:
+    """Return a rating with as many digits as it is worth."""
+    digits = {"elo": 1, "low": 1, "high": 1, "score": 4}
+    return {k: round(v, digits[k]) if k in digits else v for k, v in asdict(rating).items()}
 
 
 def show(record: dict[str, Any]) -> None:
@@ -430,7 +320,7 @@ def show(record: dict[str, Any]) -> None:
         cells = (*counts, f"{pair['score']:.1%}", f"{pair['plies']:.0f}")
         table.add_row(f"{pair['one']} - {pair['two']}", *cells)
     print_table(table)
-    if gaps := open_gaps(record["pairs"]):
+    if gaps := record["open_gaps"]:
         said = ", ".join(f"{one} - {two}" for one, two in gaps)
         print(f"One side got every point, so that the distance may be any larger: {said}")
     ends = [end for pair in record["pairs"] for end in pair["ends"].items()]
