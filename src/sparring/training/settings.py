@@ -8,10 +8,11 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparring.config import GPU_PRESET, GPU_PRESETS, PRESETS, TrainConfig
+from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.pools.native import LEARNER, Lineup
+from sparring.training.presets import GPU_PRESET, GPU_PRESETS, PRESETS
 
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
