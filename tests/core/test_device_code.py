@@ -37,9 +37,10 @@ def test_a_pool_compiles(game: str) -> None:
         assert kernel in code
 
 
-# Games differ for the learner in sizes alone, except that actions are discrete or continuous.
+# Games differ for the learner in sizes alone, except that actions are discrete or continuous. Shogi
+# has the most actions by far.
 @pytest.mark.parametrize("bf16", [False, True])
-@pytest.mark.parametrize("game", ["skull_king", "duel"])
+@pytest.mark.parametrize("game", ["skull_king", "duel", "shogi"])
 def test_the_learner_compiles(game: str, bf16: bool) -> None:
     code = learn_code(game, bf16=bf16)
     for kernel in (b"widen", b"draw", b"advantages", b"loss", b"backward_activation", b"adam"):

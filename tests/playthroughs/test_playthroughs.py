@@ -56,6 +56,7 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
     ("laser_hockey", "laser_hockey", {}, 0),
     ("laser_hockey_defense", "laser_hockey", {"mode": "TRAIN_DEFENSE"}, 1),
+    ("shogi", "shogi", {"max_plies": 60, "material": 0.2}, 2),
 ]
 
 
