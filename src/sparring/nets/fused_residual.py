@@ -22,8 +22,8 @@ from sparring.nets.residual import ResidualNet, layout_of
 
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers."""
-ROUND, POINT = (3, 3), (1, 1)
-"""Sizes of kernels."""
+ROUND = (3, 3)
+"""The size of a kernel that looks around."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
 CHANNEL_STEP = 4
 """Our own convolutions take channels by fours."""
-VALUE_CHANNELS, VALUE_WIDTH = 8, 64
+VALUE_CHANNELS, VALUE_HIDDEN = 8, 64
 """The value looks at every square through a few channels, then through one hidden layer."""
 
 
@@ -107,16 +107,14 @@ class ResidualNet(Net):
         self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
         self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
         self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
-        self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_WIDTH)
-        self.value_head = nn.Linear(VALUE_WIDTH, 1)
+        self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_HIDDEN)
+        self.value_head = nn.Linear(VALUE_HIDDEN, 1)
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
         self.native = None
         if config.sparse and OURS_ARE_FASTER and channels % CHANNEL_STEP == 0:
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self._initialise()
-        for block in self.tower:
-            nn.init.zeros_(block.second.weight)
 
     def _initialise(self) -> None:
         """A policy almost alike for all rows and the value 0 to begin with."""
@@ -125,10 +123,12 @@ class ResidualNet(Net):
                 nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        # A board's 28 planes hold some 40 pieces in all: far from the unit size per input that
-        # the rule above counts on.
+        # A square has at most one piece: nearly all of its planes are 0, where the rule above
+        # counts on inputs of size 1.
         with torch.no_grad():
             self.stem.weight.mul_(math.sqrt(self.layout.planes / 2))
+        for block in self.tower:
+            nn.init.zeros_(block.second.weight)
         nn.init.normal_(self.policy_head.weight, std=0.01)
         nn.init.zeros_(self.value_head.weight)
 

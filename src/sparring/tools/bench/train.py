@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 ARRAYS = tuple(name for name, kind in vars(BatchLike).items() if isinstance(kind, property))
 """What a learner may read from a batch."""
 OURS, CEILING = "ours", "ceiling"
-NET_OPTIONS = {"mlp": ("hidden", "shared", "sparse"), "residual": ("channels", "blocks")}
-"""By kind of network."""
+NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
+"""Those that one kind of network has alone."""
 
 
 class Recorder:
@@ -229,7 +229,8 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
 
 def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
     """Return the options of the network; one that such a network does not have is refused."""
-    usual, found = BenchTrainConfig(config.game), {}
+    usual = BenchTrainConfig(config.game)
+    found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
     for of, names in NET_OPTIONS.items():
         for name in names:
             value = getattr(config, name)

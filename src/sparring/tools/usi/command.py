@@ -41,15 +41,15 @@ def set_streams() -> None:
 
 def find_player(config: UsiConfig) -> tuple[Policy | str, Rules]:
     """Return who plays, and the game with the flags of the training or those that were set."""
-    bot = config.player.removeprefix("bot:")
-    bots = Rules(GAME).bots
-    if bot in bots:
+    usual = Rules(GAME)
+    bot = usual.bot_called(config.player)
+    if bot is not None:
         return bot, read_rules(GAME, config.set)
     from sparring.tools.eval import load_with_flags  # loads torch
     from sparring.training.policies import load_policy, locate
 
     if locate(config.player) is None:
-        names = nearest(config.player, bots)
+        names = nearest(config.player, usual.bots)
         raise ConfigError(f"{config.player!r} is neither a folder nor a bot of {GAME}{names}")
     game = load_policy(config.player).rules.name
     if game != GAME:

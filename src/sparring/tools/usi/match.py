@@ -176,8 +176,7 @@ def random_opening(rules: Rules, plies: int, seed: int, number: int) -> Opening:
 
 def set_up(rules: Rules, opening: Opening, seed: int) -> State:
     """Return the position that an opening leads to."""
-    state = new_state(rules, seed=seed)
-    shogi.set_sfen(state, opening.start)
+    state = new_state(rules, seed=seed, sfen=opening.start)
     shogi.play(state, *opening.moves)
     return state
 
