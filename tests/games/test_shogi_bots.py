@@ -8,6 +8,7 @@ import random
 import pytest
 
 import sparring
+from reference.shogi import balance
 from sparring.cli import main
 from sparring.errors import ConfigError
 from sparring.games import shogi
@@ -45,29 +46,13 @@ def test_a_free_rook_is_taken(bot: str) -> None:
     assert shogi.usi(state, state.ask(bot)) == "5e5d"
 
 
-VALUES = {"P": 90, "L": 315, "N": 405, "S": 495, "G": 540, "B": 855, "R": 990, "K": 0}
-PROMOTED = {"+P": 540, "+L": 540, "+N": 540, "+S": 540, "+B": 945, "+R": 1395}
-
-
-def balance(state: sparring.State, side: str) -> int:
-    """The material of a side, less that of the other."""
-    hands = shogi.read_sfen(state).split()[2]
-    total = 0
-    for mine in (str.isupper, str.islower):
-        held = shogi.hands_of(hands, mine).replace("nothing", "").split()
-        worth = sum(VALUES[piece[-1]] * int(piece[:-1] or 1) for piece in held)
-        pieces = [cell for cell in shogi.board_of(state).values() if mine(cell[-1])]
-        worth += sum((VALUES | PROMOTED)[cell.upper()] for cell in pieces)
-        total += worth if (mine is str.isupper) == (side == "b") else -worth
-    return total
-
-
 def one_ply_value(state: sparring.State, action: int) -> int:
     side = shogi.read_sfen(state).split()[1]
     after = state.clone()
     after.apply(action)
     mates = after.end in ("checkmate", "no legal move")
-    return 1_000_000 if mates else balance(after, side)
+    worth = balance(shogi.read_sfen(after))
+    return 1_000_000 if mates else worth if side == "b" else -worth
 
 
 @pytest.mark.parametrize("name", ["greedy", "ab1", "greedy1"])
