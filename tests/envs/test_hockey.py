@@ -92,16 +92,17 @@ TURNED = np.array([-1, -1, 1, -1, -1, 1])
 def test_bad_states_are_refused() -> None:
     env = h_env.HockeyEnv()
     before = env.obs_agent_two()
-    far, fast, kept, odd = (np.zeros(18) for _ in range(4))
-    far[13], fast[14], kept[16], odd[17] = -50.1, 500, 16, 3.9
+    far, fast, kept, one, odd = (np.zeros(18) for _ in range(5))
+    far[13], fast[14], kept[16], one[16], odd[17] = -50.1, 500, 1e30, 1, 3.9
     for wrong, hint in (
         (np.zeros(16), "shape"),
         (np.full(18, np.nan), "finite"),
         (np.full(18, 1e6), "place 1e\\+06 m"),
         (far, "place 50.1 m .* 50 m is the farthest"),
         (fast, "faster than physics"),
-        (kept, "keep counter must be"),
-        (odd, "whole numbers, not 0 and 3.9"),
+        (kept, "from 0 to 15, not 1e\\+30 and 0"),
+        (one, "keep counter must be"),
+        (odd, "whole numbers from 0 to 15, not 0 and 3.9"),
     ):
         with pytest.raises(ValueError, match=hint):
             env.set_state(wrong)

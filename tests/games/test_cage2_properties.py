@@ -229,6 +229,7 @@ def test_what_blue_cannot_know_is_drawn_anew() -> None:
     assert {move.action for move in moves} == {"sweep", "scan", "exploit", "escalate", "impact"}
     assert {move.succeeded for move in moves} == {True, False}
     assert {move.target for move in moves} == {*HOSTS, *cage2.SUBNETS}
+    assert {move.target for move in moves if move.action == "impact"} == {"Op_Server0"}
     assert {move.noticed for move in moves if move.exploit} == {True, False}
     assert len(subnets) > 3 and all(not swept >> 3 & ~swept & 7 for swept in subnets)
 

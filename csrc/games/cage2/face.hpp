@@ -185,11 +185,16 @@ inline void Game::resample_hidden(const Config& config, int, Rng& rng) {
 inline void Game::resample_last_move(Rng& rng) {
   const bool moved = steps > 0 && red != kSleepingRed;
   red_action = static_cast<u8>(moved ? kSweep + rng.below(kImpact) : kRedSleeps);
-  const int targets = red_action == kSweep ? kSubnets : kHosts;
-  red_target = red_action == kRedSleeps ? kNone : static_cast<u8>(rng.below(targets));
+  red_target = kNone;
+  if (red_action == kImpact)
+    red_target = kOpServer0;
+  else if (red_action != kRedSleeps)
+    red_target = static_cast<u8>(rng.below(red_action == kSweep ? kSubnets : kHosts));
   red_port = red_noticed = kNone;
   if (red_action == kExploit) {
-    red_port = static_cast<u8>(rng.below(8));
+    const int open = open_ports(red_target);
+    while (!(open >> (red_port = static_cast<u8>(rng.below(8))) & 1)) {
+    }
     red_noticed = static_cast<u8>(rng.below(2));
   }
   u8 drawn = static_cast<u8>(rng.next() & (kEmptyScan | kStage12Played | kServiceKnown));

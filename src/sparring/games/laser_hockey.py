@@ -35,6 +35,8 @@ CENTRE = (5.0, 4.0)
 STEP_S = 0.02
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
 HALF_LENGTH, HALF_WIDTH = 4.25, 3.5
+KEPT = 15
+"""Steps for which a racket can keep the puck that it has just caught."""
 
 
 @dataclass(frozen=True)
