@@ -18,8 +18,8 @@ from sparring import Rules
 from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.store.policies import save_policy
 from sparring.tools.usi.engine import Engine
-from sparring.training.policies import save_policy
 
 ROOT = Path(__file__).parents[1]
 FAIRY = shutil.which("fairy-stockfish", path=f"{os.environ.get('PATH', '')}:/usr/games")

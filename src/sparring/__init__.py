@@ -9,10 +9,10 @@ from sparring.tools.conformance import check
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy as Policy
+    from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
     from sparring.training.agent import resume as resume
     from sparring.training.agent import train as train
-    from sparring.training.policies import load_policy as load
 
 __version__ = "0.1.0"
 
@@ -41,7 +41,7 @@ __all__ = [
 _LEARNING = {
     "Agent": ("sparring.training.agent", "Agent"),
     "Policy": ("sparring.nets.policy", "Policy"),
-    "load": ("sparring.training.policies", "load_policy"),
+    "load": ("sparring.store.policies", "load_policy"),
     "resume": ("sparring.training.agent", "resume"),
     "train": ("sparring.training.agent", "train"),
 }

@@ -13,12 +13,12 @@ import torch
 
 from sparring.config import EvalPlan, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
+from sparring.store import checkpoint as checkpoints
+from sparring.store.policies import load_policy
 from sparring.tools.bench import pool as bench
 from sparring.tools.bench import train as bench_train
-from sparring.training import checkpoint as checkpoints
 from sparring.training.agent import resume, train_population, train_with
 from sparring.training.metrics import read
-from sparring.training.policies import load_policy
 
 
 def config(tmp_path: Path, **changes: Any) -> TrainConfig:

@@ -24,7 +24,7 @@ from sparring.nets.distribution import (
 )
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
-from sparring.training.policies import load_policy, save_policy
+from sparring.store.policies import load_policy, save_policy
 
 NETS = {
     "shared": NetConfig(hidden=(32,)),

@@ -13,8 +13,8 @@ from sparring import ConfigError, Pool, Rules, SparringError, new_state
 from sparring.config import NetConfig
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
-from sparring.training.checkpoint import CheckpointError, save
-from sparring.training.policies import find_player, load_policy, save_policy
+from sparring.store.checkpoint import CheckpointError, save
+from sparring.store.policies import find_player, load_policy, save_policy
 
 
 def make_policy(game: str = "skull_king", seed: int = 0, **config: int) -> Policy:

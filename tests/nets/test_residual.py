@@ -17,7 +17,7 @@ from sparring.nets.fused_residual import Spot
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.nets.residual import ResidualNet, layout_of
-from sparring.training.policies import load_policy, save_policy
+from sparring.store.policies import load_policy, save_policy
 
 OBSERVATIONS = ("COMPACT", "PLANES46")
 KINGS = "4k4/9/9/9/9/9/9/9/4K4 b - 1"

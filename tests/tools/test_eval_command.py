@@ -17,8 +17,8 @@ from sparring.config import NetConfig
 from sparring.league.arena import evaluate
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
-from sparring.training.checkpoint import save
-from sparring.training.policies import load_policy, save_policy
+from sparring.store.checkpoint import save
+from sparring.store.policies import load_policy, save_policy
 
 QUICK = ["--games", "64", "--threads", "1"]
 

@@ -18,8 +18,8 @@ from sparring.config import NetConfig
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.store.policies import load_policy, save_policy
 from sparring.tools import export
-from sparring.training.policies import load_policy, save_policy
 
 
 def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:

@@ -34,10 +34,10 @@ from sparring.games.picture import (
 )
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.store.policies import save_policy
 from sparring.tools import render
 from sparring.tools.picture.film import Shot, Studio
 from sparring.tools.picture.svg import animate_svg, flip_through, needed, short
-from sparring.training.policies import save_policy
 
 HOCKEY = ["strong,weak", "--game", "laser_hockey", "--width", "190"]
 MATCH = [*HOCKEY, "--seed", "11"]

@@ -253,7 +253,7 @@ def test_a_policy_of_another_game_is_refused(
     from sparring.config import NetConfig
     from sparring.nets.mlp import Perceptron
     from sparring.nets.policy import Policy
-    from sparring.training.policies import save_policy
+    from sparring.store.policies import save_policy
 
     for game in ("tic_tac_toe", "shogi"):
         rules = Rules(game)

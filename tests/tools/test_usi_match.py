@@ -19,10 +19,10 @@ from sparring.games import shogi
 from sparring.games.shogi.protocol import game_seed
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.store.policies import save_policy
 from sparring.tools.usi import engine as usi_engine
 from sparring.tools.usi.engine import Engine, EngineError
 from sparring.tools.usi.match import random_opening
-from sparring.training.policies import save_policy
 
 FAKE = f"{sys.executable} {Path(__file__).with_name('fake_usi_engine.py')}"
 OURS = f"{Path(sys.executable).with_name('sparring')} usi"

@@ -23,8 +23,8 @@ from sparring.errors import SparringWarning
 from sparring.league.arena import evaluate
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.store.policies import load_policy, save_policy
 from sparring.training.evaluate import EvalWorker
-from sparring.training.policies import load_policy, save_policy
 
 LIMIT_S = 60.0
 ENDLESS = 20_000_000

@@ -20,7 +20,7 @@ import sparring
 from sparring.cli import main
 from sparring.config import EvalPlan, TrainConfig
 from sparring.learn.ppo import PPO, DivergedError
-from sparring.training import checkpoint as checkpoints
+from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import new_run, resume, train, train_with
 from sparring.training.learners import make_learner
 from sparring.training.loop import Trainer

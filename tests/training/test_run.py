@@ -134,7 +134,7 @@ def test_json_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     run = make(tmp_path)
     writer = (
-        "import sys; from pathlib import Path; from sparring.training.files import write_atomic\n"
+        "import sys; from pathlib import Path; from sparring.store.files import write_atomic\n"
         "path = Path(sys.argv[1]); n = 0\n"
         "while True:\n"
         "    write_atomic(path, b'[' + b'%d,' % n * 5000 + b'0]'); n += 1\n"

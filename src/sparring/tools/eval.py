@@ -16,11 +16,11 @@ from sparring.games import Rules, game_names
 from sparring.league.arena import Player, evaluate
 from sparring.league.results import MatchResult
 from sparring.nets.policy import Policy
+from sparring.store.policies import find_player, load_policy, locate
 from sparring.tools import cage2_protocol
 from sparring.tools.flags import as_typed, changed_flags, next_command, read_rules
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.tools.usi import match as usi_match
-from sparring.training.policies import find_player, load_policy, locate
 
 GAMES = 4096
 """Against each opponent, unless --games says otherwise."""

@@ -24,9 +24,9 @@ from sparring.nets.mlp import Perceptron
 from sparring.nets.net import head_width
 from sparring.nets.policy import Policy
 from sparring.pools.native import Pool
+from sparring.store.files import temp_name
+from sparring.store.policies import load_policy
 from sparring.tools.terminal import Steps, print_json
-from sparring.training.files import temp_name
-from sparring.training.policies import load_policy
 
 OPSET = 20
 PROOF_ROWS = 256

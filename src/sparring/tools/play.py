@@ -92,8 +92,8 @@ def run(config: PlayConfig) -> int:
 def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
     """Return the game that is named, or that a trained agent plays, and the agent."""
     if config.game not in game_names():
+        from sparring.store.policies import locate
         from sparring.tools.eval import load_with_flags  # loads torch
-        from sparring.training.policies import locate
 
         if locate(config.game) is not None:
             return load_with_flags(config.game, config.set)
@@ -121,7 +121,7 @@ def find_player(name: str, rules: Rules) -> Player:
     bot = rules.bot_called(name)
     if bot is not None:
         return Bot(bot)
-    from sparring.training import policies  # loads torch
+    from sparring.store import policies  # loads torch
 
     agent = policies.find_player(name, rules)
     return Bot(agent) if isinstance(agent, str) else agent

@@ -10,13 +10,13 @@ from typing import Any
 
 from sparring.config import PlotConfig
 from sparring.errors import SparringError
+from sparring.store.files import write_atomic
 from sparring.tools.charts.curves import Page, make_charts
 from sparring.tools.charts.html import draw_html
 from sparring.tools.charts.png import draw_png
 from sparring.tools.flags import read_rules
 from sparring.tools.terminal import make_table, print_json, print_table
 from sparring.training import metrics
-from sparring.training.files import write_atomic
 from sparring.training.run import Run
 
 

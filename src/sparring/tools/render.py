@@ -13,11 +13,11 @@ from sparring.config import RenderConfig
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
+from sparring.store.files import show_size, temp_name
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.picture import film as films
 from sparring.tools.picture import pixels, svg
 from sparring.tools.terminal import Steps, print_json
-from sparring.training.files import show_size, temp_name
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -145,8 +145,8 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
         words = [word for word in words if rules.bot_called(word) is None]
         if not words:
             return rules, {}
+    from sparring.store.policies import locate
     from sparring.tools.eval import load_with_flags  # loads torch
-    from sparring.training.policies import locate
 
     trained = next((word for word in words if locate(word) is not None), None)
     if trained is None and not config.game:
@@ -166,7 +166,7 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
 
 def load_player(word: str, rules: Rules) -> Player:
     """Return a trained player."""
-    from sparring.training.policies import find_player  # loads torch
+    from sparring.store.policies import find_player  # loads torch
 
     return find_player(word, rules)
 

@@ -17,11 +17,11 @@ from sparring.nets.policy import Policy
 from sparring.pools.foreign import ForeignRules
 from sparring.pools.protocol import GamePool
 from sparring.pools.python import pool_of
-from sparring.training import checkpoint as checkpoints
+from sparring.store import checkpoint as checkpoints
+from sparring.store.policies import load_policy, save_policy
 from sparring.training.display import Display
 from sparring.training.learners import Learner, make_learner, uses_gpu
 from sparring.training.loop import Trainer
-from sparring.training.policies import load_policy, save_policy
 from sparring.training.run import Run
 from sparring.training.settings import (
     as_table,

@@ -247,7 +247,7 @@ def answer(line: str, threads: int = 1) -> Answer:
 def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     """Evaluate one checkpoint against every opponent."""
     from sparring.league.arena import evaluate
-    from sparring.training.policies import find_player, load_policy
+    from sparring.store.policies import find_player, load_policy
 
     policy = load_policy(request["checkpoint"], threads=threads)
     opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]

@@ -14,7 +14,7 @@ from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import PPO
-from sparring.training import checkpoint as checkpoints
+from sparring.store import checkpoint as checkpoints
 from sparring.training.evaluate import EvalWorker
 from sparring.training.learners import Learner
 from sparring.training.member import Member, Status

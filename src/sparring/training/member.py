@@ -12,9 +12,9 @@ from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
-from sparring.training import checkpoint as checkpoints
+from sparring.store import checkpoint as checkpoints
+from sparring.store.policies import foreign_meta
 from sparring.training.metrics import MetricsWriter
-from sparring.training.policies import foreign_meta
 from sparring.training.run import Run
 from sparring.training.settings import as_plain, as_table
 from sparring.training.snapshot import Snapshot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -19,14 +18,10 @@ from tomlkit.exceptions import TOMLKitError
 
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
+from sparring.store.files import locked, remove_stale_files, write_atomic
+from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find
 from sparring.training import metrics
-from sparring.training.files import locked, remove_stale_files, write_atomic
 
-CONFIG = "config.toml"
-CHECKPOINTS = "checkpoints"
-RUNS = Path("runs")
-"""Where runs are looked for by name."""
-LATEST = "latest"
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
 HEADER = "# Complete: the run repeats from this file alone.\n\n"
@@ -118,42 +113,6 @@ def make_folder(root: Path, name: str) -> Path:
         with suppress(FileExistsError):
             path.mkdir()
             return path
-
-
-def find(path: Path, root: Path) -> Path:
-    """Return the folder that is meant; an error names what there is instead."""
-    if path.is_dir():
-        return path
-    within = path.parent if len(path.parts) > 1 else root
-    runs = sorted_runs(within)
-    if path.name == LATEST and runs:
-        return runs[-1]
-    found = [run for run in runs if run.name.startswith(path.name)]
-    if len(found) == 1:
-        return found[0]
-    names = [run.name for run in reversed(found or runs)]
-    if found:
-        raise ConfigError(f"{len(found)} runs begin with {path.name!r}: {shortened(names)}")
-    if not names:
-        raise ConfigError(f"no run {str(path)!r}: {within} holds none; `sparring train` makes one")
-    close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
-    raise ConfigError(f"no run {str(path)!r} in {within}; {hint}")
-
-
-def sorted_runs(root: Path) -> list[Path]:
-    """Return the runs in a folder; the one that was configured last comes last."""
-    dated = []
-    for config in root.glob(f"*/{CONFIG}"):
-        with suppress(OSError):
-            dated.append((config.stat().st_mtime_ns, config.parent))
-    return [path for _, path in sorted(dated)]
-
-
-def shortened(names: list[str], most: int = 5) -> str:
-    """List some names, and say how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def to_toml(config: Mapping[str, Any]) -> str:

@@ -45,8 +45,8 @@ def find_player(config: UsiConfig) -> tuple[Policy | str, Rules]:
     bot = usual.bot_called(config.player)
     if bot is not None:
         return bot, read_rules(GAME, config.set)
+    from sparring.store.policies import load_policy, locate
     from sparring.tools.eval import load_with_flags  # loads torch
-    from sparring.training.policies import load_policy, locate
 
     if locate(config.player) is None:
         names = nearest(config.player, usual.bots)

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from sparring.training import checkpoint
+from sparring.store import checkpoint
 
 CHILD = """
 import os, signal, sys
 from pathlib import Path
 import torch
-from sparring.training import checkpoint
+from sparring.store import checkpoint
 
 folder, words = Path(sys.argv[1]), sys.stdin
 

@@ -17,7 +17,7 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from sparring.errors import SparringError
-from sparring.training.files import sync_folder, write_file
+from sparring.store.files import sync_folder, write_file
 
 FORMAT = 1
 """Version of the layout. A reader refuses every other one."""

@@ -15,10 +15,10 @@ from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign import ForeignRules
-from sparring.training.checkpoint import CheckpointError, load, newest_valid, save
-from sparring.training.files import temp_name
-from sparring.training.manifest import MANIFEST
-from sparring.training.run import CHECKPOINTS, LATEST, RUNS, find
+from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
+from sparring.store.files import temp_name
+from sparring.store.folders import CHECKPOINTS, LATEST, RUNS, find
+from sparring.store.manifest import MANIFEST
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""

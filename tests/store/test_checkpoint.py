@@ -18,9 +18,9 @@ import pytest
 import torch
 
 from sparring.errors import SparringWarning
-from sparring.training import checkpoint
-from sparring.training.checkpoint import BackgroundSaver, CheckpointError
-from sparring.training.files import locked
+from sparring.store import checkpoint
+from sparring.store.checkpoint import BackgroundSaver, CheckpointError
+from sparring.store.files import locked
 
 
 def content(number: int = 1) -> dict[str, Any]:
@@ -373,7 +373,7 @@ def test_the_first_error_is_the_one_that_is_seen(tmp_path: Path) -> None:
 
 def test_a_process_that_ends_finishes_its_save(tmp_path: Path) -> None:
     text = (
-        "import sys, torch; from pathlib import Path; from sparring.training import checkpoint\n"
+        "import sys, torch; from pathlib import Path; from sparring.store import checkpoint\n"
         "saver = checkpoint.BackgroundSaver(Path(sys.argv[1]))\n"
         "saver.submit(1, tensors={'net': {'w': torch.zeros(1000, 1000)}}, blobs={}, meta={})\n"
     )

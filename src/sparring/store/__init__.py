@@ -1,0 +1,1 @@
+"""What lies on disk: atomic files, checkpoints with manifests, policies, and where runs are."""

@@ -1,0 +1,52 @@
+"""Where runs lie, and which one a user means."""
+
+from __future__ import annotations
+
+import difflib
+from contextlib import suppress
+from pathlib import Path
+
+from sparring.errors import ConfigError
+
+CONFIG = "config.toml"
+"""The file that makes a folder a run."""
+CHECKPOINTS = "checkpoints"
+RUNS = Path("runs")
+"""Where runs are looked for by name."""
+LATEST = "latest"
+
+
+def find(path: Path, root: Path) -> Path:
+    """Return the folder that is meant; an error names what there is instead."""
+    if path.is_dir():
+        return path
+    within = path.parent if len(path.parts) > 1 else root
+    runs = sorted_runs(within)
+    if path.name == LATEST and runs:
+        return runs[-1]
+    found = [run for run in runs if run.name.startswith(path.name)]
+    if len(found) == 1:
+        return found[0]
+    names = [run.name for run in reversed(found or runs)]
+    if found:
+        raise ConfigError(f"{len(found)} runs begin with {path.name!r}: {shortened(names)}")
+    if not names:
+        raise ConfigError(f"no run {str(path)!r}: {within} holds none; `sparring train` makes one")
+    close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
+    raise ConfigError(f"no run {str(path)!r} in {within}; {hint}")
+
+
+def sorted_runs(root: Path) -> list[Path]:
+    """Return the runs in a folder; the one that was configured last comes last."""
+    dated = []
+    for config in root.glob(f"*/{CONFIG}"):
+        with suppress(OSError):
+            dated.append((config.stat().st_mtime_ns, config.parent))
+    return [path for _, path in sorted(dated)]
+
+
+def shortened(names: list[str], most: int = 5) -> str:
+    """List some names, and say how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
