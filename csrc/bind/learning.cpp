@@ -5,9 +5,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/advantage.hpp"
 #include "core/convolution.hpp"
 #include "core/first_layer.hpp"
+#include "core/gae.hpp"
 #include "core/sampler.hpp"
 #include "core/tanh.hpp"
 
@@ -188,15 +188,14 @@ void sample_gaussian(In<f32> head, u64 seed, In<u32> row_id, u32 episode, u32 dr
   }
 }
 
-void bind_advantage(nb::module_& m) {
+void bind_transitions(nb::module_& m) {
   m.def(
-      "link_rollout",
-      [](int seats, int roles, int chains, int learner, f32 gamma, f32 lambda,
+      "link_transitions",
+      [](int seats, int roles, int chains, int learner, f32 gamma,
          const std::vector<f32>& gamma_into, nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat,
-         In<i8> role, In<i16> policy, In<f32> value, In<f32> reward, In<u8> terminated,
-         In<u8> truncated, In<f32> final_value, std::optional<In<u16>> skipped, Out<u8> open,
-         Out<u8> link, Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail,
-         Out<f32> advantage) {
+         In<i8> role, In<i16> policy, In<f32> reward, In<u8> terminated, In<u8> truncated,
+         In<f32> final_value, std::optional<In<u16>> skipped, Out<u8> open, Out<u8> end,
+         Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail) {
         RolloutView v{};
         v.steps = static_cast<int>(seat.shape(0));
         v.games = static_cast<int>(seat.shape(1));
@@ -206,41 +205,48 @@ void bind_advantage(nb::module_& m) {
         v.chains = chains;
         v.learner = learner;
         v.gamma = gamma;
-        v.lambda = lambda;
         v.gamma_into = gamma_into.data();
         v.seat = seat.data();
         v.role = role.data();
         v.policy = policy.data();
-        v.value = value.data();
         v.reward = reward.data();
         v.terminated = terminated.data();
         v.truncated = truncated.data();
         v.final_value = final_value.data();
         v.skipped = skipped ? skipped->data() : nullptr;
         v.open = reinterpret_cast<Open*>(open.data());
-        v.link = link.data();
-        v.next = next.data();
-        v.paid = paid.data();
-        v.discount = discount.data();
-        v.tail = tail.data();
-        v.advantage = advantage.data();
+        const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
         nb::gil_scoped_release released;
-        for (int game = 0; game < v.games; ++game) {
-          link_game(v, game);
-          advantages_of_game(v, game);
-        }
+        for (int game = 0; game < v.games; ++game) link_game(v, links, game);
       },
-      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "lambda_"_a, "gamma_into"_a,
-      "seat"_a, "role"_a, "policy"_a, "value"_a, "reward"_a, "terminated"_a, "truncated"_a,
-      "final_value"_a, "skipped"_a.none(), "open"_a, "link"_a, "next"_a, "paid"_a, "discount"_a,
-      "tail"_a, "advantage"_a);
+      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "gamma_into"_a, "seat"_a, "role"_a,
+      "policy"_a, "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a, "skipped"_a.none(),
+      "open"_a, "end"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a);
+  m.def(
+      "estimate_advantages",
+      [](int steps, int games, int rows, int seats, int chains, f32 gae_lambda, In<f32> value,
+         Out<u8> end, Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail,
+         Out<f32> advantage) {
+        RolloutView v{};
+        v.steps = steps;
+        v.games = games;
+        v.rows = rows;
+        v.seats = seats;
+        v.chains = chains;
+        const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+        nb::gil_scoped_release released;
+        for (int game = 0; game < games; ++game)
+          gae_of_game(v, links, value.data(), gae_lambda, advantage.data(), game);
+      },
+      "steps"_a, "games"_a, "rows"_a, "seats"_a, "chains"_a, "gae_lambda"_a, "value"_a, "end"_a,
+      "next"_a, "paid"_a, "discount"_a, "tail"_a, "advantage"_a);
   m.attr("OPEN_BYTES") = sizeof(Open);
 }
 
 }  // namespace
 
 void bind_learning(nb::module_& m) {
-  bind_advantage(m);
+  bind_transitions(m);
   m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
   m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "row_id"_a, "episode"_a,
         "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);

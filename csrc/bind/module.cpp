@@ -157,6 +157,8 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("box", [](const Rules& r) { return r.game->box(); })
       .def_prop_ro("legal_words", [](const Rules& r) { return r.game->legal_words(); })
       .def_prop_ro("rows", [](const Rules& r) { return r.game->rows(); })
+      .def_prop_ro("zero_sum",
+                   [](const Rules& r) { return r.game->spec(r.config.data()).zero_sum; })
       .def_prop_ro("board", [](const Rules& r) { return r.game->spec(r.config.data()).board; })
       .def_prop_ro("roles", [](const Rules& r) { return r.game->spec(r.config.data()).role_names; })
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })

@@ -113,6 +113,8 @@ struct Spec {
   std::vector<std::string> role_names;
   // Rows and columns of the board if the game has one: blocks of that many features are planes.
   std::vector<int> board = {};
+  // What one of the two seats is paid, the other one loses, in every part.
+  bool zero_sum = false;
 };
 
 // Bytes of a row with these blocks, before padding.

@@ -8,7 +8,7 @@
 // kernels in the order in which they stand here.
 #pragma once
 
-#include "core/advantage.hpp"
+#include "core/gae.hpp"
 #include "core/gaussian.hpp"
 #include "core/rng.hpp"
 
@@ -348,20 +348,20 @@ extern "C" __global__ void advantages(int steps, int games, int each, int rows, 
                                       const i16* policy, const f32* value, const f32* reward,
                                       const u8* terminated, const u8* truncated,
                                       const f32* final_value, const u16* skipped, Open* open,
-                                      u8* link, i32* next, f32* paid, f32* discount, f32* tail,
+                                      u8* end, i32* next, f32* paid, f32* discount, f32* tail,
                                       f32* advantage) {
   const int game = static_cast<int>(global_thread());
   if (game >= games) return;
   const Knobs& mine = knobs[game / each];
-  const RolloutView view{
-      steps,      games,     rows,        seats,       roles,
-      chains,     0,         mine.gamma,  mine.lambda, gamma_into + (game / each) * roles,
-      seat,       role,      policy,      value,       reward,
-      terminated, truncated, final_value, skipped,     open,
-      link,       next,      paid,        discount,    tail,
-      advantage};
-  link_game(view, game);
-  advantages_of_game(view, game);
+  const RolloutView view{steps,       games,      rows,
+                         seats,       roles,      chains,
+                         0,           mine.gamma, gamma_into + (game / each) * roles,
+                         seat,        role,       policy,
+                         reward,      terminated, truncated,
+                         final_value, skipped,    open};
+  const Links links{end, next, paid, discount, tail};
+  link_game(view, links, game);
+  gae_of_game(view, links, value, mine.lambda, advantage, game);
 }
 
 // Places of a rollout, counted member by member: carried decisions first, then step by step.

@@ -3,7 +3,7 @@
 //
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
 // the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
-// SPARRING_SIDE_BYTES, and SPARRING_STAGE_BYTES of shared memory at most.
+// SPARRING_SIDE_BYTES, SPARRING_ZERO_SUM, and SPARRING_STAGE_BYTES of shared memory at most.
 // src/sparring/pools/cuda.py launches the kernels.
 #pragma once
 
@@ -16,6 +16,8 @@ static_assert(Game<G>);
 
 inline constexpr int kSeats = SPARRING_SEATS, kObsBytes = SPARRING_OBS_BYTES;
 inline constexpr int kPaid = kSeats * G::kRoles;
+inline constexpr bool kZeroSum =
+    SPARRING_ZERO_SUM;  // what one of two seats is paid, the other loses
 
 // One warp plays 32 games. Their bytes and the rows they write pass through shared memory, where
 // single bytes are cheap, and travel between there and the arrays as whole lines. Strides are odd
@@ -241,7 +243,7 @@ struct Ends {
   f32* earned;     // [games, 4]: games, their decisions, the learner's seats, those seats' points
   u8* cut_obs;     // [settings, room, obs_bytes]
   i32* cut_at;     // [settings, room]: ((step * games + game) * seats + seat) * 2, and 1 more if
-                   // the other seat of a game for two loses what this one wins
+                   // the other seat of a zero-sum game loses what this one wins
   i32* cut_count;  // [settings]
   int room, step, games, each;
 
@@ -266,7 +268,7 @@ struct Ends {
       const int next = atomicAdd(cut_count + which, 1);
       if (next >= room) return;  // without an estimate the decision is dropped, not guessed
       const i64 at = i64{which} * room + next;
-      cut_at[at] = ((step * games + game) * kSeats + s) * 2 + (kSeats == 2 && movers == 1);
+      cut_at[at] = ((step * games + game) * kSeats + s) * 2 + (kZeroSum && movers == 1);
       u8* out = cut_obs + at * kObsBytes;
       observe_into(stage.row(out), table, setting, s, side);
       stage.put_row(out);

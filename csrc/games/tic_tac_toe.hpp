@@ -82,7 +82,8 @@ struct Game {
             .rules_version = 1,
             .blocks = {{"own", 1, cells}, {"other", 1, cells}, {"turn", 1, {{"to move"}}}},
             .role_names = {"player"},
-            .board = {3, 3}};
+            .board = {3, 3},
+            .zero_sum = true};
   }
 
   static std::string action_name(const Config&, int action) {

@@ -40,6 +40,9 @@ class Rules:
     def rows(self) -> int: ...
 
     @property
+    def zero_sum(self) -> bool: ...
+
+    @property
     def board(self) -> list[int]: ...
 
     @property
@@ -236,9 +239,11 @@ def make_pool(rules: Rules, games: int, seed: int, first_game: int, threads: int
 
 MAX_LINEUPS: int = 256
 
-def link_rollout(seats: int, roles: int, chains: int, learner: int, gamma: float, lambda_: float, gamma_into: Sequence[float], seat: Annotated[NDArray[numpy.int8], dict(shape=(None, None, None), order='C', writable=False)], role: Annotated[NDArray[numpy.int8], dict(order='C', device='cpu', writable=False)], policy: Annotated[NDArray[numpy.int16], dict(order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], reward: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], terminated: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], truncated: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], final_value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], skipped: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)] | None, open: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], link: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], tail: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], advantage: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+def link_transitions(seats: int, roles: int, chains: int, learner: int, gamma: float, gamma_into: Sequence[float], seat: Annotated[NDArray[numpy.int8], dict(shape=(None, None, None), order='C', writable=False)], role: Annotated[NDArray[numpy.int8], dict(order='C', device='cpu', writable=False)], policy: Annotated[NDArray[numpy.int16], dict(order='C', device='cpu', writable=False)], reward: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], terminated: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], truncated: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], final_value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], skipped: Annotated[NDArray[numpy.uint16], dict(order='C', device='cpu', writable=False)] | None, open: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], end: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], tail: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
-OPEN_BYTES: int = 12
+def estimate_advantages(steps: int, games: int, rows: int, seats: int, chains: int, gae_lambda: float, value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], end: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], tail: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], advantage: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+OPEN_BYTES: int = 16
 
 def widen(obs: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')], runs: Sequence[tuple[int, int, int, int, float]]) -> None: ...
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import sparring
 from sparring.games import shogi
-from sparring.learn.advantage import TERMINATED, TO_NEXT, Assembler
+from sparring.learn.transitions import TERMINATED, TO_NEXT, Transitions
 
 QUIET_THEN_MATE = [
     ("4k4/9/4P3p/9/9/9/9/9/4K4 w G 1", ("1c1d", "G*5b")),
@@ -18,13 +19,13 @@ QUIET_THEN_MATE = [
 """The side to move has a free move, then it is mated."""
 
 
-def returns(rules: sparring.Rules, games: int, arrays: dict[str, Any]) -> Assembler:
+def returns(
+    rules: sparring.Rules, games: int, arrays: dict[str, Any]
+) -> tuple[Transitions, npt.NDArray[np.float32]]:
     """Sums of what every decision leads to: no values, nothing discounted."""
-    steps = len(arrays["seat"])
-    assembler = Assembler(rules, games, steps)
-    value = np.zeros(assembler.places, np.float32)
-    assembler.run(**arrays, value=value, gamma=1.0, lambda_=1.0)
-    return assembler
+    done = Transitions(rules, games, len(arrays["seat"]))
+    done.link(**arrays, gamma=1.0)
+    return done, done.advantages(np.zeros(done.places, np.float32), 1.0)
 
 
 @pytest.mark.parametrize(("sfen", "moves"), QUIET_THEN_MATE)
@@ -43,9 +44,9 @@ def test_who_mates_is_paid_and_who_is_mated_pays(sfen: str, moves: tuple[str, st
         kept["truncated"].append(np.array([state.truncated]))
     assert state.end == "checkmate"
     assert state.scores[1 - loser] == 1
-    done = returns(state.rules, 1, {name: np.stack(rows) for name, rows in kept.items()})
-    assert done.advantage[done.carried :].tolist() == [-1.0, 1.0]
-    assert done.link[done.carried :].tolist() == [TERMINATED, TERMINATED]
+    done, advantage = returns(state.rules, 1, {name: np.stack(rows) for name, rows in kept.items()})
+    assert advantage[done.carried :].tolist() == [-1.0, 1.0]
+    assert done.end[done.carried :].tolist() == [TERMINATED, TERMINATED]
 
 
 @pytest.mark.parametrize("game", ["shogi", "tic_tac_toe"])
@@ -68,9 +69,9 @@ def test_every_move_of_the_winner_is_plus_and_every_one_of_the_loser_minus(game:
             if rules.ends[reason] in winning:
                 mates.append((step, int(at)))
     arrays = {name: np.stack(rows) for name, rows in kept.items()}
-    done = returns(rules, games, arrays)
-    link = done.link[done.carried :].reshape(steps, games)
-    found = done.advantage[done.carried :].reshape(steps, games)
+    done, advantage = returns(rules, games, arrays)
+    link = done.end[done.carried :].reshape(steps, games)
+    found = advantage[done.carried :].reshape(steps, games)
     assert len(mates) >= 8
     over = arrays["terminated"] | arrays["truncated"]
     for last, at in mates:

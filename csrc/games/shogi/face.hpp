@@ -51,7 +51,8 @@ inline Spec Game::spec(const Config& config) {
           .rules_version = 1,
           .blocks = blocks,
           .role_names = {"player"},
-          .board = {kSide, kSide}};
+          .board = {kSide, kSide},
+          .zero_sum = true};
 }
 
 inline std::vector<Field> Game::config_fields() {

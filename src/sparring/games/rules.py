@@ -157,6 +157,8 @@ class Rules:
         self.bots.game = name
         self.ends = tuple(self.native.ends)
         self.hides = self.native.hides
+        self.zero_sum = self.native.zero_sum
+        """What one of the two seats is paid, the other one loses."""
 
     def __repr__(self) -> str:
         return f"Rules({self.name!r}, seats={self.seats})"
@@ -228,17 +230,7 @@ class Rules:
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:
         """Neighbouring features of one kind: first feature, count, byte offset, type, divisor."""
-        codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
-        runs: list[tuple[int, int, int, int, float]] = []
-        for i, f in enumerate(self.features):
-            code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
-            if runs:
-                first, count, offset, last, divisor = runs[-1]
-                if (last, divisor, offset + count * size) == (code, f.divisor, f.offset):
-                    runs[-1] = (first, count + 1, offset, last, divisor)
-                    continue
-            runs.append((i, 1, f.offset, code, f.divisor))
-        return runs
+        return runs_of(self.features)
 
     def weights(self, rewards: Rewards | None) -> list[float]:
         """Return the weight of every part and role, flat, from {part: weight or one per role}."""
@@ -266,6 +258,21 @@ class Rules:
         """Return the bot that a user means by NAME or bot:NAME, None if there is none."""
         name = text.removeprefix(BOT_PREFIX)
         return name if name in self.bots else None
+
+
+def runs_of(features: Sequence[Feature]) -> list[tuple[int, int, int, int, float]]:
+    """Put neighbouring features of one kind together, as the native core takes them."""
+    codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
+    runs: list[tuple[int, int, int, int, float]] = []
+    for i, f in enumerate(features):
+        code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
+        if runs:
+            first, count, offset, last, divisor = runs[-1]
+            if (last, divisor, offset + count * size) == (code, f.divisor, f.offset):
+                runs[-1] = (first, count + 1, offset, last, divisor)
+                continue
+        runs.append((i, 1, f.offset, code, f.divisor))
+    return runs
 
 
 def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:

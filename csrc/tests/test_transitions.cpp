@@ -1,7 +1,7 @@
-// Advantages on a rollout small enough to do by hand.
+// Links and advantages of a rollout small enough to do by hand.
 #include <vector>
 
-#include "core/advantage.hpp"
+#include "core/gae.hpp"
 #include "tests/check.hpp"
 
 using namespace sparring;
@@ -14,8 +14,8 @@ int main() {
   const std::vector<f32> reward = {0, 0, 1, 0, 0, 10, 0, -1};
   const std::vector<u8> terminated = {0, 0, 0, 1}, truncated = {0, 0, 0, 0};
   const std::vector<f32> final_value(8, 0);
-  std::vector<Open> open(2, Open{-1, 0, 0});
-  std::vector<u8> link(6);
+  std::vector<Open> open(2, Open{-1, 0, 0, 0});
+  std::vector<u8> end(6);
   std::vector<i32> next(6);
   std::vector<f32> paid(6), discount(6), tail(6), advantage(6);
   const f32 gamma = 0.5f;
@@ -24,29 +24,22 @@ int main() {
   view.games = view.rows = view.roles = view.chains = 1;
   view.seats = 2;
   view.gamma = gamma;
-  view.lambda = 1;
   view.gamma_into = &gamma;
   view.seat = seat.data();
   view.role = role.data();
   view.policy = policy.data();
-  view.value = value.data();
   view.reward = reward.data();
   view.terminated = terminated.data();
   view.truncated = truncated.data();
   view.final_value = final_value.data();
   view.open = open.data();
-  view.link = link.data();
-  view.next = next.data();
-  view.paid = paid.data();
-  view.discount = discount.data();
-  view.tail = tail.data();
-  view.advantage = advantage.data();
-  link_game(view, 0);
-  advantages_of_game(view, 0);
-  CHECK(link[2] == kToNext && next[2] == 4 && paid[2] == 1);
-  CHECK(link[3] == kToNext && next[3] == 5 && paid[3] == 10);
-  CHECK(link[4] == kTerminated && paid[4] == 0);
-  CHECK(link[5] == kTerminated && paid[5] == -1);
+  const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+  link_game(view, links, 0);
+  gae_of_game(view, links, value.data(), 1, advantage.data(), 0);
+  CHECK(end[2] == kToNext && next[2] == 4 && paid[2] == 1);
+  CHECK(end[3] == kToNext && next[3] == 5 && paid[3] == 10);
+  CHECK(end[4] == kTerminated && paid[4] == 0);
+  CHECK(end[5] == kTerminated && paid[5] == -1);
   CHECK(advantage[5] == -5.0f && advantage[4] == -3.0f);
   CHECK(advantage[3] == 10 + 0.5f * 4 - 2 + 0.5f * -5);
   CHECK(advantage[2] == 1 + 0.5f * 3 - 1 + 0.5f * -3);

@@ -1,4 +1,4 @@
-"""The native assembler against plain float64 Python."""
+"""The native transitions against plain float64 Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparring
-from sparring.learn.advantage import NOT_A_SAMPLE, Assembler
+from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 
 GAMMA, LAMBDA = 0.9, 0.8
 TABLES = [
@@ -74,9 +74,10 @@ def slow_transitions(rec: Recorded, by_role: bool) -> dict[tuple[int, int], dict
                 if key in waiting:
                     found[waiting[key]].update(end="next", next=(step, row))
                 waiting[key] = (step, row)
-                found[step, row] = {"paid": 0.0, "count": 1, "end": "open", "next": None}
+                role = int(a["role"][step, row])
+                found[step, row] = {"paid": 0.0, "role": role, "count": 1, "end": "open"}
             for key, at in waiting.items():
-                found[at]["paid"] += float(a["reward"][step, game, key[0], key[1]])
+                found[at]["paid"] += float(a["reward"][step, game, key[0], found[at]["role"]])
                 found[at]["count"] += int(a["skipped"][step, game, key[0]])
                 if a["terminated"][step, game]:
                     found[at]["end"] = "terminated"
@@ -130,27 +131,28 @@ def last_step(rec: Recorded, at: tuple[int, int]) -> int:
 def native_advantages(
     rec: Recorded, by_role: bool, lam: float, horizon: int
 ) -> dict[tuple[int, int], float]:
-    """Run the assembler rollout by rollout, carrying open decisions over."""
-    assembler = Assembler(rec.rules, rec.games, horizon, by_role=by_role)
-    where = np.full((assembler.places, 2), -1)
-    values = np.zeros(assembler.places, np.float32)
+    """Run the transitions rollout by rollout, carrying open decisions over."""
+    transitions = Transitions(rec.rules, rec.games, horizon, by_role=by_role)
+    where = np.full((transitions.places, 2), -1)
+    values = np.zeros(transitions.places, np.float32)
     result: dict[tuple[int, int], float] = {}
     rows = rec.games * rec.rules.rows
     for start in range(0, rec.steps, horizon):
         part = {name: array[start : start + horizon] for name, array in rec.arrays.items()}
         for step in range(horizon):
             for row in range(rows):
-                where[assembler.carried + step * rows + row] = (start + step, row)
-        values[assembler.carried :] = part.pop("value").ravel()
-        assembler.run(**part, value=values, gamma=GAMMA, lambda_=lam)
-        for place in assembler.samples():
+                where[transitions.carried + step * rows + row] = (start + step, row)
+        values[transitions.carried :] = part.pop("value").ravel()
+        transitions.link(**part, gamma=GAMMA)
+        advantage = transitions.advantages(values, lam)
+        for place in transitions.samples():
             at = (int(where[place, 0]), int(where[place, 1]))
             assert at not in result, "a decision was learned from twice"
-            result[at] = float(assembler.advantage[place])
-        open_rows = assembler.open_rows()
+            result[at] = float(advantage[place])
+        open_rows = transitions.open_rows()
         kept = open_rows >= 0
-        where[: assembler.carried][kept] = where[open_rows[kept]]
-        values[: assembler.carried][kept] = values[open_rows[kept]]
+        where[: transitions.carried][kept] = where[open_rows[kept]]
+        values[: transitions.carried][kept] = values[open_rows[kept]]
     return result
 
 
@@ -192,14 +194,13 @@ def test_reward_earned_during_other_turns_belongs_to_the_last_decision() -> None
         for game in range(rec.games)
         if rec.arrays["reward"][step, game].any()
     ]
-    assembler = Assembler(rec.rules, rec.games, 700)
-    part = dict(rec.arrays)
-    part["value"] = np.concatenate([np.zeros(assembler.carried, np.float32), part["value"].ravel()])
-    assembler.run(**part, gamma=1.0, lambda_=1.0)
+    transitions = Transitions(rec.rules, rec.games, 700)
+    arrays = {name: array for name, array in rec.arrays.items() if name != "value"}
+    transitions.link(**arrays, gamma=1.0)
     for step, game in losing:
-        loser = assembler.carried + (step - 1) * rec.games + game
-        winner = assembler.carried + step * rec.games + game
-        assert assembler.paid[winner] == -assembler.paid[loser] != 0
+        loser = transitions.carried + (step - 1) * rec.games + game
+        winner = transitions.carried + step * rec.games + game
+        assert transitions.paid[winner] == -transitions.paid[loser] != 0
 
 
 def test_skipping_forced_decisions_keeps_monte_carlo_returns() -> None:
@@ -227,18 +228,18 @@ def test_skipping_forced_decisions_keeps_monte_carlo_returns() -> None:
 
 def test_wrong_shapes_are_named() -> None:
     rules = sparring.Rules("tic_tac_toe")
-    assembler = Assembler(rules, 2, 3)
+    transitions = Transitions(rules, 2, 3)
     rows = np.zeros((3, 2), np.int8)
-    with pytest.raises(sparring.ConfigError, match=r"value has shape \(6,\), need \(10,\)"):
-        assembler.run(
+    with pytest.raises(sparring.ConfigError, match=r"reward has shape \(3, 2, 2\), need"):
+        transitions.link(
             seat=rows,
             role=rows,
             policy=rows.astype(np.int16),
-            value=np.zeros(6, np.float32),
-            reward=np.zeros((3, 2, 2, 1), np.float32),
+            reward=np.zeros((3, 2, 2), np.float32),
             terminated=rows.astype(bool),
             truncated=rows.astype(bool),
             gamma=1.0,
-            lambda_=1.0,
         )
-    assert (assembler.link == NOT_A_SAMPLE).all()
+    assert (transitions.end == NOT_A_SAMPLE).all()
+    with pytest.raises(sparring.ConfigError, match=r"value has shape \(6,\), need \(10,\)"):
+        transitions.advantages(np.zeros(6, np.float32), 1.0)

@@ -1,0 +1,32 @@
+// Generalised advantage estimation along the links of a rollout.
+#pragma once
+
+#include "core/transitions.hpp"
+
+namespace sparring {
+
+// The advantages of one game, last decision first. A decision whose successor is not a sample of
+// this rollout ends the sum there. `value` and `advantage` are by place.
+SPARRING_FN inline void gae_of_game(const RolloutView& v, const Links& links, const f32* value,
+                                    f32 lambda, f32* advantage, int game) {
+  const auto settle = [&](int place) {
+    f32 sum = 0;
+    if (links.end[place] != kNotASample) {
+      sum = links.paid[place] - value[place];
+      const f32 discount = links.discount[place];
+      if (links.end[place] == kTruncated) sum += discount * links.tail[place];
+      if (links.end[place] == kToNext) {
+        const int next = links.next[place];
+        sum += discount * value[next];
+        if (links.end[next] != kNotASample) sum += discount * lambda * advantage[next];
+      }
+    }
+    advantage[place] = sum;
+  };
+  for (int step = v.steps - 1; step >= 0; --step)
+    for (int r = v.rows - 1; r >= 0; --r) settle(v.place(step, game * v.rows + r));
+  const int open_count = v.seats * v.chains;
+  for (int i = 0; i < open_count; ++i) settle(game * open_count + i);
+}
+
+}  // namespace sparring

@@ -1,0 +1,169 @@
+"""Rows of a rollout become transitions of one seat: what followed, what was paid, how it ended.
+
+The work is done by csrc/core/transitions.hpp and csrc/core/gae.hpp, which the GPU shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.errors import ConfigError, StateError
+from sparring.games.rules import Rules
+
+NOT_A_SAMPLE, TO_NEXT, TERMINATED, TRUNCATED = 0, 1, 2, 3
+"""What follows a decision; see `End` in csrc/core/transitions.hpp."""
+
+OPEN = np.dtype(
+    [("row", np.int32), ("decisions", np.int32), ("role", np.int32), ("reward", np.float32)]
+)
+"""A decision that waits for the same seat's next one; `Open` in csrc/core/transitions.hpp."""
+
+
+class Transitions:
+    """Links every decision of one policy with the same seat's next one.
+
+    Arrays have one place per row of the rollout, behind `carried` places for decisions that were
+    still open when the previous rollout ended. Before the next rollout is written, copy the rows
+    at `open_rows()` to the places `open_rows() >= 0`. Everything that estimates returns reads
+    `end`, `next`, `paid`, `discount` and `tail`.
+    """
+
+    def __init__(
+        self, rules: Rules, games: int, steps: int, *, learner: int = 0, by_role: bool = False
+    ) -> None:
+        """Prepare for rollouts of `steps` steps.
+
+        by_role: manager and worker are separate learners; a role's next row is the seat's next
+            one in that role. Otherwise a seat's decisions are one chain, whatever their roles.
+            A decision is always paid by the weights of the role that made it.
+        """
+        if OPEN.itemsize != _native.OPEN_BYTES:
+            raise ConfigError("the native core was built from another version; reinstall")
+        self.rules, self.games, self.steps, self.learner = rules, games, steps, learner
+        self.chains = len(rules.roles) if by_role else 1
+        self.carried = games * rules.seats * self.chains
+        self.places = self.carried + steps * games * rules.rows
+        self.open: npt.NDArray[Any] = np.zeros(self.carried, OPEN)
+        self.open["row"] = -1
+        self.end = np.zeros(self.places, np.uint8)
+        self.next = np.zeros(self.places, np.int32)
+        self.paid = np.zeros(self.places, np.float32)
+        self.discount = np.zeros(self.places, np.float32)
+        self.tail = np.zeros(self.places, np.float32)
+
+    def open_rows(self) -> npt.NDArray[np.int32]:
+        """Return where the open decision of every (game, seat, chain) lies, -1 if there is none."""
+        rows: npt.NDArray[np.int32] = self.open["row"].copy()
+        return rows
+
+    def samples(self) -> npt.NDArray[np.intp]:
+        """Return the places that can be learned from."""
+        return np.flatnonzero(self.end)
+
+    def link(
+        self,
+        *,
+        seat: npt.NDArray[np.int8],
+        role: npt.NDArray[np.int8],
+        policy: npt.NDArray[np.int16],
+        reward: npt.NDArray[np.float32],
+        terminated: npt.NDArray[np.bool_],
+        truncated: npt.NDArray[np.bool_],
+        gamma: float,
+        gamma_into: Sequence[float] = (),
+        final_value: npt.NDArray[np.float32] | None = None,
+        skipped: npt.NDArray[np.uint16] | None = None,
+    ) -> None:
+        """Fill end, next, paid, discount and tail.
+
+        seat, role, policy: [steps, games * rows]; reward: [steps, games, seats, roles];
+        terminated, truncated: [steps, games];
+        final_value: [steps, games, seats], the value after a cut, NaN where nobody knows it
+        (that decision is then dropped rather than guessed);
+        gamma_into: the discount of a step into each role, where it is not gamma. 0 for the role
+        that opens a round makes every round a problem of its own.
+        """
+        rules, steps = self.rules, self.steps
+        if len(gamma_into) not in (0, len(rules.roles)):
+            raise ConfigError(f"gamma_into needs one discount per role: {', '.join(rules.roles)}")
+        shapes: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
+            "seat": (seat, (steps, self.games * rules.rows)),
+            "role": (role, (steps, self.games * rules.rows)),
+            "policy": (policy, (steps, self.games * rules.rows)),
+            "reward": (reward, (steps, self.games, rules.seats, len(rules.roles))),
+            "terminated": (terminated, (steps, self.games)),
+            "truncated": (truncated, (steps, self.games)),
+        }
+        if final_value is None:
+            final_value = np.full((steps, self.games, rules.seats), np.nan, np.float32)
+        shapes["final_value"] = (final_value, (steps, self.games, rules.seats))
+        if skipped is not None:
+            shapes["skipped"] = (skipped, (steps, self.games, rules.seats))
+        for name, (array, shape) in shapes.items():
+            if array.shape != shape:
+                raise ConfigError(f"{name} has shape {array.shape}, need {shape}")
+        _native.link_transitions(
+            seats=rules.seats,
+            roles=len(rules.roles),
+            chains=self.chains,
+            learner=self.learner,
+            gamma=gamma,
+            gamma_into=[float(g) for g in gamma_into] or [gamma] * len(rules.roles),
+            seat=np.ascontiguousarray(seat).reshape(steps, self.games, rules.rows),
+            role=np.ascontiguousarray(role),
+            policy=np.ascontiguousarray(policy),
+            reward=np.ascontiguousarray(reward),
+            terminated=np.ascontiguousarray(terminated).view(np.uint8),
+            truncated=np.ascontiguousarray(truncated).view(np.uint8),
+            final_value=np.ascontiguousarray(final_value),
+            skipped=None if skipped is None else np.ascontiguousarray(skipped),
+            open=self.open.view(np.uint8),
+            end=self.end,
+            next=self.next,
+            paid=self.paid,
+            discount=self.discount,
+            tail=self.tail,
+        )
+
+    def advantages(
+        self, value: npt.NDArray[np.float32], gae_lambda: float
+    ) -> npt.NDArray[np.float32]:
+        """Return the generalised advantage estimate of every place, 0 where there is no sample."""
+        if value.shape != (self.places,):
+            raise ConfigError(f"value has shape {value.shape}, need {(self.places,)}")
+        advantage = np.zeros(self.places, np.float32)
+        _native.estimate_advantages(
+            steps=self.steps,
+            games=self.games,
+            rows=self.rules.rows,
+            seats=self.rules.seats,
+            chains=self.chains,
+            gae_lambda=gae_lambda,
+            value=np.ascontiguousarray(value),
+            end=self.end,
+            next=self.next,
+            paid=self.paid,
+            discount=self.discount,
+            tail=self.tail,
+            advantage=advantage,
+        )
+        return advantage
+
+    def load_open(self, raw: bytes) -> None:
+        """Continue with decisions that were open elsewhere; an older layout had no role."""
+        count = len(self.open)
+        if len(raw) == count * (OPEN.itemsize - OPEN["role"].itemsize):
+            names = [name for name in OPEN.names or () if name != "role"]
+            older = np.dtype([(name, OPEN[name]) for name in names])
+            self.open["role"] = 0
+            for name in names:
+                self.open[name] = np.frombuffer(raw, older)[name]
+            return
+        if len(raw) != count * OPEN.itemsize:
+            raise StateError("the checkpoint was taken with another number of games")
+        self.open[:] = np.frombuffer(raw, OPEN)
