@@ -134,7 +134,8 @@ def read_options(command: Command, args: list[str]) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             return None
-        why = one_line(shown.getvalue())
+        moved = importlib.import_module("sparring.training.moved").moved_option(args)
+        why = moved or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 
 

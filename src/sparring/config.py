@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
+from tyro.constructors import PrimitiveConstructorSpec
+
+from sparring.schedule import Schedule
+
+Scheduled = Annotated[
+    Schedule,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="NUMBER|SCHEDULE",
+        instance_from_str=lambda words: Schedule.read(words[0]),
+        is_instance=lambda given: isinstance(given, Schedule),
+        str_from_instance=lambda schedule: [str(schedule)],
+    ),
+]
+"""A number that may change on the way: 1e-3, 0:1e-3,2e6:1e-4 (decisions), 0%:1e-3,100%:1e-4."""
 
 
 @dataclass(frozen=True)
@@ -114,51 +130,60 @@ class NetConfig:
 
 
 @dataclass(frozen=True)
-class PPOConfig:
-    """Proximal policy optimisation."""
+class CollectConfig:
+    """How experience is collected, whatever learns from it."""
 
     games: int = 512
     """Games played at once. More gives more varied rollouts and slower updates."""
     steps: int = 64
     """Steps per rollout. Longer looks further ahead and updates less often."""
     slots: int = 1
-    """Parts of the games. 2 lets one part step while a network on a GPU answers the other."""
+    """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
     bf16: bool = True
     """On a GPU, compute in bfloat16; weights stay float32."""
     compile: bool = False
     """On a GPU, compile the network with torch.compile. Pays off in long runs."""
-    epochs: int = 2
-    """Passes over each rollout. More learns more per sample and costs more per second."""
-    minibatch: int = 4096
-    """Samples per gradient step. Smaller makes more and noisier steps."""
-    lr: float = 1e-3
-    """Learning rate at the start. Higher learns faster and breaks sooner."""
-    lr_end: float = 0.1
-    """Learning rate at the end, as a share of the first."""
-    gamma: float = 1.0
-    """Discount per decision. Below 1 prefers early rewards."""
-    gamma_into: tuple[float, ...] = ()
-    """Discount of a step into each of the game's roles, where it differs from gamma."""
-    lambda_: float = 0.95
-    """How far advantages look past the value estimate. Higher is less biased and noisier."""
-    clip: float = 0.2
-    """Largest change of an action's probability ratio. Higher learns faster and breaks sooner."""
-    value_clip: float = 0.0
-    """Largest change of a value per update, in value units. 0: no limit."""
-    value_weight: float = 0.5
-    """Weight of the value loss. Higher fits values faster at the policy's expense."""
-    entropy: float = 0.01
-    """Bonus for undecided policies at the start. Higher explores longer."""
-    entropy_end: float = 0.1
-    """The bonus at the end, as a share of the first."""
-    max_grad_norm: float = 0.5
-    """Longest gradient that is followed. Lower is calmer."""
-    target_kl: float = 0.03
-    """Stop the epochs of an update once the policy moved this far. 0: never."""
 
 
 @dataclass(frozen=True)
-class EvalPlan:
+class PPOConfig:
+    """Proximal policy optimisation."""
+
+    epochs: int = 2
+    """Passes over each rollout. More learns more per sample and costs more per second."""
+    minibatch: int = 4096
+    """Samples per optimiser step. Smaller makes more and noisier steps."""
+    lr: Scheduled = Schedule.line(1e-3, 1e-4)
+    """Learning rate. Higher learns faster and breaks sooner."""
+    gamma: Scheduled = Schedule.constant(1.0)
+    """Discount per decision. Below 1 prefers early rewards."""
+    gamma_into: tuple[float, ...] = ()
+    """Discount of a step into each of the game's roles, where it differs from gamma."""
+    gae_lambda: Scheduled = Schedule.constant(0.95)
+    """How far advantages look past the value estimate. Higher is less biased and noisier."""
+    clip: Scheduled = Schedule.constant(0.2)
+    """Largest change of an action's probability ratio. Higher learns faster and breaks sooner."""
+    value_clip: Scheduled = Schedule.constant(0.0)
+    """Largest change of a value per update, in value units. 0: no limit."""
+    value_weight: Scheduled = Schedule.constant(0.5)
+    """Weight of the value loss. Higher fits values faster at the policy's expense."""
+    entropy: Scheduled = Schedule.line(0.01, 0.001)
+    """Bonus for undecided policies. Higher explores longer."""
+    max_grad_norm: Scheduled = Schedule.constant(0.5)
+    """Longest gradient that is followed. Lower is calmer."""
+    target_kl: Scheduled = Schedule.constant(0.03)
+    """Stop the epochs of an update once the policy moved this far. 0: never."""
+
+    def __post_init__(self) -> None:
+        """Take plain numbers for schedules, as Python code gives them."""
+        for field in fields(self):
+            if isinstance(field.default, Schedule):
+                given = Schedule.read(getattr(self, field.name), f"ppo.{field.name}")
+                object.__setattr__(self, field.name, given)
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
     """How a run measures itself while it trains."""
 
     every_s: float = 40.0
@@ -205,9 +230,14 @@ class TrainConfig:
     """A TOML file with any of these settings; the command line goes before it."""
     opponents: tuple[str, ...] = ("self=1",)
     """Line-ups as NAME=WEIGHT: self (every seat learns) or a bot in all other seats."""
+    algo: str = "ppo"
+    """What learns: ppo, or a learner of your own as module:factory."""
+    algo_set: UseAppendAction[tuple[str, ...]] = ()
+    """A setting of a learner of your own as key=value."""
+    collect: CollectConfig = CollectConfig()
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
-    eval: EvalPlan = EvalPlan()
+    eval: EvaluationConfig = EvaluationConfig()
     checkpoint_every_s: float = 60.0
     """Seconds between checkpoints. They are written in the background."""
     keep: int = 3

@@ -11,7 +11,9 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
-from sparring.pools.native import LEARNER, Lineup
+from sparring.pools.lineups import LEARNER, Lineup
+from sparring.schedule import Schedule
+from sparring.training.moved import modernised, moved_to
 from sparring.training.presets import GPU_PRESET, GPU_PRESETS, PRESETS
 
 MAY_CHANGE = frozenset(
@@ -27,7 +29,8 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     new: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
-            raise ConfigError(f"{where}: no setting called {key!r}{nearest(key, known)}")
+            hint = moved_to(type(config), key) or nearest(key, known)
+            raise ConfigError(f"{where}: no setting called {key!r}{hint}")
         old = known[key]
         if is_dataclass(old):
             if not isinstance(value, Mapping):
@@ -40,6 +43,8 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
 
 def fitted(value: Any, old: Any, where: str) -> Any:
     """Return a value of the same type as the one it replaces."""
+    if isinstance(old, Schedule):
+        return Schedule.read(value, where)
     if isinstance(old, tuple):
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise ConfigError(f"{where} needs a list, not {value!r}")
@@ -100,7 +105,7 @@ def read_varied(word: str) -> tuple[list[str], list[Any]]:
     """Turn a.b=1,2 into the keys and the values."""
     name, equals, text = word.partition("=")
     try:
-        values = [tomllib.loads(f"x = {one}")["x"] for one in text.split(",")]
+        values = tomllib.loads(f"x = [{text}]")["x"]
     except tomllib.TOMLDecodeError:
         raise ConfigError(f"vary: {word!r} is not key=value,value") from None
     if not equals or not values:
@@ -110,7 +115,7 @@ def read_varied(word: str) -> tuple[list[str], list[Any]]:
 
 def from_table(table: Mapping[str, Any], where: str) -> TrainConfig:
     """The configuration that a run's config.toml holds."""
-    config: TrainConfig = merged(TrainConfig(), table, where)
+    config: TrainConfig = merged(TrainConfig(), modernised(table), where)
     return config
 
 
@@ -121,7 +126,9 @@ def as_table(config: TrainConfig) -> dict[str, Any]:
 
 
 def as_plain(value: Any) -> Any:
-    """Tuples as lists, as TOML and JSON have them."""
+    """Tuples as lists and schedules as text, as TOML and JSON have them."""
+    if isinstance(value, Schedule):
+        return value.plain()
     if isinstance(value, dict):
         return {key: as_plain(inner) for key, inner in value.items()}
     return [as_plain(inner) for inner in value] if isinstance(value, tuple | list) else value

@@ -1,0 +1,148 @@
+"""A setting that changes while a run goes on: a value as a function of decisions or progress.
+
+Written as a number, or as points: `0:1.0,2e6:0.2` in the learner's decisions, `0%:1.0,100%:0.2` in
+shares of the run. Between two points the value goes in a straight line; with ` stepped` behind the
+points it stays until the next one. Files and Python may give a list of pairs instead,
+`[[0, 1.0], [2e6, 0.2]]` or `[["0%", 1.0], ["100%", 0.2]]`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sparring.errors import ConfigError
+
+STEPPED = " stepped"
+HOW = 'write a number, 0:1.0,2e6:0.2 (decisions) or 0%:1.0,100%:0.2 (progress), and " stepped"'
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How far a run has come."""
+
+    decisions: int
+    """The learner's own, so far."""
+    progress: float
+    """From 0 to 1 over the whole run."""
+
+
+class Schedule:
+    """A value over time. Before the first point it is the first value, after the last the last."""
+
+    __slots__ = ("_by_progress", "_points", "_stepped")
+
+    def __init__(
+        self,
+        points: Sequence[tuple[float, float]],
+        *,
+        by_progress: bool = False,
+        stepped: bool = False,
+    ) -> None:
+        """Take (place, value) pairs; places are decisions, or progress from 0 to 1."""
+        self._points = tuple((float(at), float(value)) for at, value in points)
+        self._by_progress, self._stepped = by_progress, stepped
+        if not self._points:
+            raise ConfigError("a schedule needs at least one point")
+        if not all(math.isfinite(number) for point in self._points for number in point):
+            raise ConfigError(f"schedule {self}: give finite numbers")
+        if any(after <= before for (before, _), (after, _) in pairwise(self._points)):
+            raise ConfigError(f"schedule {self}: its points have to follow one another")
+        most = 1.0 if by_progress else math.inf
+        if self._points[0][0] < 0 or self._points[-1][0] > most:
+            raise ConfigError(f"schedule {self}: a point lies outside of the run")
+
+    @classmethod
+    def constant(cls, value: float) -> Schedule:
+        """The same value all the time."""
+        return cls(((0.0, value),))
+
+    @classmethod
+    def line(cls, start: float, end: float) -> Schedule:
+        """A straight line over the whole run."""
+        return cls(((0.0, start), (1.0, end)), by_progress=True)
+
+    @classmethod
+    def read(cls, given: Any, where: str = "schedule") -> Schedule:
+        """Read what a user wrote: a number, text, or a list of pairs."""
+        if isinstance(given, Schedule):
+            return given
+        try:
+            if isinstance(given, bool):
+                raise TypeError
+            if isinstance(given, int | float):
+                return cls.constant(given)
+            if isinstance(given, str):
+                return cls._from_text(given.strip())
+            return cls._from_pairs(given, stepped=False)
+        except ConfigError as wrong:
+            raise ConfigError(f"{where}: {wrong}") from None
+        except (TypeError, ValueError):
+            raise ConfigError(f"{where}: {given!r} is no schedule; {HOW}") from None
+
+    @classmethod
+    def _from_text(cls, text: str) -> Schedule:
+        stepped = text.endswith(STEPPED)
+        text = text.removesuffix(STEPPED).strip()
+        if text.startswith("["):
+            return cls._from_pairs(json.loads(text), stepped=stepped)
+        if ":" not in text:
+            return cls.constant(float(text))
+        return cls._from_pairs([point.split(":") for point in text.split(",")], stepped=stepped)
+
+    @classmethod
+    def _from_pairs(cls, pairs: Sequence[Sequence[Any]], *, stepped: bool) -> Schedule:
+        points = [(str(at).strip(), float(value)) for at, value in pairs]
+        shares = [at.endswith("%") for at, _ in points]
+        if any(shares) and not all(shares):
+            raise ConfigError("points are either all decisions or all shares (%) of the run")
+        unit = 100.0 if any(shares) else 1.0
+        read = [(float(at.removesuffix("%")) / unit, value) for at, value in points]
+        return cls(read, by_progress=any(shares), stepped=stepped)
+
+    def at(self, moment: Moment) -> float:
+        """The value at some moment of a run."""
+        place = moment.progress if self._by_progress else float(moment.decisions)
+        points = self._points
+        after = bisect_right(points, place, key=lambda point: point[0])
+        if after == 0:
+            return points[0][1]
+        (start, value), following = points[after - 1], points[after : after + 1]
+        if self._stepped or not following:
+            return value
+        ((end, target),) = following
+        return value + (target - value) * (place - start) / (end - start)
+
+    def plain(self) -> float | str:
+        """The same as a configuration file holds it."""
+        return self._points[0][1] if len(self._points) == 1 else str(self)
+
+    def __str__(self) -> str:
+        if len(self._points) == 1:
+            return shown(self._points[0][1])
+        unit = "%" if self._by_progress else ""
+        factor = 100 if self._by_progress else 1
+        places = (f"{shown(at * factor)}{unit}:{value!r}" for at, value in self._points)
+        return ",".join(places) + (STEPPED if self._stepped else "")
+
+    def __repr__(self) -> str:
+        return f"Schedule.read({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self._points, self._by_progress, self._stepped
+
+
+def shown(number: float) -> str:
+    """A number without a trailing .0; what is read back is the same."""
+    return str(int(number)) if number.is_integer() else repr(number)

@@ -1,0 +1,52 @@
+"""Settings that have another place by now: old files are read, old words say where they went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sparring.config import PPOConfig
+
+COLLECTING = ("games", "steps", "slots", "bf16", "compile")
+MOVED = {
+    **{name: f"collect.{name}" for name in COLLECTING},
+    "lambda_": "ppo.gae_lambda",
+    "lr_end": "part of ppo.lr, for example 0%:1e-3,100%:1e-4",
+    "entropy_end": "part of ppo.entropy, for example 0%:0.01,100%:0.001",
+}
+"""What was in `ppo` before."""
+
+
+def moved_to(config: type, key: str) -> str:
+    """Say where a setting is now, "" if it never was there."""
+    return f"; it is {MOVED[key]} now" if config is PPOConfig and key in MOVED else ""
+
+
+def moved_option(words: list[str]) -> str:
+    """Say which word of a command line has another name by now, "" if none has."""
+    for word in words:
+        option = word.partition("=")[0]
+        key = option.removeprefix("--ppo.").replace("-", "_")
+        key = "lambda_" if key in ("lambda", "lambda_") else key
+        if option.startswith("--ppo.") and key in MOVED:
+            place = MOVED[key]
+            shown = place if " " in place else f"--{place.replace('_', '-')}"
+            return f"{option} has moved: it is {shown} now"
+    return ""
+
+
+def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's configuration as it is written today; one of today stays as it is."""
+    new = dict(table)
+    ppo = dict(new.get("ppo", {}))
+    if not ppo.keys() & MOVED.keys():
+        return new
+    collect = {name: ppo.pop(name) for name in COLLECTING if name in ppo}
+    if "lambda_" in ppo:
+        ppo["gae_lambda"] = ppo.pop("lambda_")
+    for name in ("lr", "entropy"):
+        end = ppo.pop(f"{name}_end", 1.0)
+        start = ppo.get(name)
+        if start is not None and end != 1:
+            ppo[name] = [["0%", start], ["100%", start * end]]
+    return {**new, "ppo": ppo, "collect": {**collect, **new.get("collect", {})}}
