@@ -185,10 +185,10 @@ def test_rewards_are_weighted() -> None:
 
 def test_opponents_take_the_other_seats() -> None:
     rules = Rules("skull_king")
-    assert learner_lineup(rules, None).members == (0, "random", "random", "random")
-    assert learner_lineup(rules, "captain").members == (0, "captain", "captain", "captain")
+    assert learner_lineup(rules, None).players == (0, "random", "random", "random")
+    assert learner_lineup(rules, "captain").players == (0, "captain", "captain", "captain")
     mixed = learner_lineup(rules, ["random", "captain", "rule_easy"])
-    assert mixed.members == (0, "random", "captain", "rule_easy")
+    assert mixed.players == (0, "random", "captain", "rule_easy")
     assert mixed.shuffle
     with pytest.raises(ConfigError, match="3 seats beside the learner's"):
         SparringEnv("skull_king", opponents=["random"])

@@ -236,6 +236,6 @@ def test_dealer_beats_thrifty(players: int, least_share: float) -> None:
             batch.final_game, batch.final_score, batch.final_policy, strict=True
         ):
             best = scores == scores.max()
-            mine = members == pool.member_id("dealer")
+            mine = members == pool.player_id("dealer")
             share.setdefault(int(game), float((best & mine).sum() / best.sum()))
     assert np.mean(list(share.values())) > least_share

@@ -436,7 +436,7 @@ def test_strong_beats_weak_beats_random() -> None:
             pool = Pool(game, 128, seed=3, lineups=[Lineup((better, worse))])
             pool.reset()
             balance = 0.0
-            better_id = pool.member_id(better)
+            better_id = pool.player_id(better)
             rows = np.zeros((256, 4), np.float32) if pool.rules.box else np.zeros(256, np.int32)
             for _ in range(1500):
                 batch = pool.step(rows)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
-from sparring.learn.advantage import NOT_A_SAMPLE, Assembler
+from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 
 Choose = Callable[[np.ndarray, np.ndarray], int]
 
@@ -44,12 +44,12 @@ def by_hash(numbers: np.ndarray, mask: np.ndarray) -> int:
 def episodes(
     pool: Any, steps: int, *, choose: Choose = by_hash, cut_value: float = 5.0
 ) -> dict[tuple[int, int], list[Episode]]:
-    """Play and let the Assembler link; returns finished episodes by (game, place at the table).
+    """Play and let the Transitions link; returns finished episodes by (game, place at the table).
 
     A learner that is alone at its table has place 0 wherever it sits.
     """
     rules, games = pool.rules, pool.num_games
-    assembler = Assembler(rules, games, steps)
+    transitions = Transitions(rules, games, steps)
     seat, role, policy, reward = [], [], [], []
     terminated, truncated, final_value, shown, ends = [], [], [], [], []
     batch = pool.reset()
@@ -74,17 +74,15 @@ def episodes(
                 end = (bool(batch.terminated[game]), last[at, place].tobytes())
                 ends.append((step, int(game), place, *end, float(batch.final_score[at, place])))
         final_value.append(value)
-    assembler.run(
+    transitions.link(
         seat=np.stack(seat),
         role=np.stack(role),
         policy=np.stack(policy),
-        value=np.zeros(assembler.places, np.float32),
         reward=np.stack(reward),
         terminated=np.stack(terminated),
         truncated=np.stack(truncated),
         final_value=np.stack(final_value),
         gamma=0.9,
-        lambda_=1.0,
     )
     found: dict[tuple[int, int], list[Episode]] = {}
     began: dict[int, int] = {}
@@ -92,10 +90,10 @@ def episodes(
         decisions = []
         for at in range(began.get(game, 0), step + 1):
             for row in range(game * rules.rows, (game + 1) * rules.rows):
-                where = assembler.carried + at * games * rules.rows + row
-                if seat[at][row] == place and assembler.link[where] != NOT_A_SAMPLE:
+                where = transitions.carried + at * games * rules.rows + row
+                if seat[at][row] == place and transitions.end[where] != NOT_A_SAMPLE:
                     numbers, mask, action = (part[row] for part in shown[at])
-                    outcome = (float(assembler.paid[where]), int(assembler.link[where]))
+                    outcome = (float(transitions.paid[where]), int(transitions.end[where]))
                     one = (numbers.tobytes(), mask.tobytes(), int(action), *outcome)
                     decisions.append(Decision(*one))
         alone = sum(1 for s, g, *_ in ends if (s, g) == (step, game)) == 1

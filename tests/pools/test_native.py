@@ -179,7 +179,7 @@ def test_bots_move_inside_the_step_and_only_the_learner_is_asked() -> None:
         assert (batch.policy == 0).all()
         batch = pool.step(pool.sample_actions())
         for members in batch.final_policy:
-            names = sorted(pool.member_name(m) for m in members)
+            names = sorted(pool.player_name(m) for m in members)
             assert names == ["captain", "policy 0", "random", "rule_hard"]
             seats[int(np.flatnonzero(members == 0)[0])] += 1
         assert pool.audit() == ""
@@ -256,7 +256,7 @@ def test_what_bots_earn_before_the_first_row_comes_with_the_first_step(seed: int
     while not pool.batch().terminated[0]:
         answers.append(int(pool.sample_actions()[0]))
         total += pool.step([answers[-1]]).reward[0, :, 0]
-    members = [pool.member_name(m) for m in pool.batch().final_policy[0]]
+    members = [pool.player_name(m) for m in pool.batch().final_policy[0]]
     state = sparring.new_state("skull_king", seed=seed, config=config)
     alone = np.zeros(4)
     while not state.over:
@@ -360,7 +360,7 @@ def test_memory_per_game_is_within_a_kilobyte() -> None:
         ({"rewards": {"scoredelta": 1}}, "did you mean 'score_delta'"),
         ({"rewards": {"win": float("nan")}}, "not finite"),
         ({"lineups": [Lineup((0, "captian", 0, 0))]}, "did you mean 'captain'"),
-        ({"lineups": [Lineup((0, 0))]}, "needs 4 members, got 2"),
+        ({"lineups": [Lineup((0, 0))]}, "needs 4 players, got 2"),
         ({"lineups": [Lineup((0,) * 4, weight=0)]}, "must be above 0"),
         ({"threads": 0}, "threads=0 must be at least 1"),
         ({"device": "cuda"}, "runs on 'cpu'"),

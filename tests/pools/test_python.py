@@ -13,15 +13,18 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 from pools.foreign_envs import Countdown, episodes
 from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError
-from sparring.config import NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.envs.gymnasium import SparringVectorEnv
 from sparring.errors import ConfigError, SparringWarning
-from sparring.learn.advantage import TERMINATED, TO_NEXT, TRUNCATED
 from sparring.learn.ppo import PPO
+from sparring.learn.transitions import TERMINATED, TO_NEXT, TRUNCATED
 from sparring.pools.encoding import encoding_of
 from sparring.pools.python import ForeignRules, VectorEnvPool, pool_of
+from sparring.schedule import Schedule
 
 MODES = list(AutoresetMode)
+
+LR = Schedule.line(2.5e-3, 2.5e-4)
 
 
 def countdowns(mode: AutoresetMode, masks: str = "nowhere", count: int = 3, **more: Any) -> Any:
@@ -150,12 +153,13 @@ def test_masks_of_worker_processes() -> None:
 def test_cart_pole_is_learned() -> None:
     torch.set_num_threads(1)
     pool = pool_of(gymnasium.make_vec("CartPole-v1", num_envs=16), seed=1)
-    config = PPOConfig(games=16, steps=64, epochs=4, minibatch=256, lr=2.5e-3, gamma=0.99)
-    ppo = PPO(pool, config, NetConfig(hidden=(64, 64)), seed=1)
+    config = PPOConfig(epochs=4, minibatch=256, lr=LR, gamma=Schedule.constant(0.99))
+    collect = CollectConfig(games=16, steps=64)
+    ppo = PPO(pool, collect, config, NetConfig(hidden=(64, 64)), seed=1)
     lengths = []
     for update in range(25):
-        lengths.append(ppo.collect().get("length", np.nan))
-        ppo.update(update / 25)
+        (report,) = ppo.iterate(update / 25)
+        lengths.append(report.stats.get("charts/length", np.nan))
     assert lengths[0] < 40
     assert np.nanmean(lengths[-6:]) > 4 * lengths[0]
     assert pool.rules.name == "CartPole-v1"
@@ -163,14 +167,16 @@ def test_cart_pole_is_learned() -> None:
 
 def test_ppo_values_what_was_cut() -> None:
     pool = pool_of(countdowns(AutoresetMode.NEXT_STEP, "info"))
-    ppo = PPO(pool, PPOConfig(games=3, steps=40, minibatch=60), NetConfig(hidden=(16,)))
-    ppo.collect()
-    cut = ppo.rollout.truncated
+    collect = CollectConfig(games=3, steps=40)
+    ppo = PPO(pool, collect, PPOConfig(minibatch=60), NetConfig(hidden=(16,)))
+    (report,) = ppo.iterate(0.0)
+    rollout = ppo.collector.rollout
+    cut = rollout.truncated
     assert cut.any()
-    assert (np.isfinite(ppo.rollout.final_value[..., 0]) == cut).all()
-    asked = ppo.rollout.policy == 0
-    still_open = asked[-1] & ~cut[-1] & ~ppo.rollout.terminated[-1]
-    assert ppo.update(0.0)["learning/samples"] == asked.sum() - still_open.sum()
+    assert (np.isfinite(rollout.final_value[..., 0]) == cut).all()
+    asked = rollout.policy == 0
+    still_open = asked[-1] & ~cut[-1] & ~rollout.terminated[-1]
+    assert report.samples == asked.sum() - still_open.sum()
 
 
 def test_an_illegal_action_refuses_the_whole_step() -> None:

@@ -1,7 +1,8 @@
-"""PettingZoo envs that people bring along: every agent is a seat, and every seat learns."""
+"""PettingZoo envs that people bring along: every agent is a seat."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from pettingzoo.utils import parallel_to_aec
 
 from envs.helpers import needs_duel
 from pools.foreign_envs import Fading, MatchingPennies, by_hash, episodes
-from sparring import IllegalActionError, Pool, SparringError
-from sparring.config import NetConfig, PPOConfig
+from sparring import IllegalActionError, Lineup, Pool, SparringError
+from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.envs.pettingzoo import aec_env, parallel_env
 from sparring.errors import ConfigError
-from sparring.learn.advantage import TERMINATED, TO_NEXT, TRUNCATED
 from sparring.learn.ppo import PPO
+from sparring.learn.transitions import TERMINATED, TO_NEXT, TRUNCATED
 from sparring.pools.python import AECPool, ParallelPool, pool_of
 
 
@@ -123,23 +124,89 @@ def test_everyone_at_once_trains_on_every_seat() -> None:
     pool = pool_of([MatchingPennies() for _ in range(4)])
     assert (pool.rules.seats, pool.rules.rows, pool.num_games) == (2, 2, 4)
     assert pool.rules.numbers == 11 + 2
-    config = PPOConfig(games=4, steps=20, epochs=2, minibatch=80)
-    ppo = PPO(pool, config, NetConfig(hidden=(16,)), seed=1)
+    config = PPOConfig(epochs=2, minibatch=80)
+    collect = CollectConfig(games=4, steps=20)
+    ppo = PPO(pool, collect, config, NetConfig(hidden=(16,)), seed=1)
     for update in range(3):
-        stats = ppo.collect()
-        assert (stats["games"], stats["length"]) == (4 * 2, 2 * 10)
-        assert stats["score"] == 0  # what one wins the other loses
-        learned = ppo.update(update / 3)
-        assert learned["learning/samples"] == 2 * 20 * 4
-        assert np.isfinite(learned["losses/policy"])
+        stats = ppo.iterate(update / 3)[0].stats
+        assert (stats["charts/games"], stats["charts/length"]) == (4 * 2, 2 * 10)
+        assert stats["charts/score"] == 0  # what one wins the other loses
+        assert stats["learning/samples"] == 2 * 20 * 4
+        assert np.isfinite(stats["losses/policy_loss"])
 
 
 def test_a_turn_game_trains() -> None:
     pool = pool_of([aec_env("tic_tac_toe") for _ in range(4)])
-    ppo = PPO(pool, PPOConfig(games=4, steps=32, minibatch=64), NetConfig(hidden=(16,)), seed=1)
+    collect = CollectConfig(games=4, steps=32)
+    ppo = PPO(pool, collect, PPOConfig(minibatch=64), NetConfig(hidden=(16,)), seed=1)
     for update in range(2):
-        assert ppo.collect()["games"] > 8
-        assert ppo.update(update / 2)["learning/samples"] > 100
+        stats = ppo.iterate(update / 2)[0].stats
+        assert stats["charts/games"] > 8
+        assert stats["learning/samples"] > 100
+
+
+def test_seats_are_drawn_from_line_ups_at_every_start() -> None:
+    """Half of the games seat a frozen policy, in either seat; nobody is exchanged in mid-game."""
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(32)], seed=3)
+    assert pool.policies == {0}
+    pool.set_lineups([Lineup((0, 0)), Lineup((0, 1))])
+    assert pool.policies == {0, 1}
+    batch = pool.reset()
+    met: Counter[tuple[int, ...]] = Counter()
+    seen: list[dict[int, int]] = [{} for _ in range(32)]
+    for _ in range(120):
+        for game, (seat, policy) in enumerate(zip(batch.seat, batch.policy, strict=True)):
+            assert seen[game].setdefault(int(seat), int(policy)) == policy
+        batch = pool.step(pool.sample_actions())
+        for at, game in enumerate(batch.final_game):
+            players = tuple(int(player) for player in batch.final_policy[at])
+            assert seen[game].items() <= dict(enumerate(players)).items()
+            met[players] += 1
+            seen[game] = {}
+    total = met.total()
+    assert total > 300
+    assert met[0, 0] / total == pytest.approx(0.5, abs=0.1)
+    assert met[0, 1] / total == pytest.approx(0.25, abs=0.1)
+    assert met[1, 0] / total == pytest.approx(0.25, abs=0.1)
+    with pytest.raises(ConfigError, match="no bot 'captain'"):
+        pool.set_lineups([Lineup((0, "captain"))])
+    with pytest.raises(ConfigError, match="needs 2 players"):
+        pool.set_lineups([Lineup((0,))])
+    with pytest.raises(ConfigError, match="has no flags"):
+        pool.set_config(num_players=3)
+
+
+def test_rewards_are_weighted_and_scores_are_not() -> None:
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(4)], seed=3)
+    pool.set_rewards({"reward": 0.5})
+    pool.reset()
+    won = 0
+    for _ in range(60):
+        batch = pool.step(pool.sample_actions())
+        for at, game in enumerate(batch.final_game):
+            score = batch.final_score[at]
+            won += int(score.any())
+            assert batch.reward[game, :, 0].min() == pytest.approx(0.5 * score.min())
+    assert won > 5
+
+
+def test_memory_is_shown_behind_the_observation_and_forgotten_at_a_reset() -> None:
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(3)], seed=3, memory=16)
+    width = pool.rules.obs_bytes
+    batch = pool.reset()
+    assert (pool.memory_bytes, pool.row_bytes, batch.obs.shape[1]) == (16, width + 16, width + 16)
+    for _ in range(40):
+        for game, seat in enumerate(batch.seat):
+            held = batch.obs[game, width:]
+            assert (held == pool.memory[game, seat]).all()
+        pool.memory[np.arange(3), batch.seat] += 1
+        kept = pool.memory.copy()
+        batch = pool.step(pool.sample_actions())
+        for at, game in enumerate(batch.final_game):
+            assert (batch.final_obs[at, :, width:] == kept[game]).all()
+            assert not pool.memory[game].any()
+    with pytest.raises(ConfigError, match="multiple of 16"):
+        pool_of([aec_env("tic_tac_toe")], memory=10)
 
 
 def test_an_illegal_action_names_the_agent() -> None:

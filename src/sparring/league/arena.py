@@ -12,7 +12,9 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.results import MatchResult, MemberResult, Record, summarise
 from sparring.nets.policy import Policy
-from sparring.pools.native import Batch, Lineup, Member, Pool
+from sparring.pools.lineups import Lineup
+from sparring.pools.lineups import Player as Member
+from sparring.pools.native import Batch, Pool
 
 __all__ = [
     "ALONE",
@@ -144,7 +146,7 @@ def play_match(
     )
     record = play_games(pool, policies, games, greedy, progress)
     names = [name_of(seat) for seat in seats]
-    ids = np.array([pool.member_id(member) for member in members])
+    ids = np.array([pool.player_id(member) for member in members])
     return summarise(rules, names, sit_down(ids, record.member, seed), record)
 
 

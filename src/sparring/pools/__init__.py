@@ -1,5 +1,6 @@
 """Pools: many games behind one interface."""
 
-from sparring.pools.native import LEARNER, NOBODY, Batch, Lineup, Pool
+from sparring.pools.lineups import LEARNER, NOBODY, Lineup
+from sparring.pools.native import Batch, Pool
 
 __all__ = ["LEARNER", "NOBODY", "Batch", "Lineup", "Pool"]

@@ -13,7 +13,8 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError, Stat
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build, i64
-from sparring.pools.native import Lineup, Member, Pool
+from sparring.pools.lineups import Lineup, Player
+from sparring.pools.native import Pool
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
@@ -193,6 +194,16 @@ class CudaPool:
         """The seed the games are drawn from, the first if there are several."""
         return self._hosts[0].seed
 
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes behind the observation in every row."""
+        return 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Length of a row."""
+        return self.rules.obs_bytes
+
     def batch(self, slot: int | None = None) -> CudaBatch:
         """Return the current rows without stepping."""
         return self._batch
@@ -329,13 +340,18 @@ class CudaPool:
         self.rules = self._hosts[0].rules
         self._upload()
 
-    def member_id(self, member: Member) -> int:
-        """Return the number that stands for a line-up member in `policy` arrays."""
-        return self._hosts[0].member_id(member)
+    @property
+    def policies(self) -> frozenset[int]:
+        """The ids that sit at tables; somebody has to answer their rows."""
+        return self._hosts[0].policies
 
-    def member_name(self, member: int) -> str:
+    def player_id(self, player: Player) -> int:
+        """Return the number that stands for a player in `policy` arrays."""
+        return self._hosts[0].player_id(player)
+
+    def player_name(self, player: int) -> str:
         """Return the bot's name, or "policy K"."""
-        return self._hosts[0].member_name(member)
+        return self._hosts[0].player_name(player)
 
     def state(self, member: int = 0) -> bytes:
         """Return all games (of one seed), as a CPU pool's `state` does: either loads both."""
@@ -428,5 +444,6 @@ def sizes_of(rules: Rules, host: Pool, stage_bytes: int = STAGE_BYTES) -> dict[s
         "SPARRING_ACTIONS": rules.actions,
         "SPARRING_OBS_BYTES": rules.obs_bytes,
         "SPARRING_SIDE_BYTES": host._native.side.size,
+        "SPARRING_ZERO_SUM": int(rules.zero_sum),
         "SPARRING_STAGE_BYTES": stage_bytes,
     }

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.pools.encoding import Encoding
-from sparring.pools.native import LEARNER, NOBODY
+from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup
 
 ROW_ALIGNMENT = 16
 """Observation rows take a multiple of this many bytes, like those of native games."""
@@ -53,6 +53,7 @@ class ForeignRules(Rules):
         self.bots = Bots()
         self.ends = ("terminated", "truncated")
         self.hides = True
+        self.zero_sum = False
         self.skip_forced = False
 
     def plain(self) -> dict[str, Any]:
@@ -109,9 +110,9 @@ class ForeignRules(Rules):
 class ForeignBatch:
     """The arrays of a foreign pool; the next step overwrites them."""
 
-    def __init__(self, rules: ForeignRules, games: int) -> None:
-        rows, self._rules = games * rules.rows, rules
-        self.obs = np.zeros((rows, rules.obs_bytes), np.uint8)
+    def __init__(self, rules: ForeignRules, games: int, memory: int = 0) -> None:
+        rows, self._rules, self._row_bytes = games * rules.rows, rules, rules.obs_bytes + memory
+        self.obs = np.zeros((rows, self._row_bytes), np.uint8)
         self.numbers = self.obs.view(np.float32)[:, : rules.numbers]
         """[R, numbers], the same memory as `obs`."""
         self.mask = np.zeros((rows, rules.actions), np.uint8)
@@ -128,7 +129,7 @@ class ForeignBatch:
         """Make room for games that end."""
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
-        self.final_obs = np.zeros((count, seats, rules.obs_bytes), np.uint8)
+        self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
         self.final_numbers = self.final_obs.view(np.float32)[..., : rules.numbers]
         """[E, seats, numbers], the same memory as `final_obs`."""
         self.final_mask = np.zeros((count, seats, rules.actions), np.uint8)
@@ -156,13 +157,29 @@ class ForeignPool(ABC):
     """No clone, no exact state, no order that could be repeated."""
     slots = 1
 
-    def __init__(self, rules: ForeignRules, num_games: int, seed: int, agents: Sequence[Any]):
+    def __init__(
+        self,
+        rules: ForeignRules,
+        num_games: int,
+        seed: int,
+        agents: Sequence[Any],
+        memory: int = 0,
+    ):
+        if memory < 0 or memory % ROW_ALIGNMENT:
+            raise ConfigError(f"memory={memory} must be a multiple of {ROW_ALIGNMENT} bytes")
         self.rules, self.num_games, self.agents = rules, num_games, tuple(agents)
+        self.memory = np.zeros((num_games, rules.seats, memory), np.uint8)
+        """Bytes per (game, seat), cleared at the game's reset, shown behind its observation."""
         self.steps = 0
         """Steps since the reset."""
         self._seed: int | None = seed
         self._running = False
-        self._batch = ForeignBatch(rules, num_games)
+        self._batch = ForeignBatch(rules, num_games, memory)
+        self._weight = 1.0
+        self._draw = Draw(rules, [Lineup((LEARNER,) * rules.seats)], seed)
+        self._players = np.full((num_games, rules.seats), LEARNER, np.int16)
+        """Who sits where, by game."""
+        self._episode = np.zeros(num_games, np.int64)
         self._score = np.zeros((num_games, rules.seats))
         self._length = np.zeros(num_games, np.int32)
 
@@ -175,6 +192,7 @@ class ForeignPool(ABC):
         for array in (batch.reward, batch.terminated, batch.truncated, self._score, self._length):
             array.fill(0)
         self._reset(seed)
+        self._seat(np.arange(self.num_games))
         self._check_masks()
         self._running = True
         return batch
@@ -190,9 +208,25 @@ class ForeignPool(ABC):
         deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
         self._length += deciding.sum(axis=1, dtype=np.int32)
         self._step(given)
+        batch.reward *= self._weight
+        ended = batch.final_game
+        batch.final_policy[:] = self._players[ended]
+        if self.memory_bytes:
+            batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
+        self._seat(ended)
         self._check_masks()
         self._running = True
         return batch
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory per (game, seat)."""
+        return self.memory.shape[2]
+
+    @property
+    def row_bytes(self) -> int:
+        """Length of a row of observations, memory included."""
+        return self.rules.obs_bytes + self.memory_bytes
 
     def batch(self, slot: int | None = None) -> ForeignBatch:
         """Return the current rows."""
@@ -205,6 +239,34 @@ class ForeignPool(ABC):
     def recv(self, slot: int = 0) -> ForeignBatch:
         """Return what `send` brought."""
         return self._batch
+
+    @property
+    def policies(self) -> frozenset[int]:
+        """The ids that sit at tables; somebody has to answer their rows."""
+        return frozenset(int(player) for player in self._draw.ids.flat)
+
+    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
+        """Choose which policies play; every game draws at its next reset. There are no bots."""
+        self._draw = Draw(self.rules, lineups, self._draw.seed)
+
+    def set_rewards(self, rewards: Rewards) -> None:
+        """Change the weight of the env's reward, from the next step on."""
+        (self._weight,) = self.rules.weights(rewards)
+
+    def set_config(self, **flags: Any) -> None:
+        """Refuse: the env object was configured by whoever made it."""
+        self.rules.changed(flags)
+
+    def sample_actions(self) -> npt.NDArray[np.int64]:
+        """Draw uniform legal actions for all rows."""
+        mask = self._batch.mask
+        keys = np.random.default_rng([self._draw.seed, self.steps]).random(mask.shape)
+        actions: npt.NDArray[np.int64] = np.where(mask != 0, keys, -1.0).argmax(axis=1)
+        return actions
+
+    def audit(self) -> str:
+        """Nothing is known about the inside of an env."""
+        return ""
 
     def state(self) -> bytes:
         """Refuse: there is no way to save somebody else's environment."""
@@ -220,6 +282,20 @@ class ForeignPool(ABC):
             f"{self.rules.name} is a foreign env and cannot be continued from {len(raw)} saved "
             "bytes; call reset(): a resumed run starts with new episodes"
         )
+
+    def _seat(self, games: npt.NDArray[Any]) -> None:
+        """Draw who sits in games that begin, and show in every row who is asked."""
+        self.memory[games] = 0
+        for game in games:
+            self._episode[game] += 1
+            self._players[game] = self._draw.seats(int(game), int(self._episode[game]))
+        batch, rows = self._batch, self.rules.rows
+        asked = np.flatnonzero(batch.policy != NOBODY)
+        game, seat = asked // rows, batch.seat[asked]
+        batch.policy[asked] = self._players[game, seat]
+        if self.memory_bytes:
+            batch.obs[:, self.rules.obs_bytes :] = 0
+            batch.obs[asked, self.rules.obs_bytes :] = self.memory[game, seat]
 
     @abstractmethod
     def _reset(self, seed: int | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,24 +19,14 @@ from sparring.games.rules import (
     describe_refusal,
 )
 from sparring.games.state import check_version, seal, unseal
-
-LEARNER = 0
-"""The policy id of the learner in a line-up."""
-
-NOBODY = -1
-"""The `policy` of a row whose action is ignored."""
-
-Member = int | str
-
-
-@dataclass(frozen=True)
-class Lineup:
-    """Who sits at a table: policy ids (0 is the learner) or bot names, one per seat."""
-
-    members: tuple[Member, ...]
-    weight: float = 1.0
-    shuffle: bool = True
-    """Draw the seats anew for every game, so that no member owns a good one."""
+from sparring.pools.lineups import (
+    LEARNER,
+    Lineup,
+    Player,
+    numbered,
+    player_id,
+    player_name,
+)
 
 
 class Batch:
@@ -56,7 +45,7 @@ class Batch:
         self.seat: npt.NDArray[np.int8] = native.seat[row_range]
         self.role: npt.NDArray[np.int8] = native.role[row_range]
         self.policy: npt.NDArray[np.int16] = native.policy[row_range]
-        """Which line-up member must act; -1: nobody, the action is ignored."""
+        """Which policy must act; -1: nobody, the action is ignored."""
         self.reward: npt.NDArray[np.float32] = native.reward[games]
         """[N, seats, roles], paid since the previous step to the episode that was running."""
         self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
@@ -95,7 +84,7 @@ class Batch:
 
     @property
     def final_policy(self) -> npt.NDArray[np.int16]:
-        """[E, seats], who sat there: a policy id, or below 0 a bot (see `Pool.member_name`)."""
+        """[E, seats], who sat there: a policy id, or below 0 a bot (see `Pool.player_name`)."""
         return self._native.final_policy[self._ended()]
 
     @property
@@ -183,6 +172,8 @@ class Pool:
             slice(self._native.slot_begin(s) * rows, self._native.slot_end(s) * rows)
             for s in range(self.slots)
         ]
+        self.policies = frozenset({LEARNER})
+        """The ids that sit at tables; somebody has to answer their rows."""
         if lineups is not None:
             self.set_lineups(lineups)
 
@@ -190,6 +181,16 @@ class Pool:
     def seed(self) -> int:
         """The seed the games are drawn from."""
         return self._native.seed
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes behind the observation in every row."""
+        return 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Length of a row."""
+        return self.rules.obs_bytes
 
     def reset(self, seed: int | None = None) -> Batch:
         """Start a new episode in every game; with a seed, the games of that seed."""
@@ -247,35 +248,21 @@ class Pool:
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
         """Choose who plays; every game draws one of them at its next reset."""
         self._check_idle()
-        if not 1 <= len(lineups) <= _native.MAX_LINEUPS:
-            raise ConfigError(f"give 1..{_native.MAX_LINEUPS} line-ups, not {len(lineups)}")
-        members: list[int] = []
-        for lineup in lineups:
-            if len(lineup.members) != self.rules.seats:
-                raise ConfigError(
-                    f"a line-up of {self.rules.name} needs {self.rules.seats} members, "
-                    f"got {len(lineup.members)}: {lineup.members}"
-                )
-            if not (np.isfinite(lineup.weight) and lineup.weight > 0):
-                raise ConfigError(f"line-up weight {lineup.weight} must be above 0 and finite")
-            members += [self.member_id(member) for member in lineup.members]
+        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
-            members,
+            [player for lineup in ids for player in lineup],
             [int(lineup.shuffle) for lineup in lineups],
         )
+        self.policies = frozenset(player for lineup in ids for player in lineup if player >= 0)
 
-    def member_id(self, member: Member) -> int:
-        """Return the number that stands for a line-up member in `policy` arrays."""
-        if isinstance(member, str):
-            return -2 - self.rules.bot(member)
-        if not 0 <= member <= np.iinfo(np.int16).max:
-            raise ConfigError(f"policy id {member} is outside 0..{np.iinfo(np.int16).max}")
-        return int(member)
+    def player_id(self, player: Player) -> int:
+        """Return the number that stands for a player in `policy` arrays."""
+        return player_id(self.rules, player)
 
-    def member_name(self, member: int) -> str:
+    def player_name(self, player: int) -> str:
         """Return the bot's name, or "policy K"."""
-        return f"policy {member}" if member >= 0 else self.rules.bots[-2 - member]
+        return player_name(self.rules, player)
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of reward parts, from the next step on."""

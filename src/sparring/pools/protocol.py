@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.games.rules import Rules
+from sparring.games.rules import Rewards, Rules
+from sparring.pools.lineups import Lineup
+
+EXACT = "exact state"
+"""What a pool must be able to do for its games to be part of a checkpoint."""
 
 
 class BatchLike(Protocol):
@@ -31,7 +36,7 @@ class BatchLike(Protocol):
 
     @property
     def policy(self) -> npt.NDArray[np.int16]:
-        """[R], which line-up member must act; -1: nobody, the action is ignored."""
+        """[R], which policy must act; -1: nobody, the action is ignored."""
 
     @property
     def reward(self) -> npt.NDArray[np.float32]:
@@ -86,8 +91,20 @@ class GamePool(Protocol):
         """N."""
 
     @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory per (game, seat): outside the game, cleared at its reset."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Length of a row of observations, memory included."""
+
+    @property
     def slots(self) -> int:
         """Parts that `send` and `recv` step separately; 1 where there are none."""
+
+    @property
+    def policies(self) -> frozenset[int]:
+        """The ids that sit at tables; somebody has to answer their rows."""
 
     @property
     def can(self) -> frozenset[str]:
@@ -107,6 +124,21 @@ class GamePool(Protocol):
 
     def recv(self, slot: int = 0) -> BatchLike:
         """Wait for a slot and return its rows."""
+
+    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
+        """Choose who plays; every game draws one of them at its next reset."""
+
+    def set_rewards(self, rewards: Rewards) -> None:
+        """Change the weight of reward parts, from the next step on."""
+
+    def set_config(self, **flags: Any) -> None:
+        """Change flags that may change while games run; each game follows at its next reset."""
+
+    def sample_actions(self) -> Any:
+        """Draw uniform legal actions for all rows."""
+
+    def audit(self) -> str:
+        """Return what is wrong with any of the games, "" if nothing is known to be."""
 
     def state(self) -> bytes:
         """Return all games, if the pool can ("exact state")."""

@@ -19,7 +19,7 @@ from sparring.pools.foreign import (
     check_finite,
     rules_for,
 )
-from sparring.pools.native import LEARNER
+from sparring.pools.lineups import LEARNER
 from sparring.pools.seats import AECPool, ParallelPool
 
 __all__ = [
@@ -40,17 +40,20 @@ ACCEPTED = (
 )
 
 
-def pool_of(env: Any, *, seed: int = 0) -> ForeignPool:
-    """Return a pool over an environment object, or over a list of PettingZoo envs."""
+def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:
+    """Return a pool over an environment object, or over a list of PettingZoo envs.
+
+    memory: bytes per (game, seat) that are shown behind the observation.
+    """
     gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
     if gymnasium and isinstance(env, gymnasium.vector.VectorEnv):
-        return VectorEnvPool(env, seed=seed)
+        return VectorEnvPool(env, seed=seed, memory=memory)
     tables = list(env) if isinstance(env, list | tuple) else [env]
     if pettingzoo and tables:
         if all(isinstance(table, pettingzoo.AECEnv) for table in tables):
-            return AECPool(tables, seed=seed)
+            return AECPool(tables, seed=seed, memory=memory)
         if all(isinstance(table, pettingzoo.ParallelEnv) for table in tables):
-            return ParallelPool(tables, seed=seed)
+            return ParallelPool(tables, seed=seed, memory=memory)
     hint = ""
     if gymnasium and any(isinstance(table, gymnasium.Env) for table in tables):
         hint = (
@@ -63,14 +66,15 @@ def pool_of(env: Any, *, seed: int = 0) -> ForeignPool:
 class VectorEnvPool(ForeignPool):
     """The sub-envs of a Gymnasium vector env as games with one seat each."""
 
-    def __init__(self, env: Any, *, seed: int = 0) -> None:
+    def __init__(self, env: Any, *, seed: int = 0, memory: int = 0) -> None:
         """Take over the env; `reset` starts it.
 
         seed: given to the env at the first reset; Gymnasium's own vectors add the env's index.
         """
         name = name_of(env)
         self._encoding = encoding_of(env.single_observation_space, env.single_action_space, name)
-        super().__init__(rules_for(name, self._encoding, seats=1, rows=1), env.num_envs, seed, ())
+        rules = rules_for(name, self._encoding, seats=1, rows=1)
+        super().__init__(rules, env.num_envs, seed, (), memory)
         self.env = env
         self.mode = autoreset_mode(env)
         """NextStep, SameStep or Disabled, as Gymnasium calls what follows an end."""

@@ -1,4 +1,4 @@
-"""PettingZoo environments as pools: every agent is a seat, and every seat learns."""
+"""PettingZoo environments as pools: every agent is a seat."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TablesPool(ForeignPool):
     table: type[Table]
     turns: bool
 
-    def __init__(self, envs: Any, *, seed: int = 0) -> None:
+    def __init__(self, envs: Any, *, seed: int = 0, memory: int = 0) -> None:
         """Take over one env or a list of them; `reset` starts them.
 
         seed: env i starts with seed + i.
@@ -40,7 +40,7 @@ class TablesPool(ForeignPool):
         self._tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
         rules = rules_for(name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
-        super().__init__(rules, len(envs), seed, agents)
+        super().__init__(rules, len(envs), seed, agents, memory)
 
     def _reset(self, seed: int | None) -> None:
         for game, table in enumerate(self._tables):

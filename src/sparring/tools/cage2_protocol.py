@@ -15,7 +15,8 @@ from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
 from sparring.league.arena import Player, choose, number_members, play_match
 from sparring.league.results import Z_95
-from sparring.pools.native import Lineup, Pool
+from sparring.pools.lineups import Lineup
+from sparring.pools.native import Pool
 from sparring.tools.flags import changed_flags
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 
