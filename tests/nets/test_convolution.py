@@ -51,7 +51,8 @@ def make(rules: Rules, channels: int, blocks: int, *, native: bool, threads: int
 
 def outcome(net: Net, obs: torch.Tensor) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
     """What a network says, and gradients of some function of it."""
-    logits, value = net(obs)
+    heads = net(obs)
+    logits, value = heads["policy"], heads["value"]
     weights = torch.linspace(-1, 1, logits.numel()).view_as(logits)
     loss = (logits * weights).sum() + (value * torch.linspace(1, -2, len(value))).sum()
     loss.backward()
@@ -98,4 +99,4 @@ def test_channels_that_do_not_come_in_fours_are_torchs() -> None:
     rules = Rules("tic_tac_toe")
     net = ResidualNet(rules, NetConfig(kind="residual", channels=6, blocks=1))
     assert net.native is None
-    assert net(observations(rules, 3))[0].shape == (3, 9)
+    assert net(observations(rules, 3))["policy"].shape == (3, 9)

@@ -11,7 +11,7 @@ from torch.distributions import Normal
 
 import sparring
 from sparring import Lineup, Pool
-from sparring.config import NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import (
@@ -24,6 +24,7 @@ from sparring.nets.distribution import (
 )
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.schedule import Schedule
 from sparring.store.policies import load_policy, save_policy
 
 NETS = {
@@ -87,7 +88,7 @@ def test_a_shared_spread_is_the_same_everywhere_and_learned_by_its_bias_alone() 
         torch.nn.init.normal_(module.policy_head.weight)
         obs = Pool(rules, 64, seed=1).reset().obs
         obs[:] = np.random.default_rng(0).integers(0, 60, obs.shape)
-        head, _ = module(torch.from_numpy(obs))
+        head = module(torch.from_numpy(obs))["policy"]
         head.square().sum().backward()
         assert module.policy_head.weight.grad is not None
         alike = name != "predicted"
@@ -130,25 +131,27 @@ def test_a_policy_acts_within_the_bounds_and_survives_its_folder(net: str, tmp_p
 
 def test_stored_log_probs_are_those_of_the_network() -> None:
     pool = Pool("duel", 16, seed=1, threads=1)
-    ppo = PPO(pool, PPOConfig(games=16, steps=24), NETS["predicted"], seed=1)
-    ppo.collect()
-    rows = slice(ppo.assembler.carried, None)
-    head, value = ppo.net(torch.from_numpy(ppo.rollout.obs[rows]))
-    mine = gaussian_log_prob(head, torch.from_numpy(ppo.rollout.action[rows])).detach().numpy()
-    np.testing.assert_allclose(ppo.rollout.log_prob[rows], mine, atol=1e-4)
-    np.testing.assert_allclose(ppo.rollout.value[rows], value.detach().numpy(), atol=1e-5)
+    ppo = PPO(pool, CollectConfig(games=16, steps=24), PPOConfig(), NETS["predicted"], seed=1)
+    ppo.collector.collect(0)
+    rollout, rows = ppo.collector.rollout, slice(ppo.collector.transitions.carried, None)
+    heads = ppo.net(torch.from_numpy(rollout.obs[rows]))
+    action = torch.from_numpy(rollout.action[rows])
+    mine = gaussian_log_prob(heads["policy"], action).detach().numpy()
+    np.testing.assert_allclose(rollout.columns["log_prob"][rows], mine, atol=1e-4)
+    value = heads["value"].detach().numpy()
+    np.testing.assert_allclose(rollout.columns["value"][rows], value, atol=1e-5)
 
 
 def test_a_cut_game_is_worth_what_the_network_says_to_both_seats() -> None:
     pool = Pool(sparring.Rules("duel", {"limit": 5, "reach": 100}), 8, seed=1, threads=1)
-    ppo = PPO(pool, PPOConfig(games=8, steps=10), NETS["shared"], seed=1)
+    ppo = PPO(pool, CollectConfig(games=8, steps=10), PPOConfig(), NETS["shared"], seed=1)
     torch.nn.init.normal_(ppo.net.value_head.weight)
-    ppo.collect()
-    cut = ppo.rollout.truncated
+    ppo.iterate(0.0)
+    cut, value = ppo.collector.rollout.truncated, ppo.collector.rollout.final_value
     assert cut.sum() == 16
-    assert np.isfinite(ppo.rollout.final_value[cut]).all()
-    assert np.isnan(ppo.rollout.final_value[~cut]).all()
-    assert (ppo.rollout.final_value[cut][:, 0] != -ppo.rollout.final_value[cut][:, 1]).any()
+    assert np.isfinite(value[cut]).all()
+    assert np.isnan(value[~cut]).all()
+    assert (value[cut][:, 0] != -value[cut][:, 1]).any()
 
 
 @pytest.mark.timeout(120)
@@ -156,10 +159,8 @@ def test_a_cut_game_is_worth_what_the_network_says_to_both_seats() -> None:
 def test_pushing_is_learned(net: str) -> None:
     """Who pushes harder wins, and guessing the other's push pays besides."""
     pool = Pool("duel", 64, seed=1, threads=1, lineups=[Lineup((0, "pusher"))])
-    config = PPOConfig(games=64, steps=32, epochs=4, minibatch=512, lr=3e-3, gamma=0.95)
-    ppo = PPO(pool, config, NETS[net], seed=1)
-    scores = []
-    for update in range(40):
-        scores.append(ppo.collect()["score"])
-        ppo.update(update / 40)
+    lr, gamma = Schedule.line(3e-3, 3e-4), Schedule.constant(0.95)
+    config = PPOConfig(epochs=4, minibatch=512, lr=lr, gamma=gamma)
+    ppo = PPO(pool, CollectConfig(games=64, steps=32), config, NETS[net], seed=1)
+    scores = [ppo.iterate(update / 40)[0].stats["charts/score"] for update in range(40)]
     assert np.mean(scores[-5:]) > np.mean(scores[:3]) + 0.3

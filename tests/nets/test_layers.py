@@ -32,7 +32,8 @@ def test_sparse_first_layer_equals_the_dense_one(game: str, threads: int, width:
     dense.load_state_dict(sparse.state_dict())
     grads = []
     for net in (sparse, dense):
-        logits, value = net(torch.from_numpy(obs))
+        heads = net(torch.from_numpy(obs))
+        logits, value = heads["policy"], heads["value"]
         (logits.square().sum() + value.square().sum()).backward()
         grads.append((logits, value, net.first.weight.grad, net.first.bias.grad))
     for fast, slow in zip(*grads, strict=True):
@@ -56,7 +57,7 @@ def test_gradients_are_equal_for_any_number_of_threads() -> None:
     for threads in (1, 2, 4):
         torch.manual_seed(1)
         net = Perceptron(rules, NetConfig(hidden=(96, 16)), threads=threads)
-        net(torch.from_numpy(obs))[0].square().sum().backward()
+        net(torch.from_numpy(obs))["policy"].square().sum().backward()
         assert net.first.weight.grad is not None
         found.append(net.first.weight.grad)
     assert torch.equal(found[0], found[1])
@@ -133,8 +134,8 @@ def test_a_new_value_unit_changes_no_value() -> None:
     rules, obs, _ = rows("tic_tac_toe")
     net = Perceptron(rules, NetConfig(hidden=(16, 16)))
     with torch.no_grad():
-        before = net(torch.from_numpy(obs))[1] * net.value_scale
+        before = net(torch.from_numpy(obs))["value"] * net.value_scale
         net.rescale_values(37.5)
-        after = net(torch.from_numpy(obs))[1] * net.value_scale
+        after = net(torch.from_numpy(obs))["value"] * net.value_scale
     torch.testing.assert_close(before, after)
     assert float(net.value_scale) == 37.5

@@ -91,7 +91,7 @@ def test_values_are_in_units_of_reward() -> None:
     policy = make_policy()
     obs, _ = rows(policy)
     with torch.no_grad():
-        unscaled = policy.net(torch.from_numpy(obs))[1].numpy()
+        unscaled = policy.net(torch.from_numpy(obs))["value"].numpy()
     assert unscaled.std() > 0.001
     np.testing.assert_allclose(policy.value(obs), 40 * unscaled, rtol=1e-6)
 

@@ -67,7 +67,7 @@ def rows(rules: Rules, games: int = 16) -> tuple[np.ndarray, np.ndarray]:
 def changed_squares(net: ResidualNet, one: Tensor, two: Tensor) -> set[int]:
     """Squares of which any logit differs."""
     with torch.no_grad():
-        differ = (net(one)[0] != net(two)[0]).view(27, 81).any(0)
+        differ = (net(one)["policy"] != net(two)["policy"]).view(27, 81).any(0)
     return set(differ.nonzero().flatten().tolist())
 
 
@@ -90,7 +90,8 @@ def test_both_observations_lie_on_the_board(observation: str, planes: int, numbe
     assert (at.height, at.width, at.planes, at.numbers, at.actions) == (9, 9, planes, numbers, 27)
     assert len(at.divisors) == planes + numbers
     obs, _ = rows(rules)
-    logits, value = make(rules)(torch.from_numpy(obs))
+    heads = make(rules)(torch.from_numpy(obs))
+    logits, value = heads["policy"], heads["value"]
     assert logits.shape == (16, 2187)
     assert value.shape == (16,)
     assert logits.dtype == value.dtype == torch.float32
@@ -146,7 +147,7 @@ def test_the_map_of_a_label_is_in_the_order_of_the_actions(observation: str) -> 
         net.stem.weight[2, 0, 1, 1] = 1  # the plane of own pawns, each square by itself
         net.policy_head.weight[DROP_PAWN, 2] = 3
         net.policy_bias[7] = 5
-        logits = net(seen(rules, shogi.START))[0][0]
+        logits = net(seen(rules, shogi.START))["policy"][0]
     assert logits[7] == 5
     logits[7] = 0
     wanted = {f"P*{file}g" for file in range(1, 10)}
@@ -165,7 +166,7 @@ def test_convolutions_move_along_files_and_ranks_and_stop_at_the_edge() -> None:
         ):
             net.stem.weight.zero_()
             net.stem.weight[0, 0, row, column] = 1
-            logits = net(seen(rules, shogi.START))[0][0]
+            logits = net(seen(rules, shogi.START))["policy"][0]
             found = [rules.action_name(a) for a in logits.nonzero().flatten().tolist()]
             assert sorted(found) == sorted(f"up to {square}" for square in wanted)
 
@@ -184,7 +185,7 @@ def test_numbers_are_divided_as_the_game_says(observation: str) -> None:
             else:
                 net.stem.weight.zero_()
                 net.stem.weight[0, 28 + number, 1, 1] = 1
-            logits = net(position)[0][0]
+            logits = net(position)["policy"][0]
             np.testing.assert_allclose(logits[:81], wanted, rtol=1e-6)
             assert not logits[81:].any()
 
@@ -199,7 +200,7 @@ def test_a_fresh_net_has_hardly_an_opinion(game: str) -> None:
     assert np.abs(shares - even).max() < 0.2 * even.max()
     assert (shares[mask > 0] > 0.7 * even[mask > 0]).all()
     assert not policy.value(obs).any()
-    assert policy.net(torch.from_numpy(obs))[0].std() > 0
+    assert policy.net(torch.from_numpy(obs))["policy"].std() > 0
 
 
 def test_a_new_unit_of_values_changes_no_value() -> None:
@@ -210,7 +211,7 @@ def test_a_new_unit_of_values_changes_no_value() -> None:
     assert before.std() > 0.01
     policy.net.rescale_values(40.0)
     with torch.no_grad():
-        inside = policy.net(torch.from_numpy(obs))[1].numpy()
+        inside = policy.net(torch.from_numpy(obs))["value"].numpy()
     np.testing.assert_allclose(40 * inside, before, rtol=1e-4)
     np.testing.assert_allclose(policy.value(obs), before, rtol=1e-4)
 
@@ -224,7 +225,7 @@ def test_tic_tac_toe_has_one_logit_for_each_square() -> None:
     with torch.no_grad():
         net.stem.weight[0, 1, 1, 1] = 1
         net.policy_head.weight[0, 0] = 1
-        np.testing.assert_array_equal(net(torch.from_numpy(obs))[0], obs[:, 9:18])
+        np.testing.assert_array_equal(net(torch.from_numpy(obs))["policy"], obs[:, 9:18])
     assert obs[:, 9:18].any()
 
 

@@ -59,7 +59,7 @@ def test_the_file_says_what_torch_says(
     for rows in (1, 17, 300):
         logits, value = session.run(None, {"obs": obs[:rows]})
         with torch.no_grad():
-            wanted = policy.net(torch.from_numpy(obs[:rows]))[0].numpy()
+            wanted = policy.net(torch.from_numpy(obs[:rows]))["policy"].numpy()
         assert wanted.std() > 1
         np.testing.assert_allclose(logits, wanted, atol=1e-4)
         np.testing.assert_allclose(value, policy.value(obs[:rows]), atol=1e-2)
@@ -99,7 +99,7 @@ def test_the_plain_net_is_the_net(game: str, flags: dict[str, int], net: NetConf
     obs = torch.from_numpy(export.real_observations(rules, 64))
     with torch.no_grad():
         logits, value = export.PlainNet(policy)(obs)
-        np.testing.assert_allclose(logits, policy.net(obs)[0], atol=1e-5)
+        np.testing.assert_allclose(logits, policy.net(obs)["policy"], atol=1e-5)
         np.testing.assert_allclose(value, policy.value(obs.numpy()), atol=1e-5)
 
 

@@ -64,7 +64,7 @@ def gaussian_entropy(head: Tensor) -> Tensor:
     return (log_spread + 0.5 + LOG_SQRT_TAU).sum(-1)
 
 
-def weigh(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+def evaluate_actions(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
     """Log-probability of the chosen action and entropy of every row, for either kind of action."""
     if action.is_floating_point():
         return gaussian_log_prob(head, action), gaussian_entropy(head)
@@ -92,7 +92,7 @@ class Sampler:
         *,
         rollout: int,
         step: int,
-        rows: npt.NDArray[np.uint32] | None = None,
+        rows: npt.NDArray[Any] | None = None,
         greedy: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Return an action and its log-probability for every row. `rows` are their numbers.

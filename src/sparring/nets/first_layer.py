@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sparring import _native
-from sparring.games.rules import Rules
+from sparring.nets.inputs import Inputs
 
 
 class FirstLayer(nn.Module):
-    """A linear layer over the features of `rules.features`, fed with the pool's byte rows.
+    """A linear layer over all numbers of a row, fed with the pool's bytes.
 
     On a CPU it multiplies only features that are not 0 (csrc/core/first_layer.hpp), elsewhere,
     or with sparse=False, it widens all of them. Both give the same values up to rounding.
@@ -22,18 +21,18 @@ class FirstLayer(nn.Module):
     _order: Tensor
     _divisor: Tensor
 
-    def __init__(self, rules: Rules, width: int, *, sparse: bool, threads: int) -> None:
+    def __init__(self, inputs: Inputs, width: int, *, sparse: bool, threads: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(len(rules.features), width))
+        self.weight = nn.Parameter(torch.empty(len(inputs.features), width))
         self.bias = nn.Parameter(torch.zeros(width))
         self.sparse = sparse
-        self.native = _native.FirstLayer(rules.runs, threads)
-        self._parts, order, divisors = byte_parts(rules)
+        self.native = _native.FirstLayer(inputs.runs, threads)
+        self._parts, order, divisors = inputs.byte_parts()
         self.register_buffer("_order", torch.tensor(order), persistent=False)
         self.register_buffer("_divisor", torch.tensor(divisors), persistent=False)
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Return [rows, width] for byte rows [rows, obs_bytes]."""
+        """Return [rows, width] for byte rows [rows, row_bytes]."""
         if self.sparse and obs.device.type == "cpu":
             apply: Any = SparseLinear.apply
             out: Tensor = apply(obs, self.weight, self.bias, self.native)
@@ -99,27 +98,3 @@ class Tanh(nn.Module):
         apply: Any = NativeTanh.apply
         out: Tensor = apply(x, self.native)
         return out
-
-
-def byte_parts(
-    rules: Rules,
-) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
-    """Split the byte row by type: (dtype, from, to) parts, feature order and divisors in them."""
-    parts, order, divisors = [], [], []
-    types = {
-        "uint8": torch.uint8,
-        "int8": torch.int8,
-        "int16": torch.int16,
-        "float32": torch.float32,
-    }
-    for name, dtype in types.items():
-        chosen = [i for i, f in enumerate(rules.features) if f.dtype == name]
-        if not chosen:
-            continue
-        chosen.sort(key=lambda i: rules.features[i].offset)
-        size = np.dtype(name).itemsize
-        first = rules.features[chosen[0]].offset
-        parts.append((dtype, first, first + size * len(chosen)))
-        order += chosen
-        divisors += [rules.features[i].divisor for i in chosen]
-    return parts, order, divisors

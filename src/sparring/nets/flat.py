@@ -16,7 +16,7 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
-from sparring.nets.first_layer import byte_parts
+from sparring.nets.inputs import Inputs
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/learn.cuh"'
@@ -162,7 +162,7 @@ def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
     names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
     found |= {f"SPARRING_{name}S": 0 for name in names.values()}
     found |= {f"SPARRING_{name}_AT": 0 for name in names.values()}
-    for dtype, first, end in byte_parts(rules)[0]:
+    for dtype, first, end in Inputs(rules).byte_parts()[0]:
         found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
         found[f"SPARRING_{names[dtype]}_AT"] = first
     return found

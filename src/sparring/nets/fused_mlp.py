@@ -18,8 +18,8 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.kernels import i64
-from sparring.nets.first_layer import byte_parts
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
+from sparring.nets.inputs import Inputs
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import head_width
 
@@ -92,7 +92,7 @@ class FusedPerceptron(FlatNet):
         ends = accumulate(b.size for b in biases)
         self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
-        _, order, divisors = byte_parts(rules)
+        _, order, divisors = Inputs(rules).byte_parts()
         self._order = torch.tensor(order)
         first = self.pieces["first.weight"]
         scale = self.scale[: first.size].view(first.rows, first.columns)

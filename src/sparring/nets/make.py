@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
@@ -9,13 +11,23 @@ from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 from sparring.nets.residual import ResidualNet
 
-KINDS = ("mlp", "residual")
+KINDS: dict[str, type[Perceptron | ResidualNet]] = {"mlp": Perceptron, "residual": ResidualNet}
 
 
-def make_net(rules: Rules, config: NetConfig, *, threads: int = 1) -> Net:
-    """Return a fresh network for a game. `threads` are those of the native layers."""
-    if config.kind == "mlp":
-        return Perceptron(rules, config, threads=threads)
-    if config.kind == "residual":
-        return ResidualNet(rules, config, threads=threads)
-    raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
+def make_net(
+    rules: Rules,
+    config: NetConfig,
+    *,
+    heads: Mapping[str, int] | None = None,
+    memory: int = 0,
+    threads: int = 1,
+) -> Net:
+    """Return a fresh network for a game.
+
+    heads: widths by name; left out, a policy and a value.
+    memory: bytes behind the observation in every row.
+    threads: those of the native layers.
+    """
+    if config.kind not in KINDS:
+        raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
+    return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

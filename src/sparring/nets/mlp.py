@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import torch
@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
-from sparring.nets.net import Net, head_width
+from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
 
 SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -25,22 +25,30 @@ class Perceptron(Net):
 
     head_mask: Tensor
 
-    def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
-        super().__init__(rules, config)
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        *,
+        heads: Mapping[str, int] | None = None,
+        memory: int = 0,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(rules, config, heads=heads, memory=memory)
         if config.spread not in SPREADS:
             raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
-        towers = 1 if config.shared else 2
+        towers = 1 if config.shared else len(self.heads)
         self.first = FirstLayer(
-            rules, config.hidden[0] * towers, sparse=config.sparse, threads=threads
+            self.inputs, config.hidden[0] * towers, sparse=config.sparse, threads=threads
         )
         self.activation = self._make_activation()
         self.towers = nn.ModuleList(
             tower(config.hidden, self._make_activation) for _ in range(towers)
         )
-        self.policy_head = nn.Linear(config.hidden[-1], head_width(rules))
-        self.value_head = nn.Linear(config.hidden[-1], 1)
+        for name, width in self.heads.items():
+            self.add_module(f"{name}_head", nn.Linear(config.hidden[-1], width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self._initialise(config)
 
@@ -57,21 +65,32 @@ class Perceptron(Net):
             if isinstance(module, nn.Linear):
                 nn.init.orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
-        nn.init.orthogonal_(self.policy_head.weight, 0.01)
-        nn.init.zeros_(self.policy_head.bias)
-        if self.box:
-            nn.init.constant_(self.policy_head.bias[self.box :], FIRST_LOG_SPREAD)
-        nn.init.zeros_(self.value_head.weight)
-        nn.init.zeros_(self.value_head.bias)
+        for name in self.heads:
+            head = self.get_submodule(f"{name}_head")
+            assert isinstance(head, nn.Linear)
+            nn.init.zeros_(head.bias)
+            if name == VALUE:
+                nn.init.zeros_(head.weight)
+            else:
+                nn.init.orthogonal_(head.weight, 0.01)
+            if name == POLICY and self.box:
+                nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the head [rows, head_width] and values in units of `value_scale` [rows]."""
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows [rows, row_bytes]."""
         hidden = self.activation(self.first(obs))
         parts = hidden.chunk(len(self.towers), dim=1)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
-        weight = self.policy_head.weight * self.head_mask if self.box else self.policy_head.weight
-        head = nn.functional.linear(ends[0], weight, self.policy_head.bias)
-        return head, self.value_head(ends[-1]).squeeze(-1)
+        heads: Heads = {}
+        for at, name in enumerate(self.heads):
+            end, head = ends[min(at, len(ends) - 1)], getattr(self, f"{name}_head")
+            if name == POLICY and self.box:
+                heads[name] = nn.functional.linear(end, head.weight * self.head_mask, head.bias)
+            else:
+                heads[name] = head(end)
+        if VALUE in heads:
+            heads[VALUE] = heads[VALUE].squeeze(-1)
+        return heads
 
 
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:

@@ -1,37 +1,80 @@
-"""What every network is: byte rows in, what actions are drawn from and a value per row out."""
+"""What every network is: byte rows in, a trunk, and named heads out."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.inputs import Inputs
+
+POLICY, VALUE = "policy", "value"
+
+Heads = dict[str, Tensor]
+"""What a network says about rows, by head: [rows, width], values [rows]."""
 
 
 class Net(nn.Module):
-    """A policy and a value. The value's last layer is `value_head`, a linear one.
+    """A trunk with named heads. A critic has no policy, a policy may have no value.
 
-    For discrete actions the policy's head is a logit each, for continuous ones means and then
-    logarithms of spreads.
+    The head `policy` is what actions are drawn from: a logit each, or means and then logarithms of
+    spreads for continuous ones. The head `value` is in units of `value_scale`; its last layer is
+    `value_head`, a linear one.
     """
 
     value_scale: Tensor
     value_head: nn.Linear
 
-    def __init__(self, rules: Rules, config: NetConfig) -> None:
-        super().__init__()
-        self.config, self.box = config, rules.box
-        self.register_buffer("value_scale", torch.ones(()))
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        *,
+        heads: Mapping[str, int] | None = None,
+        memory: int = 0,
+    ) -> None:
+        """Describe a network; its layers are the kind's own.
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the head [rows, head_width] and values in units of `value_scale` [rows]."""
+        heads: widths by name; left out, a policy and a value.
+        memory: bytes behind the observation in every row.
+        """
+        super().__init__()
+        self.config, self.box, self.inputs = config, rules.box, Inputs(rules, memory)
+        self.heads = dict(heads) if heads is not None else usual_heads(rules)
+        if VALUE in self.heads:
+            self.register_buffer("value_scale", torch.ones(()))
+
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows [rows, row_bytes]."""
         raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """What `make_net` needs to build the same network again, as plain values."""
+        return {"net": asdict(self.config), "heads": self.heads, "memory": self.inputs.memory}
+
+    def twin(self) -> Net:
+        """Return the same network once more, on the CPU; what it learns is its own."""
+        kind: Any = type(self)
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
+            made: Net = kind(
+                self.inputs.rules, self.config, heads=self.heads, memory=self.inputs.memory
+            )
+        made.load_state_dict({name: value.cpu() for name, value in self.state_dict().items()})
+        return made
 
     @property
     def convolves(self) -> bool:
         """Whether most of the work is torch's convolutions."""
         return False
+
+    def true_values(self, heads: Heads) -> Tensor:
+        """Values in units of the rewards, in float32."""
+        return heads[VALUE].float() * self.value_scale
 
     @torch.no_grad()
     def rescale_values(self, scale: float) -> None:
@@ -40,6 +83,11 @@ class Net(nn.Module):
         self.value_head.weight.mul_(ratio)
         self.value_head.bias.mul_(ratio)
         self.value_scale.fill_(scale)
+
+
+def usual_heads(rules: Rules) -> dict[str, int]:
+    """An actor and its critic."""
+    return {POLICY: head_width(rules), VALUE: 1}
 
 
 def head_width(rules: Rules) -> int:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
-from sparring.nets.net import Net
+from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,6 +35,8 @@ class Policy:
         name: what tables and messages call it.
         meta: what its checkpoint says about it, such as the number of updates.
         """
+        if POLICY not in net.heads:
+            raise ConfigError(f"{name} is a critic: it has no policy head to play with")
         for key, tensor in net.state_dict().items():
             if not torch.isfinite(tensor).all():
                 raise SparringError(
@@ -64,7 +65,7 @@ class Policy:
         Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
         """
         self._check_mask(obs, mask)
-        logits, _ = self._forward(obs)
+        logits = self._forward(obs)[POLICY]
         drawn, _ = Sampler(seed).draw(logits, mask, rollout=rollout, step=step, greedy=greedy)
         if not self.rules.box:
             return drawn
@@ -75,7 +76,7 @@ class Policy:
         self._check_mask(obs, mask)
         if self.rules.box:
             raise ConfigError(f"{self.rules.name} has continuous actions; see `gaussian`")
-        logits, _ = self._forward(obs)
+        logits = self._forward(obs)[POLICY]
         legal = torch.from_numpy(np.ascontiguousarray(mask)).to(self.device)
         shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
         return shares
@@ -84,13 +85,14 @@ class Policy:
         """Return mean and spread of every number of a continuous action [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
-        mean, log_spread = mean_and_spread(self._forward(obs)[0])
+        mean, log_spread = mean_and_spread(self._forward(obs)[POLICY])
         return mean.cpu().numpy(), log_spread.exp().cpu().numpy()
 
     def value(self, obs: Bytes) -> npt.NDArray[np.float32]:
         """Return what each row's seat is expected to be paid from here on [B]."""
-        _, value = self._forward(obs)
-        paid: npt.NDArray[np.float32] = (value * self.net.value_scale).float().cpu().numpy()
+        if VALUE not in self.net.heads:
+            raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
+        paid: npt.NDArray[np.float32] = self.net.true_values(self._forward(obs)).cpu().numpy()
         return paid
 
     def action(
@@ -127,14 +129,15 @@ class Policy:
         )
 
     @torch.no_grad()
-    def _forward(self, obs: Bytes) -> tuple[Tensor, Tensor]:
-        if obs.ndim != 2 or obs.shape[1] != self.rules.obs_bytes or obs.dtype != np.uint8:
+    def _forward(self, obs: Bytes) -> Heads:
+        row_bytes = self.net.inputs.row_bytes
+        if obs.ndim != 2 or obs.shape[1] != row_bytes or obs.dtype != np.uint8:
             raise ConfigError(
                 f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 "
-                f"(rows, {self.rules.obs_bytes})"
+                f"(rows, {row_bytes})"
             )
-        logits, value = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
-        return logits, value
+        heads: Heads = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
+        return heads
 
     def _check_mask(self, obs: Bytes, mask: Bytes) -> None:
         if mask.shape != (len(obs), self.rules.actions) or mask.dtype != np.uint8:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.convolution import ResidualBlock, Stem
-from sparring.nets.net import Net
+from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
@@ -92,8 +93,19 @@ class ResidualNet(Net):
 
     divisor: Tensor
 
-    def __init__(self, rules: Rules, config: NetConfig, *, threads: int = 1) -> None:
-        super().__init__(rules, config)
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        *,
+        heads: Mapping[str, int] | None = None,
+        memory: int = 0,
+        threads: int = 1,
+    ) -> None:
+        super().__init__(rules, config, heads=heads, memory=memory)
+        unknown = [name for name in self.heads if name not in (POLICY, VALUE)]
+        if unknown:
+            raise ConfigError(f"a residual net has the heads policy and value, not {unknown[0]}")
         if config.channels < 1 or config.blocks < 1:
             raise ConfigError(
                 f"net.channels {config.channels} and net.blocks {config.blocks} must be at least 1"
@@ -102,16 +114,20 @@ class ResidualNet(Net):
         at, channels = self.layout, config.channels
         self.stem = nn.Conv2d(at.planes, channels, 3, padding=1)
         self.numbers = nn.Linear(at.numbers, channels, bias=False) if at.numbers else None
+        self.memory = nn.Linear(memory // 4, channels, bias=False) if memory else None
         self.tower = [Block(channels) for _ in range(config.blocks)]
         self.blocks = nn.Sequential(*self.tower)
-        self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
-        self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
-        self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
-        self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_HIDDEN)
-        self.value_head = nn.Linear(VALUE_HIDDEN, 1)
+        if POLICY in self.heads:
+            self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
+            self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
+        if VALUE in self.heads:
+            self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
+            self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_HIDDEN)
+            self.value_head = nn.Linear(VALUE_HIDDEN, 1)
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
         self.native = None
-        if config.sparse and OURS_ARE_FASTER and channels % CHANNEL_STEP == 0:
+        fits = channels % CHANNEL_STEP == 0 and not memory
+        if config.sparse and OURS_ARE_FASTER and fits:
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self._initialise()
@@ -129,11 +145,13 @@ class ResidualNet(Net):
             self.stem.weight.mul_(math.sqrt(self.layout.planes / 2))
         for block in self.tower:
             nn.init.zeros_(block.second.weight)
-        nn.init.normal_(self.policy_head.weight, std=0.01)
-        nn.init.zeros_(self.value_head.weight)
+        if POLICY in self.heads:
+            nn.init.normal_(self.policy_head.weight, std=0.01)
+        if VALUE in self.heads:
+            nn.init.zeros_(self.value_head.weight)
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [rows, actions] and values in units of `value_scale` [rows]."""
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows [rows, row_bytes]."""
         if self.native and obs.device.type == "cpu" and self.dtype == torch.float32:
             return self.answer(self.tower_on_cpu(obs))
         at = self.layout
@@ -145,6 +163,10 @@ class ResidualNet(Net):
         if self.numbers is not None:
             numbers = obs[:, used : used + at.numbers].to(self.dtype) / numbers_divisor
             x = x + self.numbers(numbers)[:, :, None, None]
+        if self.memory is not None:
+            first = self.inputs.rules.obs_bytes
+            held = obs[:, first:].contiguous().view(torch.float32).to(self.dtype)
+            x = x + self.memory(held)[:, :, None, None]
         return self.answer(self.blocks(functional.relu(x)).permute(0, 2, 3, 1))
 
     def tower_on_cpu(self, obs: Tensor) -> Tensor:
@@ -163,13 +185,17 @@ class ResidualNet(Net):
             x = through(x, first.weight, first.bias, second.weight, second.bias, native)
         return x
 
-    def answer(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def answer(self, x: Tensor) -> Heads:
         """Logits and values from the end of the tower [rows, height, width, channels]."""
-        maps = functional.linear(x, self.policy_head.weight.flatten(1))
-        logits = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
-        seen = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
-        hidden = functional.relu(self.value_hidden(functional.relu(seen).flatten(1)))
-        return logits, self.value_head(hidden).squeeze(-1)
+        heads: Heads = {}
+        if POLICY in self.heads:
+            maps = functional.linear(x, self.policy_head.weight.flatten(1))
+            heads[POLICY] = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
+        if VALUE in self.heads:
+            seen = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
+            hidden = functional.relu(self.value_hidden(functional.relu(seen).flatten(1)))
+            heads[VALUE] = self.value_head(hidden).squeeze(-1)
+        return heads
 
     @property
     def convolves(self) -> bool:

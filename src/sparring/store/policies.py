@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,13 @@ def load_policy(
     saved = load(folder)
     rules = rules_of(folder, saved.meta)
     try:
-        net = make_net(rules, net_config(saved.meta["net"]), threads=threads)
+        net = make_net(
+            rules,
+            net_config(saved.meta["net"]),
+            heads=saved.meta.get("heads"),
+            memory=saved.meta.get("memory", 0),
+            threads=threads,
+        )
         net.load_state_dict(saved.tensors["net"])
     except (KeyError, TypeError, RuntimeError) as wrong:
         first = str(wrong).splitlines()[-1].strip()
@@ -146,7 +151,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         "game": rules.name,
         "rules_version": rules.rules_version,
         "game_config": rules.config,
-        "net": asdict(policy.net.config),
+        **policy.net.describe(),
         **foreign_meta(rules),
     }
     number = int(policy.meta.get("update", 0))

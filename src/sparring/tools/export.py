@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
-from sparring.nets.first_layer import FirstLayer, byte_parts
+from sparring.nets.first_layer import FirstLayer
+from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import head_width
+from sparring.nets.net import POLICY, VALUE, head_width
 from sparring.nets.policy import Policy
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
@@ -107,13 +108,14 @@ class PlainNet(nn.Module):
         self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
         self.net.load_state_dict(policy.net.state_dict())
         if isinstance(self.net, Perceptron):
-            first = PlainFirstLayer(policy.rules, self.net.first)
+            first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits [rows, actions] and values [rows]."""
-        logits, value = self.net(obs)
-        return logits, value * self.net.value_scale
+    def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
+        """Return logits [rows, actions], and values [rows] if the network has any."""
+        heads = self.net(obs)
+        logits = heads[POLICY]
+        return (logits, self.net.true_values(heads)) if VALUE in heads else (logits,)
 
 
 class PlainFirstLayer(nn.Module):
@@ -123,9 +125,9 @@ class PlainFirstLayer(nn.Module):
     divisor: Tensor
     powers: Tensor
 
-    def __init__(self, rules: Rules, first: FirstLayer) -> None:
+    def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
         super().__init__()
-        self.parts, order, divisors = byte_parts(rules)
+        self.parts, order, divisors = inputs.byte_parts()
         self.bias = first.bias
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
         self.register_buffer("divisor", torch.tensor(divisors))
@@ -158,7 +160,7 @@ class PlainFirstLayer(nn.Module):
 def write(policy: Policy, path: Path) -> None:
     """Trace the network and write it, with what a user of the file has to know."""
     rules = policy.rules
-    example = torch.zeros(2, rules.obs_bytes, dtype=torch.uint8)
+    example = torch.zeros(2, policy.net.inputs.row_bytes, dtype=torch.uint8)
     # The exporter reports its own deprecations and packages that this network does not need.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
@@ -167,7 +169,7 @@ def write(policy: Policy, path: Path) -> None:
             PlainNet(policy).eval(),
             (example,),
             input_names=["obs"],
-            output_names=["logits", "value"],
+            output_names=outputs_of(policy),
             dynamic_shapes={"obs": {0: torch.export.Dim("rows")}},
             opset_version=OPSET,
             dynamo=True,
@@ -192,17 +194,25 @@ def compare(policy: Policy, path: Path) -> float:
     onnxruntime: Any = importlib.import_module("onnxruntime")
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     obs = real_observations(policy.rules, PROOF_ROWS)
+    net, names = policy.net, outputs_of(policy)
     with torch.no_grad():
-        logits, value = policy.net(torch.from_numpy(obs).to(policy.device))
-    # Values may be hundreds of points; what counts is the difference in the network's own unit.
-    scale = max(float(policy.net.value_scale), 1.0)
-    wanted = logits.cpu().numpy(), (value * policy.net.value_scale / scale).cpu().numpy()
+        heads = net(torch.from_numpy(obs).to(policy.device))
+    wanted, scales = [heads[POLICY].cpu().numpy()], [1.0]
+    if VALUE in heads:
+        # Values may be hundreds of points; what counts is the difference in the network's own unit.
+        wanted.append(net.true_values(heads).cpu().numpy())
+        scales.append(max(float(net.value_scale), 1.0))
     worst = 0.0
     for rows in (slice(None), slice(0, 1)):
-        found = session.run(["logits", "value"], {"obs": obs[rows]})
-        worst = max(worst, float(np.abs(found[0] - wanted[0][rows]).max()))
-        worst = max(worst, float(np.abs(found[1] / scale - wanted[1][rows]).max()))
+        found = session.run(names, {"obs": obs[rows]})
+        for ours, theirs, scale in zip(wanted, found, scales, strict=True):
+            worst = max(worst, float(np.abs(theirs - ours[rows]).max()) / scale)
     return worst
+
+
+def outputs_of(policy: Policy) -> list[str]:
+    """What the file gives for every row."""
+    return ["logits", "value"] if VALUE in policy.net.heads else ["logits"]
 
 
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
