@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from sparring.config import NetConfig, PPOConfig
-from sparring.learn.advantage import Assembler
 from sparring.learn.fused import FusedPPO
 from sparring.learn.host_games import HostGames
 from sparring.learn.ppo import ppo_loss
+from sparring.learn.transitions import Assembler
 from sparring.nets.distribution import Sampler
 from sparring.nets.make import make_net
 from sparring.nets.net import head_width

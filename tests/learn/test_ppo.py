@@ -11,10 +11,17 @@ import torch
 
 import sparring
 from sparring import Lineup, Pool
-from sparring.config import NetConfig, PPOConfig
-from sparring.learn.ppo import PPO, DivergedError, ppo_loss
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.collect import Sampling
+from sparring.learn.forward import Forward
+from sparring.learn.learner import DivergedError
+from sparring.learn.ppo import PPO, Knobs, ppo_loss
+from sparring.schedule import Moment, Schedule
 
-SMALL = PPOConfig(games=16, steps=24, epochs=2, minibatch=128)
+COLLECT = CollectConfig(games=16, steps=24)
+SMALL = PPOConfig(epochs=2, minibatch=128)
+FIRST = Moment(0, 0.0)
+KNOBS = Knobs.at(PPOConfig(), FIRST)
 
 
 def make(
@@ -25,8 +32,16 @@ def make(
 ) -> PPO:
     rules = sparring.Rules(game, game_config)
     lineups = [Lineup(members or (0,) * rules.seats)]
-    pool = Pool(rules, config.games, seed=1, threads=1, lineups=lineups)
-    return PPO(pool, config, NetConfig(hidden=(32, 32)), seed=1)
+    pool = Pool(rules, COLLECT.games, seed=1, threads=1, lineups=lineups)
+    return PPO(pool, COLLECT, config, NetConfig(hidden=(32, 32)), seed=1)
+
+
+def collect(ppo: PPO) -> dict[str, float]:
+    return ppo.collector.collect(ppo.updates)
+
+
+def update(ppo: PPO) -> dict[str, float]:
+    return ppo.update(Knobs.at(ppo.config, FIRST))
 
 
 def random_minibatch(rows: int = 64, actions: int = 12) -> dict[str, torch.Tensor]:
@@ -49,10 +64,10 @@ def random_minibatch(rows: int = 64, actions: int = 12) -> dict[str, torch.Tenso
 @pytest.mark.parametrize("value_clip", [0.0, 0.3])
 def test_loss_and_gradient_against_plain_float64(value_clip: float) -> None:
     data = random_minibatch()
-    weights = {"clip": 0.2, "value_weight": 0.7, "entropy_weight": 0.05}
+    knobs = replace(KNOBS, clip=0.2, value_weight=0.7, entropy=0.05, value_clip=value_clip)
     single = {k: v.float() if v.is_floating_point() else v for k, v in data.items()}
     logits, value = (single.pop(k).requires_grad_() for k in ("logits", "value"))
-    losses = ppo_loss(logits, value, **single, **weights, value_clip=value_clip)
+    losses = ppo_loss(logits, value, **single, knobs=knobs)
     losses.total.backward()
 
     slow_logits, slow_value = (data[k].clone().requires_grad_() for k in ("logits", "value"))
@@ -90,9 +105,8 @@ def test_loss_equals_sb3_contribs() -> None:
     entropy = -theirs.entropy().mean()
     expected = policy + 0.01 * entropy + 0.5 * value
     logits, values = data.pop("logits"), data.pop("value")
-    ours = ppo_loss(
-        logits, values, **data, clip=0.2, value_clip=0.0, value_weight=0.5, entropy_weight=0.01
-    )
+    knobs = replace(KNOBS, clip=0.2, value_clip=0.0, value_weight=0.5, entropy=0.01)
+    ours = ppo_loss(logits, values, **data, knobs=knobs)
     assert float(ours.total) == pytest.approx(float(expected), abs=1e-5)
     assert float(ours.entropy) == pytest.approx(-float(entropy), abs=1e-5)
 
@@ -101,25 +115,26 @@ def test_every_learner_row_becomes_a_sample_once() -> None:
     ppo = make("skull_king", game_config={"rounds": [1, 2]}, members=(0, 0, "random", 0))
     learned = rows = 0
     for _ in range(6):
-        ppo.collect()
-        rows += int((ppo.rollout.policy == 0).sum())
-        learned += int(ppo.update(0.0)["learning/samples"])
-    still_open = int((ppo.assembler.open["row"] >= 0).sum())
+        (report,) = ppo.iterate(0.0)
+        rows += int((ppo.collector.rollout.policy == 0).sum())
+        learned += int(report.stats["learning/samples"])
+        assert (report.decisions, report.samples) == (rows, learned)
+    still_open = int((ppo.collector.transitions.open["row"] >= 0).sum())
     assert learned + still_open == rows
 
 
 def test_stored_log_probs_are_those_of_the_network() -> None:
     ppo = make("skull_king", game_config={"rounds": [1, 2, 3]})
-    ppo.collect()
-    samples = slice(ppo.assembler.carried, None)
-    logits, value = ppo.net(torch.from_numpy(ppo.rollout.obs[samples]))
-    log_probs = torch.log_softmax(
-        logits.masked_fill(torch.from_numpy(ppo.rollout.mask[samples]) == 0, -torch.inf), -1
-    )
-    chosen = torch.from_numpy(ppo.rollout.action[samples]).long().unsqueeze(1)
+    collect(ppo)
+    rollout, samples = ppo.collector.rollout, slice(ppo.collector.transitions.carried, None)
+    heads = ppo.net(torch.from_numpy(rollout.obs[samples]))
+    illegal = torch.from_numpy(rollout.mask[samples]) == 0
+    log_probs = torch.log_softmax(heads["policy"].masked_fill(illegal, -torch.inf), -1)
+    chosen = torch.from_numpy(rollout.action[samples]).long().unsqueeze(1)
     mine = log_probs.gather(1, chosen).squeeze(1).detach().numpy()
-    np.testing.assert_allclose(ppo.rollout.log_prob[samples], mine, atol=1e-5)
-    np.testing.assert_allclose(ppo.rollout.value[samples], value.detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(rollout.columns["log_prob"][samples], mine, atol=1e-5)
+    value = heads["value"].detach().numpy()
+    np.testing.assert_allclose(rollout.columns["value"][samples], value, atol=1e-5)
 
 
 @pytest.mark.parametrize(("game", "members"), [("tic_tac_toe", (0, 1)), ("skull_king", None)])
@@ -129,13 +144,14 @@ def test_slots_collect_and_learn_the_same(game: str, members: tuple[Any, ...] | 
     for slots in (1, 3):
         rules = sparring.Rules(game)
         lineups = [Lineup(members or (0,) * rules.seats)]
-        pool = Pool(rules, SMALL.games, seed=1, threads=2, lineups=lineups, slots=slots)
-        ppo = PPO(pool, replace(SMALL, slots=slots), NetConfig(hidden=(32, 32)), seed=1)
-        ppo.opponents[1] = ppo.net
+        pool = Pool(rules, COLLECT.games, seed=1, threads=2, lineups=lineups, slots=slots)
+        config = replace(COLLECT, slots=slots)
+        ppo = PPO(pool, config, SMALL, NetConfig(hidden=(32, 32)), seed=1)
+        ppo.collector.actors[1] = ppo.collector.actors[0]
         for _ in range(3):
-            ppo.collect()
-            rows = {name: array.copy() for name, array in ppo.rollout.rows().items()}
-            ppo.update(0.0)
+            collect(ppo)
+            rows = {name: array.copy() for name, array in ppo.collector.rollout.rows().items()}
+            update(ppo)
         found.append((rows, ppo.pool.digest(), [p.detach() for p in ppo.net.parameters()]))
     (rows, digest, weights), (other_rows, other_digest, other_weights) = found
     assert digest == other_digest
@@ -150,24 +166,29 @@ def test_frozen_opponents_answer_their_own_rows() -> None:
     frozen = make().net
     with torch.no_grad():
         frozen.policy_head.bias.copy_(torch.arange(9.0) * 50)
-    ppo.opponents[1] = frozen
-    ppo.collect()
-    rows = ppo.rollout.policy.ravel() == 1
-    action = ppo.rollout.action[ppo.assembler.carried :][rows]
-    mask = ppo.rollout.mask[ppo.assembler.carried :][rows]
+    collector = ppo.collector
+    with pytest.raises(sparring.ConfigError, match="policy 1 sits at tables and nobody answers"):
+        collect(ppo)
+    collector.actors[1] = Sampling(Forward(frozen, torch.device("cpu"), COLLECT), seed=1)
+    collect(ppo)
+    rollout, behind = collector.rollout, collector.transitions.carried
+    rows = rollout.policy.ravel() == 1
+    action, mask = rollout.action[behind:][rows], rollout.mask[behind:][rows]
     highest = 8 - mask[:, ::-1].argmax(1)
     assert rows.any()
     np.testing.assert_array_equal(action, highest)
-    ppo.update(0.0)
+    assert collector.opponent_rows == rows.sum()
+    assert collector.decisions == (rollout.policy == 0).sum()
+    update(ppo)
 
 
 def test_a_loss_that_is_not_a_number_is_never_stepped_on() -> None:
     ppo = make()
-    ppo.collect()
-    ppo.rollout.log_prob[:] = np.nan
+    collect(ppo)
+    ppo.collector.rollout.columns["log_prob"][:] = np.nan
     before = [p.detach().clone() for p in ppo.net.parameters()]
     with pytest.raises(DivergedError, match="lower lr"):
-        ppo.update(0.0)
+        update(ppo)
     scaled = {"value_head.weight", "value_head.bias"}
     for (name, now), old in zip(ppo.net.named_parameters(), before, strict=True):
         assert torch.isfinite(now).all()
@@ -175,20 +196,23 @@ def test_a_loss_that_is_not_a_number_is_never_stepped_on() -> None:
             assert torch.equal(now, old)
 
 
-def test_schedules_move_with_progress() -> None:
-    config = replace(SMALL, lr=1e-2, lr_end=0.1, entropy=0.5, entropy_end=0.0)
+def test_schedules_move_with_progress_and_with_decisions() -> None:
+    entropy = Schedule(((0, 0.5), (16 * 24, 0.25), (2 * 16 * 24, 0.0)))
+    config = replace(SMALL, lr=Schedule.line(1e-2, 1e-3), entropy=entropy)
     ppo = make(config=config)
-    for progress, lr, entropy in ((0.0, 1e-2, 0.5), (0.5, 5.5e-3, 0.25), (1.0, 1e-3, 0.0)):
-        ppo.collect()
-        stats = ppo.update(progress)
+    for progress, lr, weight in ((0.0, 1e-2, 0.5), (0.5, 5.5e-3, 0.25), (1.0, 1e-3, 0.0)):
+        stats = ppo.iterate(progress)[0].stats
         assert stats["learning/lr"] == pytest.approx(lr)
-        assert stats["learning/entropy_weight"] == pytest.approx(entropy)
+        assert stats["learning/entropy_weight"] == pytest.approx(weight)
 
 
 def test_epochs_stop_when_the_policy_has_moved_far_enough() -> None:
-    moved = make(config=replace(SMALL, lr=0.05, epochs=20, target_kl=0.001))
-    moved.collect()
-    assert moved.update(0.0)["learning/gradient_steps"] < 20 * 3
+    moved = make(
+        config=replace(
+            SMALL, lr=Schedule.constant(0.05), epochs=20, target_kl=Schedule.constant(0.001)
+        )
+    )
+    assert moved.iterate(0.0)[0].stats["learning/optimiser_steps"] < 20 * 3
 
 
 def test_reward_size_does_not_matter() -> None:
@@ -198,8 +222,7 @@ def test_reward_size_does_not_matter() -> None:
         ppo = make()
         ppo.pool.set_rewards({"result": size})
         for _ in range(3):
-            ppo.collect()
-            ppo.update(0.0)
+            ppo.iterate(0.0)
         nets.append([p.detach() for p in ppo.net.policy_head.parameters()])
     for small, large in zip(*nets, strict=True):
         torch.testing.assert_close(small, large, rtol=1e-2, atol=1e-4)
@@ -208,12 +231,9 @@ def test_reward_size_does_not_matter() -> None:
 @pytest.mark.timeout(120)
 def test_a_masked_bandit_is_solved() -> None:
     """One card, one trick: bids are a bandit whose best arm depends on the card alone."""
-    config = PPOConfig(games=128, steps=16, epochs=4, minibatch=256, lr=3e-3, gamma_into=(0.0, 1.0))
+    config = PPOConfig(epochs=4, minibatch=256, lr=Schedule.line(3e-3, 3e-4), gamma_into=(0.0, 1.0))
     rules = sparring.Rules("skull_king", {"num_players": 2, "ghost": 0, "rounds": [1]})
     pool = Pool(rules, 128, seed=1, threads=1, lineups=[Lineup((0, "captain"))])
-    ppo = PPO(pool, config, NetConfig(hidden=(32,)), seed=1)
-    scores = []
-    for update in range(40):
-        scores.append(ppo.collect()["score"])
-        ppo.update(update / 40)
+    ppo = PPO(pool, CollectConfig(games=128, steps=16), config, NetConfig(hidden=(32,)), seed=1)
+    scores = [ppo.iterate(update / 40)[0].stats["charts/score"] for update in range(40)]
     assert np.mean(scores[-5:]) > np.mean(scores[:3]) + 5

@@ -10,32 +10,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sparring.config import NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.kernels import i64
 from sparring.learn.host_games import HostGames
-from sparring.learn.ppo import SCALE_MEMORY, DivergedError, mix
-from sparring.learn.rollout import Phases
+from sparring.learn.learner import DivergedError
+from sparring.learn.phases import Phases
+from sparring.learn.ppo import SCALE_MEMORY, Knobs
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
 from sparring.nets.fused_mlp import FusedPerceptron
 from sparring.nets.fused_residual import FusedResidual
 from sparring.nets.make import make_net
 from sparring.pools.cuda import CudaPool
+from sparring.schedule import Moment
 
 BETAS, EPSILON = (0.9, 0.999), 1e-5
 """Adam's, as in `learn.ppo`."""
-KNOBS = (
-    *("lr", "entropy", "clip", "value_clip", "value_weight"),
-    *("max_grad_norm", "target_kl", "gamma", "lambda_"),
-)
+KNOBS = tuple(field.name for field in fields(Knobs))
 """What members may have of their own, in the order of `Knobs` in csrc/cuda/learn.cuh."""
-SHARED = ("games", "steps", "epochs", "minibatch", "bf16")
+SHARED = ("epochs", "minibatch")
 """What all members of a population have in common: the shapes."""
 MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
 
@@ -79,7 +79,7 @@ class FusedRollout:
             self.cut_at = torch.zeros(members, room, dtype=torch.int32)
             self.cut_count = torch.zeros(members, dtype=torch.int32)
             # Links and advantages, and decisions that wait for the same seat's next one.
-            self.open = torch.zeros(self.carried, 3, dtype=torch.int32)
+            self.open = torch.zeros(self.carried, 4, dtype=torch.int32)
             self.open[:, 0] = -1
             self.link = torch.zeros(self.places, dtype=torch.uint8)
             self.next = torch.zeros(self.places, dtype=torch.int32)
@@ -111,6 +111,7 @@ class FusedPPO:
     def __init__(
         self,
         pool: Games,
+        collect: CollectConfig,
         configs: PPOConfig | Sequence[PPOConfig],
         net: NetConfig,
         *,
@@ -123,14 +124,14 @@ class FusedPPO:
         """
         self.members, self.pool = len(pool.seeds), pool
         given = [configs] * self.members if isinstance(configs, PPOConfig) else list(configs)
-        self.configs, self.config = given, given[0]
-        check_configs(pool, given)
+        self.configs, self.config, self.collect = given, given[0], collect
+        check_configs(pool, collect, given)
         self.device, self.graphs = pool.device, graphs
         make: type[FusedResidual | FusedPerceptron] = (
             FusedResidual if net.kind == "residual" else FusedPerceptron
         )
         self.net: FlatNet = make(
-            pool.rules, net, self.members, bf16=self.config.bf16, device=self.device
+            pool.rules, net, self.members, bf16=collect.bf16, device=self.device
         )
         for member, seed in enumerate(pool.seeds):
             torch.manual_seed(seed)
@@ -147,9 +148,9 @@ class FusedPPO:
     def _make_arrays(self) -> None:
         """Everything that rollout and update write, once and for all."""
         config, pool, members = self.config, self.pool, self.members
-        self.rollout = FusedRollout(pool, config.steps)
+        self.rollout = FusedRollout(pool, self.collect.steps)
         rows_each = pool.each * pool.rules.rows
-        samples = config.steps * rows_each
+        samples = self.collect.steps * rows_each
         self.parts = max(1, round(samples / config.minibatch))
         self.room = -(-samples // (8 * self.parts)) * 8
         answered = pool.slot_rows if isinstance(pool, HostGames) else rows_each
@@ -195,7 +196,8 @@ class FusedPPO:
         roles = self.pool.rules.roles
         if len(config.gamma_into) not in (0, len(roles)):
             raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
-        return [float(g) for g in config.gamma_into] or [config.gamma] * len(roles)
+        first = Knobs.at(config, Moment(0, 0.0))
+        return [float(g) for g in config.gamma_into] or [first.gamma] * len(roles)
 
     def iterate(self, progress: float) -> list[dict[str, float]]:
         """Play a rollout and learn from it; returns what each member earned and learned."""
@@ -261,10 +263,8 @@ class FusedPPO:
     def _turn_knobs(self, progress: float) -> None:
         """Send schedules and the update's number to the device."""
         for member, config in enumerate(self.configs):
-            values = {name: getattr(config, name) for name in KNOBS}
-            values["lr"] *= mix(1.0, config.lr_end, progress)
-            values["entropy"] *= mix(1.0, config.entropy_end, progress)
-            self._knobs_host[member] = torch.tensor([values[name] for name in KNOBS])
+            knobs = Knobs.at(config, Moment(self.decisions[member], progress))
+            self._knobs_host[member] = torch.tensor([getattr(knobs, name) for name in KNOBS])
         self.knobs.copy_(self._knobs_host, non_blocking=True)
         self.clock.fill_(self.updates)
 
@@ -285,7 +285,7 @@ class FusedPPO:
 
     def _play(self, *, step_games: bool = True) -> None:
         """Play `steps` steps. Without the games, the networks answer the rows of the last ones."""
-        rollout, steps = self.rollout, self.config.steps
+        rollout, steps = self.rollout, self.collect.steps
         rollout.final_value.fill_(torch.nan)
         if isinstance(self.pool, HostGames):
             if step_games:
@@ -318,7 +318,7 @@ class FusedPPO:
 
     def _answer_all(self) -> None:
         """Answer the rows of every step and slot, without games."""
-        for step in range(self.config.steps):
+        for step in range(self.collect.steps):
             for first in range(0, self.rollout.rows, self.acting.rows):
                 self._answer(step, slice(first, first + self.acting.rows))
 
@@ -401,7 +401,7 @@ class FusedPPO:
 
     def _weigh(self) -> None:
         """Link decisions, estimate advantages, list the samples, choose the value unit."""
-        rollout, pool, net, steps = self.rollout, self.pool, self.net, self.config.steps
+        rollout, pool, net, steps = self.rollout, self.pool, self.net, self.collect.steps
         rules, members = pool.rules, self.members
         net.kernels.advantages(
             -(-pool.num_games // 64),
@@ -508,8 +508,8 @@ class FusedPPO:
     def _gather_stats(self) -> None:
         """What the host wants to know, in one array."""
         members, rollout = self.members, self.rollout
-        asked = (rollout.policy >= 0).view(self.config.steps, members, -1).sum((0, 2))
-        forced = rollout.skipped.int().view(self.config.steps, members, -1).sum((0, 2))
+        asked = (rollout.policy >= 0).view(self.collect.steps, members, -1).sum((0, 2))
+        forced = rollout.skipped.int().view(self.collect.steps, members, -1).sum((0, 2))
         frozen = (self.pool.frozen != 0).view(members, -1).sum(1)
         columns: tuple[Tensor, ...] = (
             *(self.sample_counts, asked, forced, frozen, self.diverged, rollout.cut_count),
@@ -527,17 +527,17 @@ class FusedPPO:
         games, length, seats, score = earned
         made = max(steps, 1.0)
         report = {
-            "losses/policy": policy / made,
-            "losses/value": value / made,
+            "losses/policy_loss": policy / made,
+            "losses/value_loss": value / made,
             "losses/entropy": entropy / made,
             "losses/approx_kl": kl / made,
-            "losses/clip_fraction": clipped / made,
+            "losses/clipfrac": clipped / made,
             "losses/explained_variance": explained,
-            "losses/gradient_norm": norm / made,
+            "losses/grad_norm": norm / made,
             "learning/lr": float(self._knobs_host[member, KNOBS.index("lr")]),
             "learning/entropy_weight": float(self._knobs_host[member, KNOBS.index("entropy")]),
             "learning/value_scale": scale,
-            "learning/gradient_steps": steps,
+            "learning/optimiser_steps": steps,
             "learning/decisions": asked,
             "learning/samples": samples,
             "learning/left_out": max(samples - self.parts * self.room, 0.0),
@@ -571,12 +571,12 @@ class FusedPPO:
         self.decisions[member] += int(report["learning/decisions"])
 
 
-def check_configs(pool: Games, configs: Sequence[PPOConfig]) -> None:
+def check_configs(pool: Games, collect: CollectConfig, configs: Sequence[PPOConfig]) -> None:
     """Refuse what cannot be trained in one set of arrays."""
     if len(configs) != len(pool.seeds):
         raise ConfigError(f"{len(configs)} configurations for {len(pool.seeds)} seeds")
-    if pool.each != configs[0].games:
-        raise ConfigError(f"the pool has {pool.each} games, the config {configs[0].games}")
+    if pool.each != collect.games:
+        raise ConfigError(f"the pool has {pool.each} games, the config {collect.games}")
     if pool.rules.box and isinstance(pool, HostGames):
         raise ConfigError(f"{pool.rules.name} has continuous actions: its games go with the GPU")
     for name in SHARED:

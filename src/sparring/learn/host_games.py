@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
-from sparring.pools.native import LEARNER, Batch, Pool
+from sparring.pools.lineups import LEARNER
+from sparring.pools.native import Batch, Pool
 
 if TYPE_CHECKING:
     from sparring.learn.fused import FusedPPO
@@ -66,7 +67,7 @@ class HostGames:
         """Fill the learner's rollout."""
         record = self._record(learner)
         slots = range(self.pool.slots)
-        for step in range(learner.config.steps):
+        for step in range(learner.collect.steps):
             for slot in slots:
                 if step:
                     record.keep(step - 1, slot, self.pool.recv(slot))
@@ -76,12 +77,12 @@ class HostGames:
                 at = self._slice(slot)
                 self.pool.send(record.action[at], slot)
         for slot in slots:
-            record.keep(learner.config.steps - 1, slot, self.pool.recv(slot))
+            record.keep(learner.collect.steps - 1, slot, self.pool.recv(slot))
         record.upload(learner)
 
     def _record(self, learner: FusedPPO) -> Record:
         if not hasattr(self, "_kept"):
-            self._kept = Record(self, learner.config.steps)
+            self._kept = Record(self, learner.collect.steps)
         self._kept.clear()
         return self._kept
 
@@ -166,7 +167,7 @@ class Record:
                 if at >= self.cut_at.shape[1]:
                     continue
                 where = (step * self.games.num_games + first + int(game)) * seats + int(seat)
-                self.cut_at[0, at] = 2 * where + int(seats == 2 and len(movers) == 1)
+                self.cut_at[0, at] = 2 * where + int(self.rules.zero_sum and len(movers) == 1)
                 self.cut_obs[0, at] = final_obs[place, seat]
 
     def upload(self, learner: FusedPPO) -> None:

@@ -1,9 +1,8 @@
-"""What a rollout keeps: rows, parts that step by turns, finished games, and where time goes."""
+"""What a rollout keeps: rows, groups of games that step by turns, cuts, and finished games."""
 
 from __future__ import annotations
 
-import time
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,50 +10,39 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring.learn.advantage import Assembler
-from sparring.pools.native import LEARNER
+from sparring.games.rules import Rules
+from sparring.learn.transitions import Transitions
+from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import BatchLike, GamePool
-
-
-@dataclass
-class Phases:
-    """Seconds spent, by phase. Always on: two clock reads per phase."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def __call__(self, name: str) -> Any:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
-
-    def take(self) -> dict[str, float]:
-        """Return what was counted and start anew."""
-        taken, self.seconds = self.seconds, {}
-        return taken
 
 
 class Rollout:
     """The rows of a rollout, behind the decisions carried over from the one before."""
 
     def __init__(
-        self, pool: GamePool, assembler: Assembler, steps: int, device: torch.device
+        self,
+        pool: GamePool,
+        transitions: Transitions,
+        steps: int,
+        columns: Sequence[str],
+        *,
+        pinned: bool = False,
     ) -> None:
-        rules, places = pool.rules, assembler.places
+        """Make the arrays.
+
+        columns: what a learner keeps of every row besides its action, one number each.
+        pinned: a GPU reads the observations, so that copies run beside other work.
+        """
+        rules, places = pool.rules, transitions.places
         games, rows = pool.num_games, pool.num_games * pool.rules.rows
-        # Pinned where a GPU reads them, so that copies run beside other work.
-        pinned = device.type == "cuda"
         self.obs = torch.zeros(
-            (places, rules.obs_bytes), dtype=torch.uint8, pin_memory=pinned
+            (places, pool.row_bytes), dtype=torch.uint8, pin_memory=pinned
         ).numpy()
         self.mask = np.zeros((places, rules.actions), np.uint8)
         self.action: npt.NDArray[Any] = np.zeros(places, np.int32)
         if rules.box:  # as drawn, before bounds or squashing
             self.action = np.zeros((places, rules.box), np.float32)
-        self.log_prob = np.zeros(places, np.float32)
-        self.value = np.zeros(places, np.float32)
+        self.columns = {name: np.zeros(places, np.float32) for name in columns}
         self.seat = np.zeros((steps, rows), np.int8)
         self.role = np.zeros((steps, rows), np.int8)
         self.policy = np.zeros((steps, rows), np.int16)
@@ -63,22 +51,69 @@ class Rollout:
         self.terminated = np.zeros((steps, games), np.bool_)
         self.truncated = np.zeros((steps, games), np.bool_)
         self.final_value = np.full((steps, games, rules.seats), np.nan, np.float32)
+        self.cuts = Cuts()
 
     def rows(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that have one entry per place."""
-        names = ("obs", "mask", "action", "log_prob", "value")
-        return {name: getattr(self, name) for name in names}
+        return {"obs": self.obs, "mask": self.mask, "action": self.action, **self.columns}
 
-    def carry(self, assembler: Assembler) -> None:
+    def decisions(self) -> int:
+        """How many of the rows the learner answered."""
+        return int((self.policy == LEARNER).sum())
+
+    def carry(self, transitions: Transitions) -> None:
         """Move the rows of decisions that are still open to the front."""
-        rows = assembler.open_rows()
+        rows = transitions.open_rows()
         kept = rows >= 0
         for array in self.rows().values():
-            array[: assembler.carried][kept] = array[rows[kept]]
+            array[: transitions.carried][kept] = array[rows[kept]]
 
 
 @dataclass
-class Part:
+class Cuts:
+    """Where games were cut while somebody was to move, and what was seen there."""
+
+    where: list[npt.NDArray[np.intp]] = field(default_factory=list)
+    """Places in `final_value`, counted through [steps, games, seats]."""
+    obs: list[npt.NDArray[np.uint8]] = field(default_factory=list)
+    mirrored: list[npt.NDArray[np.bool_]] = field(default_factory=list)
+    """Whether the other seat loses what this one wins, and was not to move itself."""
+
+    def add(
+        self, rules: Rules, step: int, first_game: int, batch: BatchLike, rollout: Rollout
+    ) -> None:
+        """Note the games of a batch that were cut in this step."""
+        cut = np.flatnonzero(batch.truncated[batch.final_game])
+        games = batch.final_game[cut] + first_game
+        movers = movers_of(rules, batch.final_mask[cut])
+        place, seat = np.nonzero(movers)
+        count = rollout.final_value.shape[1]
+        self.where.append((step * count + games[place]) * rules.seats + seat)
+        self.obs.append(batch.final_obs[cut[place], seat].copy())
+        self.mirrored.append(rules.zero_sum & (movers.sum(1)[place] == 1))
+        over = getattr(batch, "final_over", None)
+        if over is not None:  # a foreign env: seats that were out before the cut get nothing
+            place, seat = np.nonzero(over[cut])
+            rollout.final_value[step, games[place], seat] = 0.0
+
+    def settle(self, rollout: Rollout, value: npt.NDArray[np.float32]) -> None:
+        """Write what the seats that were to move would still have been paid."""
+        flat = rollout.final_value.reshape(-1)
+        where, mirrored = np.concatenate(self.where), np.concatenate(self.mirrored)
+        flat[where] = value
+        flat[where[mirrored] ^ 1] = -value[mirrored]
+
+
+def movers_of(rules: Rules, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Whether each seat was to move when games were cut, by their last masks [games, seats, A]."""
+    if rules.box:  # there are no masks; known only where all seats move at once
+        return np.full(mask.shape[:2], rules.rows == rules.seats)
+    moves: npt.NDArray[np.bool_] = np.any(mask, axis=2)
+    return moves
+
+
+@dataclass
+class Group:
     """The games of one slot: which they are, and their rows now."""
 
     slot: int
@@ -87,24 +122,24 @@ class Part:
     batch: BatchLike
 
 
-def parts_of(pool: GamePool) -> list[Part]:
-    """One part per slot; a pool without slots is one part."""
+def groups_of(pool: GamePool) -> list[Group]:
+    """One group per slot; a pool without slots is one group."""
     rows = pool.rules.rows
     if pool.slots == 1:
         whole = slice(0, pool.num_games)
-        return [Part(0, whole, slice(0, pool.num_games * rows), pool.batch())]
-    parts: list[Part] = []
+        return [Group(0, whole, slice(0, pool.num_games * rows), pool.batch())]
+    groups: list[Group] = []
     for slot in range(pool.slots):
         batch = pool.batch(slot)
-        first = parts[-1].games.stop if parts else 0
+        first = groups[-1].games.stop if groups else 0
         games = slice(first, first + len(batch.terminated))
-        parts.append(Part(slot, games, slice(games.start * rows, games.stop * rows), batch))
-    return parts
+        groups.append(Group(slot, games, slice(games.start * rows, games.stop * rows), batch))
+    return groups
 
 
 @dataclass
 class Earned:
-    """What the games that finished in a rollout brought."""
+    """What the games that finished in a rollout brought the learner."""
 
     scores: list[npt.NDArray[np.float32]] = field(default_factory=list)
     lengths: list[npt.NDArray[np.int32]] = field(default_factory=list)
@@ -116,9 +151,9 @@ class Earned:
             self.lengths.append(batch.final_length.copy())
 
     def stats(self) -> dict[str, float]:
-        """Means over games."""
-        stats = {"games": float(sum(len(x) for x in self.lengths))}
+        """Means over games, as curves show them."""
+        stats = {"charts/games": float(sum(len(x) for x in self.lengths))}
         if self.scores:
-            stats["score"] = float(np.concatenate(self.scores).mean())
-            stats["length"] = float(np.concatenate(self.lengths).mean())
+            stats["charts/score"] = float(np.concatenate(self.scores).mean())
+            stats["charts/length"] = float(np.concatenate(self.lengths).mean())
         return stats

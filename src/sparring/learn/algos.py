@@ -1,0 +1,66 @@
+"""Learners by name: those that come along, and those that somebody else wrote."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from sparring.errors import ConfigError, nearest
+from sparring.learn.learner import Learner
+from sparring.learn.plan import CPU, Plan
+from sparring.learn.ppo import PPO
+
+Factory = Callable[[Plan], Learner]
+
+
+def make_ppo(plan: Plan) -> Learner:
+    """PPO: as graphs on a GPU, or step by step in torch."""
+    if not plan.fused:
+        return PPO(
+            plan.host_pool(),
+            plan.collect,
+            plan.settings[0],
+            plan.net,
+            seed=plan.seed,
+            threads=plan.threads,
+            device=plan.device,
+        )
+    from sparring.learn.fused import FusedPPO
+    from sparring.learn.host_games import LEAST_SLOTS, HostGames
+
+    if plan.games_on != CPU:
+        return FusedPPO(plan.device_pool(), plan.collect, plan.settings, plan.net)
+    games = plan.host_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+    return FusedPPO(HostGames(games, plan.device), plan.collect, plan.settings, plan.net)
+
+
+LEARNERS: dict[str, Factory] = {"ppo": make_ppo}
+"""What `algo` may be, besides module:factory."""
+
+
+def factory_of(algo: str) -> Factory:
+    """Return what makes a learner from a plan: one of ours, or `factory` of a module."""
+    if algo in LEARNERS:
+        return LEARNERS[algo]
+    module, colon, name = algo.partition(":")
+    if not colon or not module or not name:
+        raise ConfigError(
+            f"algo {algo!r} is neither module:factory nor known{nearest(algo, LEARNERS)}"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:  # a command's own folder is searched, the one it is typed in is not
+        sys.path.append(here)
+    try:
+        factory: Factory = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"algo {algo!r}: no module called {missing.name!r}; it is looked for in {here} and "
+            "among installed packages"
+        ) from None
+    except AttributeError:
+        raise ConfigError(f"algo {algo!r}: {module} has no {name!r}") from None
+    if not callable(factory):
+        raise ConfigError(f"algo {algo!r}: {name} cannot be called with a plan")
+    return factory

@@ -1,0 +1,257 @@
+"""Collecting: a pool is played with policies, and every row is kept for whoever learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sparring.config import CollectConfig
+from sparring.errors import ConfigError
+from sparring.learn.forward import Forward
+from sparring.learn.phases import Phases
+from sparring.learn.rollout import Cuts, Earned, Group, Rollout, groups_of
+from sparring.learn.transitions import Transitions
+from sparring.nets.distribution import Sampler, played
+from sparring.pools.lineups import LEARNER
+from sparring.pools.protocol import EXACT, GamePool
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Which random numbers answer some rows: the same whatever batch the rows come in."""
+
+    rollout: int
+    step: int
+    rows: npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a policy says about some rows."""
+
+    action: npt.NDArray[Any]
+    """As drawn, before bounds or squashing."""
+    columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    """What the learner keeps beside it."""
+
+
+class Actor(Protocol):
+    """Answers the rows of one policy."""
+
+    def answer(
+        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
+    ) -> Answer:
+        """Choose an action for every row."""
+
+
+class Sampling:
+    """Draws actions from a network's policy head; keeps log-probabilities, and values if any."""
+
+    def __init__(self, forward: Forward, seed: int) -> None:
+        self.forward, self.sampler = forward, Sampler(seed)
+
+    @torch.no_grad()
+    def answer(
+        self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
+    ) -> Answer:
+        """Choose an action for every row: one batched forward."""
+        heads = self.forward(torch.from_numpy(obs))
+        action, log_prob = self.sampler.draw(
+            heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
+        )
+        columns = {"log_prob": log_prob}
+        if "value" in heads:
+            columns["value"] = self.forward.net.true_values(heads).cpu().numpy()
+        return Answer(action, columns)
+
+
+class Collector:
+    """Plays a pool and fills a rollout.
+
+    With several slots the games of one step while the network answers those of another.
+    """
+
+    def __init__(
+        self,
+        pool: GamePool,
+        config: CollectConfig,
+        actor: Actor,
+        columns: Sequence[str],
+        phases: Phases,
+        *,
+        squash: bool = False,
+        pinned: bool = False,
+        by_role: bool = False,
+    ) -> None:
+        """Take over a pool and start its games.
+
+        actor: answers the learner's rows. columns: what it says besides actions.
+        squash: continuous actions pass through tanh on their way to the games.
+        """
+        if pool.num_games != config.games:
+            raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
+        self.pool, self.steps, self.phases, self.squash = pool, config.steps, phases, squash
+        self.transitions = Transitions(
+            pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
+        )
+        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
+        self.actors: dict[int, Actor] = {LEARNER: actor}
+        """Who answers, by policy id."""
+        self.decisions = 0
+        """The learner's own."""
+        self.opponent_rows = 0
+        self.earned = Earned()
+        pool.reset()
+        self.groups = groups_of(pool)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the games can be saved."""
+        return EXACT in self.pool.can
+
+    def collect(self, number: int) -> dict[str, float]:
+        """Play rollout `number` and store every row; return what the finished games earned."""
+        unknown = sorted(self.pool.policies - self.actors.keys())
+        if unknown:
+            raise ConfigError(
+                f"policy {unknown[0]} sits at tables and nobody answers it; there are "
+                f"{sorted(self.actors)}"
+            )
+        self.rollout.final_value.fill(np.nan)
+        self.rollout.cuts = Cuts()
+        self.earned = Earned()
+        for step in range(self.steps):
+            for group in self.groups:
+                if step:
+                    self._receive(step - 1, group)
+                self._ask(number, step, group)
+        for group in self.groups:
+            self._receive(self.steps - 1, group)
+        forced = float(self.rollout.skipped.sum())
+        return {**self.earned.stats(), "charts/forced": forced}
+
+    def rehearse(self, number: int) -> None:
+        """Answer the rows of the last rollout once more, without games."""
+        for step in range(self.steps):
+            for group in self.groups:
+                with self.phases("inference"):
+                    self._answer(number, step, group)
+
+    def _ask(self, number: int, step: int, group: Group) -> None:
+        """Store the rows of a group, choose their actions and hand them over."""
+        rollout, batch, rows = self.rollout, group.batch, group.rows
+        at = self._places(step, group)
+        with self.phases("stepping"):
+            rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
+            rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
+            rollout.policy[step, rows] = batch.policy
+            self.decisions += int((batch.policy == LEARNER).sum())
+            self.opponent_rows += int((batch.policy > LEARNER).sum())
+        with self.phases("inference"):
+            self._answer(number, step, group)
+        if len(self.groups) > 1:
+            with self.phases("stepping"):
+                self.pool.send(self._played(at), group.slot)
+
+    def _answer(self, number: int, step: int, group: Group) -> None:
+        """Choose an action for every row: one call per policy."""
+        rollout, at = self.rollout, self._places(step, group)
+        policy = rollout.policy[step, group.rows]
+        for one in np.unique(policy[policy >= 0]):
+            chosen = policy == one
+            everyone = bool(chosen.all())
+            rows = np.arange(len(policy)) if everyone else np.flatnonzero(chosen)
+            obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
+            mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
+            draws = Draws(number, step, group.rows.start + rows)
+            answer = self.actors[int(one)].answer(obs, mask, draws)
+            places = at.start + rows
+            rollout.action[places] = answer.action
+            if one == LEARNER:
+                for name, kept in rollout.columns.items():
+                    kept[places] = answer.columns[name]
+
+    def _receive(self, step: int, group: Group) -> None:
+        """Wait for the games of a group and store what the step brought."""
+        rollout, games = self.rollout, group.games
+        with self.phases("stepping"):
+            if len(self.groups) > 1:
+                batch = self.pool.recv(group.slot)
+            else:
+                batch = self.pool.step(self._played(self._places(step, group)))
+            group.batch = batch
+            rollout.reward[step, games], rollout.skipped[step, games] = batch.reward, batch.skipped
+            rollout.terminated[step, games] = batch.terminated
+            rollout.truncated[step, games] = batch.truncated
+            self.earned.add(batch)
+            if batch.truncated.any():
+                rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
+
+    def _played(self, at: slice) -> npt.NDArray[Any]:
+        """The actions at these places as the games take them."""
+        return played(self.rollout.action[at], squash=self.squash)
+
+    def _places(self, step: int, group: Group) -> slice:
+        """Where the rows of a group lie in the rollout."""
+        first = self.transitions.carried + step * self.pool.num_games * self.pool.rules.rows
+        return slice(first + group.rows.start, first + group.rows.stop)
+
+    def link(self, gamma: float, gamma_into: Sequence[float] = ()) -> npt.NDArray[np.intp]:
+        """Turn the rows into transitions; return the places that can be learned from."""
+        rollout = self.rollout
+        self.transitions.link(
+            seat=rollout.seat,
+            role=rollout.role,
+            policy=rollout.policy,
+            reward=rollout.reward,
+            terminated=rollout.terminated,
+            truncated=rollout.truncated,
+            final_value=rollout.final_value,
+            skipped=rollout.skipped,
+            gamma=gamma,
+            gamma_into=gamma_into,
+        )
+        samples = self.transitions.samples()
+        if not len(samples):
+            raise ConfigError("the rollout completed no decision; raise collect.steps")
+        return samples
+
+    def carry(self) -> None:
+        """Keep the decisions that are still open for the next rollout."""
+        self.rollout.carry(self.transitions)
+
+    def front(self) -> tuple[dict[str, torch.Tensor], bytes]:
+        """Copy the decisions that are still open, and their rows."""
+        carried, rows = self.transitions.carried, self.rollout.rows().items()
+        kept = {name: torch.from_numpy(array[:carried].copy()) for name, array in rows}
+        return kept, self.transitions.open.tobytes()
+
+    def put_front(self, rows: Mapping[str, torch.Tensor], open_decisions: bytes) -> None:
+        """Go on with the open decisions of another moment."""
+        self.transitions.load_open(open_decisions)
+        for name, array in self.rollout.rows().items():
+            array[: self.transitions.carried] = rows[name].numpy()
+
+    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
+        """Return the rows of open decisions, and the games in flight if they can be saved."""
+        rows, open_decisions = self.front()
+        if not self.exact:
+            return rows, {}
+        return rows, {"games.bin": self.pool.state(), "open.bin": open_decisions}
+
+    def load_state(
+        self, rows: Mapping[str, torch.Tensor], blobs: Mapping[str, bytes], meta: Mapping[str, Any]
+    ) -> None:
+        """Continue from `state`, and with its counts."""
+        self.decisions = int(meta["decisions"])
+        self.opponent_rows = int(meta.get("opponent_rows", 0))
+        if "games.bin" not in blobs:
+            return
+        self.put_front(rows, blobs["open.bin"])
+        self.pool.load_state(blobs["games.bin"])
+        self.groups = groups_of(self.pool)

@@ -1,0 +1,95 @@
+"""What every learner is: it turns experience into a better policy, and can be saved and continued.
+
+The loop, checkpoints, evaluation, display and bench know this protocol and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from sparring.errors import SparringError
+from sparring.games.rules import Rules
+from sparring.learn.phases import Phases
+from sparring.nets.policy import Policy
+from sparring.pools.protocol import GamePool
+
+
+class DivergedError(SparringError):
+    """A loss that is not a number. The weights are those before it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one member earned and learned in an update."""
+
+    stats: dict[str, float]
+    """By name, as curves show them: losses/..., learning/..., charts/..."""
+    decisions: int
+    """The learner's own so far. Budgets, schedules and comparisons count these."""
+    samples: int
+    """Decisions that were learned from so far."""
+    opponent_rows: int = 0
+    """Rows that frozen opponents answered so far."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A learner between two updates; restored, it goes on bit for bit."""
+
+    tensors: dict[str, dict[str, Tensor]]
+    """Groups of named tensors. The weights of what plays are the group "net"."""
+    blobs: dict[str, bytes]
+    """Bytes by file name: games in flight and the like."""
+    meta: dict[str, Any]
+    """Plain values: `update`, `decisions`, `samples`, `opponent_rows`, and what else is needed."""
+
+
+class Learner(Protocol):
+    """One run, or the members of a population that are trained together."""
+
+    @property
+    def rules(self) -> Rules:
+        """The game."""
+
+    @property
+    def updates(self) -> int:
+        """Updates made so far."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight, so that a resumed run repeats exactly."""
+
+    @property
+    def phases(self) -> Phases:
+        """Where the time of the last update went."""
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Collect and learn once; `progress` runs from 0 to 1. One report per member."""
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy all that the next update depends on."""
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays: for evaluation, league and export. It never changes again."""
+
+
+@runtime_checkable
+class Measured(Learner, Protocol):
+    """A learner that `sparring bench train` can hold against itself without games."""
+
+    @property
+    def pool(self) -> GamePool:
+        """The games."""
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing.
+
+        The rows of the last rollout are answered and learned from once more. Everything is put
+        back afterwards, so that training goes on as if nothing had been.
+        """
