@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from sparring import Lineup, Pool
 from sparring.cli import main
-from sparring.config import BenchTrainConfig, NetConfig, PPOConfig
+from sparring.config import BenchTrainConfig, CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
-from sparring.tools.bench.train import FreePool, free_twin, read_settings
+from sparring.schedule import Schedule
+from sparring.tools.bench.train import read_settings
 from sparring.training.settings import with_preset
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
@@ -28,9 +30,10 @@ SMALL = "--games 16 --steps 24 --epochs 1 --minibatch 128 --hidden 16 --threads 
 
 
 def learner(game: str, members: tuple[Any, ...]) -> PPO:
-    config = PPOConfig(games=16, steps=20, epochs=2, minibatch=64, target_kl=0.0)
-    pool = Pool(game, config.games, seed=1, threads=1, lineups=[Lineup(members)])
-    return PPO(pool, config, NetConfig(hidden=(16,)), seed=1)
+    config = PPOConfig(epochs=2, minibatch=64, target_kl=Schedule.constant(0.0))
+    pool = Pool(game, 16, seed=1, threads=1, lineups=[Lineup(members)])
+    collect = CollectConfig(games=16, steps=20)
+    return PPO(pool, collect, config, NetConfig(hidden=(16,)), seed=1)
 
 
 @pytest.mark.parametrize(
@@ -43,45 +46,40 @@ def learner(game: str, members: tuple[Any, ...]) -> PPO:
     ],
 )
 def test_the_ceiling_has_the_same_work(game: str, members: tuple[Any, ...]) -> None:
+    """The rows of the last rollout are answered and learned from once more, as many as before."""
     real = learner(game, members)
-    real.collect()
-    real.update(0.0)
-    twin = free_twin(real, threads=1)
-    rows = slice(real.assembler.carried, None)
+    real.iterate(0.0)
+    (played,) = real.iterate(0.0)
+    rollout = real.collector.rollout
+    front = real.collector.transitions.carried
+    rows = {name: rollout.rows()[name][front:].copy() for name in ("obs", "mask")}
     for _ in range(2):
-        twin.collect()
-        for name in ("obs", "mask"):
-            given, wanted = (getattr(one.rollout, name)[rows] for one in (twin, real))
-            assert np.array_equal(given[16:], wanted[16:]), name
-        for name in ("seat", "role", "policy"):
-            given, wanted = (getattr(one.rollout, name) for one in (twin, real))
-            assert np.array_equal(given[1:], wanted[1:]), name
-        for name in ("reward", "terminated", "truncated", "skipped"):
-            assert np.array_equal(getattr(twin.rollout, name), getattr(real.rollout, name)), name
-        stats = twin.update(0.0)
-        assert np.isfinite(list(stats.values())).all()
-    # Once the circle is closed, every row of the learner is a sample, as on real games.
-    assert stats["learning/samples"] == np.count_nonzero(twin.rollout.policy == 0)
+        (rehearsed,) = real.rehearse()
+        for name, array in rows.items():
+            assert np.array_equal(rollout.rows()[name][front:], array), name
+        for name in ("decisions", "optimiser_steps"):
+            key = f"learning/{name}"
+            assert rehearsed.stats[key] == played.stats[key], name
+        samples = rehearsed.stats["learning/samples"], played.stats["learning/samples"]
+        assert samples[0] == pytest.approx(samples[1], rel=0.05)
+        assert np.isfinite(list(rehearsed.stats.values())).all()
 
 
-def test_a_free_pool_plays_nothing() -> None:
-    real = learner("tic_tac_toe", (0, 0))
-    pool = real.pool
-    before = pool.state()
-    twin = free_twin(real, threads=1)
-    assert real.pool is pool
-    played = pool.state()
-    assert played != before
-    twin.collect()
-    twin.update(0.0)
-    assert pool.state() == played
-    free = twin.pool
-    assert isinstance(free, FreePool)
-    first = free.reset()
-    shown = [id(free.step(None)) for _ in range(2 * real.config.steps)]
-    assert shown[: real.config.steps] == shown[real.config.steps :]
-    assert len(set(shown)) == real.config.steps
-    assert id(first) not in shown
+def test_a_rehearsal_changes_nothing() -> None:
+    """Training goes on as if it had not been: games, weights, optimiser, open decisions."""
+    rehearsing, honest = learner("tic_tac_toe", (0, 0)), learner("tic_tac_toe", (0, 0))
+    for _ in range(3):
+        rehearsing.iterate(0.0)
+        honest.iterate(0.0)
+        before = rehearsing.pool.state()
+        rehearsing.rehearse()
+        assert rehearsing.pool.state() == before
+    one, two = rehearsing.snapshot(), honest.snapshot()
+    assert one.blobs == two.blobs
+    assert one.meta == two.meta
+    for group, tensors in one.tensors.items():
+        for name, tensor in tensors.items():
+            assert torch.equal(tensor, two.tensors[group][name]), (group, name)
 
 
 def test_the_learner_is_that_of_training_unless_options_differ() -> None:
@@ -89,7 +87,7 @@ def test_the_learner_is_that_of_training_unless_options_differ() -> None:
     usual = read_settings(BenchTrainConfig("skull_king", threads=1))
     assert usual.net == preset.net
     assert usual.opponents == preset.opponents
-    assert (usual.ppo.games, usual.ppo.epochs) == (preset.ppo.games, preset.ppo.epochs)
+    assert (usual.collect, usual.ppo.epochs) == (preset.collect, preset.ppo.epochs)
     changed = read_settings(
         BenchTrainConfig(
             "skull_king",
@@ -100,8 +98,8 @@ def test_the_learner_is_that_of_training_unless_options_differ() -> None:
             set=("num_players=3",),
         )
     )
-    assert changed.ppo.games == 32
-    assert changed.ppo.steps == preset.ppo.steps
+    assert changed.collect.games == 32
+    assert changed.collect.steps == preset.collect.steps
     assert (changed.net.hidden, changed.net.shared) == ((8, 8), False)
     assert changed.net.sparse == preset.net.sparse
     assert (changed.opponents, changed.set) == (("random=1",), ("num_players=3",))
@@ -131,9 +129,9 @@ def test_bench_train_reports_rates_phases_and_the_fraction(
             assert 0 < rate["min"] <= rate["median"] <= rate["max"]
             assert len(rate["rounds"]) == 3
         assert sum(side["phases"].values()) == pytest.approx(1, abs=0.01)
-        assert {"stepping", "inference", "update"} <= set(side["phases"])
+        assert {"inference", "update"} <= set(side["phases"])
         assert side["forced_per_s"] > 0
-    assert ours["gradient_steps_per_round"] == ceiling["gradient_steps_per_round"] == 3
+    assert ours["optimiser_steps_per_round"] == ceiling["optimiser_steps_per_round"] == 3
     pairs = zip(ours["samples_per_s"]["rounds"], ceiling["samples_per_s"]["rounds"], strict=True)
     wanted = [mine / free for mine, free in pairs]
     assert shown["fraction"]["rounds"] == pytest.approx(wanted, rel=0.01)

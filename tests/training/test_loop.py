@@ -18,19 +18,22 @@ import torch
 
 import sparring
 from sparring.cli import main
-from sparring.config import EvalPlan, TrainConfig
-from sparring.learn.ppo import PPO, DivergedError
+from sparring.config import EvaluationConfig, TrainConfig
+from sparring.learn.collect import Collector
+from sparring.learn.learner import DivergedError
 from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import new_run, resume, train, train_with
-from sparring.training.learners import make_learner
 from sparring.training.loop import Trainer
 from sparring.training.metrics import read
+from sparring.training.plan import make_learner, resolve
 from sparring.training.settings import merged, with_preset
 
 PROGRAM = Path(sys.executable).parent / "sparring"
 QUICK: dict[str, Any] = {
     "net": {"hidden": (32, 32)},
-    "ppo": {"games": 32, "steps": 16, "epochs": 2, "minibatch": 256, "lr_end": 1, "entropy_end": 1},
+    "collect": {"games": 32, "steps": 16},
+    # Constant schedules: a run's weights then do not depend on how long it was meant to be.
+    "ppo": {"epochs": 2, "minibatch": 256, "lr": 1e-3, "entropy": 0.01},
     "eval": {"off": True},
     "tensorboard": False,
 }
@@ -65,13 +68,12 @@ def assert_same_run(a: Path, b: Path, update: int) -> None:
 
 
 def command(config: TrainConfig, *more: str) -> list[str]:
-    ppo = config.ppo
+    collect = config.collect
     words = [str(PROGRAM), "train", config.game, "--runs", config.runs, "--updates"]
     words += [str(config.updates), "--threads", str(config.threads), "--net.hidden", "32", "32"]
-    words += ["--ppo.games", str(ppo.games), "--ppo.steps", str(ppo.steps), "--ppo.epochs", "2"]
-    words += ["--ppo.minibatch", str(ppo.minibatch), "--eval.off", "--set", "rounds=1,2,3"]
-    # Constant schedules: a run's weights then do not depend on how long it was meant to be.
-    words += ["--ppo.lr-end", "1", "--ppo.entropy-end", "1"]
+    words += ["--collect.games", str(collect.games), "--collect.steps", str(collect.steps)]
+    words += ["--ppo.epochs", "2", "--ppo.minibatch", str(config.ppo.minibatch), "--eval.off"]
+    words += ["--set", "rounds=1,2,3", "--ppo.lr", "1e-3", "--ppo.entropy", "0.01"]
     return [*words, "--checkpoint-every-s", "0", "--keep", "100", *more]
 
 
@@ -150,15 +152,15 @@ def test_a_polite_stop_saves_and_says_how_to_go_on(tmp_path: Path, name: str) ->
 def test_a_loss_that_is_not_a_number_is_not_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = PPO.collect
+    honest = Collector.collect
 
-    def poisoned(self: PPO) -> dict[str, float]:
-        stats = honest(self)
-        if self.updates == 5:
-            self.rollout.log_prob[:] = np.nan
+    def poisoned(self: Collector, number: int) -> dict[str, float]:
+        stats = honest(self, number)
+        if number == 5:
+            self.rollout.columns["log_prob"][:] = np.nan
         return stats
 
-    monkeypatch.setattr(PPO, "collect", poisoned)
+    monkeypatch.setattr(Collector, "collect", poisoned)
     config = settings(tmp_path, updates=20, threads=1, checkpoint_every_s=0.0)
     with pytest.raises(DivergedError, match="resume from the last checkpoint with a lower lr"):
         train_with(config, quiet=True)
@@ -189,7 +191,8 @@ def test_a_residual_net_trains_resumes_to_the_bit_plays_and_is_exported(tmp_path
     pytest.importorskip("onnxruntime")
     changes: dict[str, Any] = {
         "net": {"kind": "residual", "channels": 8, "blocks": 1},
-        "ppo": {"games": 8, "minibatch": 128},
+        "collect": {"games": 8},
+        "ppo": {"minibatch": 128},
         "set": ("max_plies=60", "material=0.2"),
         "threads": 1,
     }
@@ -280,7 +283,7 @@ def test_a_file_goes_before_the_preset_and_the_command_line_before_both(tmp_path
     file = tmp_path / "mine.toml"
     file.write_text("minutes = 3\n[ppo]\nepochs = 7\nlr = 0.5\n")
     config = with_preset("skull_king", str(file))
-    assert (config.minutes, config.ppo.epochs, config.ppo.lr) == (3.0, 7, 0.5)
+    assert (config.minutes, config.ppo.epochs, str(config.ppo.lr)) == (3.0, 7, "0.5")
     assert config.ppo.minibatch == with_preset("skull_king").ppo.minibatch
     file.write_text("[ppo]\nepoch = 7\n")
     with pytest.raises(sparring.ConfigError, match="did you mean 'epochs'"):
@@ -289,7 +292,7 @@ def test_a_file_goes_before_the_preset_and_the_command_line_before_both(tmp_path
 
 def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
     config = settings(tmp_path, updates=0, minutes=10.0)
-    trainer = Trainer(make_learner([config]), [config], [new_run(config)])
+    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
     status, learner = trainer.status, trainer.learner
     while not trainer._finished():  # ten times slower for the first twenty seconds
         learner.updates += 1
@@ -314,13 +317,15 @@ def test_parallel_smoke(tmp_path: Path) -> None:
     """Two threads, evaluation beside training, 100 updates; nothing is left behind."""
     plan = {"off": False, "every_s": 0.5, "games": 64, "against": ("captain",), "final_games": 64}
     config = settings(tmp_path, updates=100, threads=2, eval=plan)
-    assert config.eval == EvalPlan(every_s=0.5, games=64, final_games=64, against=("captain",))
+    assert config.eval == EvaluationConfig(
+        every_s=0.5, games=64, final_games=64, against=("captain",)
+    )
     agent = train_with(config, quiet=True)
     assert agent.ended == "done"
     curves = read(agent.run)
     assert len(curves["eval/captain/win"][0]) >= 2
     assert len(curves["eval/previous best/win"][0]) >= 1
-    assert curves["losses/policy"][0].tolist() == list(range(1, 101))
+    assert curves["losses/policy_loss"][0].tolist() == list(range(1, 101))
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
     if children.exists():
         names = [Path(f"/proc/{c}/cmdline").read_text() for c in children.read_text().split()]

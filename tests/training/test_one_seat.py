@@ -19,7 +19,8 @@ from sparring.training.settings import merged, with_preset
 
 QUICK: dict[str, Any] = {
     "net": {"hidden": (16, 16)},
-    "ppo": {"games": 16, "steps": 32, "epochs": 1, "minibatch": 256},
+    "collect": {"games": 16, "steps": 32},
+    "ppo": {"epochs": 1, "minibatch": 256},
     "tensorboard": False,
 }
 
@@ -46,7 +47,7 @@ def test_a_run_is_measured_by_its_score(tmp_path: Path) -> None:
 
 def test_the_command_reports_the_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", "cage2", "--updates", "2", "--runs", str(tmp_path), "--threads", "1"]
-    words += ["--net.hidden", "16", "--ppo.games", "16", "--ppo.steps", "8"]
+    words += ["--net.hidden", "16", "--collect.games", "16", "--collect.steps", "8"]
     words += ["--ppo.minibatch", "128", "--eval.off", "--eval.final-games", "8", "--json"]
     assert main(words) == 0
     shown = json.loads(capsys.readouterr().out)

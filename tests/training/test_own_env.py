@@ -17,7 +17,7 @@ QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True}
 
 def test_cartpole_is_learned(tmp_path: Path) -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=32, vectorization_mode="sync")
-    ppo = {"steps": 64, "epochs": 6, "minibatch": 512, "lr": 2e-3}
+    ppo = {"epochs": 6, "minibatch": 512, "lr": [["0%", 2e-3], ["100%", 2e-4]]}
     with pytest.warns(sparring.errors.SparringWarning, match="keeps its network, not its games"):
         agent = sparring.train(env, updates=20, runs=str(tmp_path), ppo=ppo, **QUICK)
     _, _, length = read(agent.run)["charts/length"]
@@ -36,7 +36,7 @@ def test_a_pettingzoo_game_trains_every_seat(tmp_path: Path) -> None:
 
     with pytest.warns(sparring.errors.SparringWarning, match="not its games"):
         agent = sparring.train(
-            aec_env("tic_tac_toe"), updates=2, runs=str(tmp_path), ppo={"steps": 60}, **QUICK
+            aec_env("tic_tac_toe"), updates=2, runs=str(tmp_path), collect={"steps": 60}, **QUICK
         )
     assert agent.policy.rules.seats == 2
     assert read(agent.run)["learning/samples"][2][0] > 50

@@ -14,8 +14,8 @@ from sparring.tools.flags import next_command
 from sparring.tools.plot import plot_run
 from sparring.tools.terminal import Steps, make_table, print_json, print_table
 from sparring.training.agent import Agent, resume, train_population, train_with
-from sparring.training.learners import uses_gpu
 from sparring.training.metrics import read
+from sparring.training.plan import uses_gpu
 from sparring.training.settings import from_table, members_of, with_preset
 
 OK, FAILED, INTERRUPTED = 0, 3, 130

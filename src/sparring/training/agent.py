@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError
 from sparring.league.arena import evaluate, usual_opponents
-from sparring.learn.ppo import PPO
+from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
 from sparring.nets.policy import Policy
-from sparring.pools.foreign import ForeignRules
 from sparring.pools.protocol import GamePool
 from sparring.pools.python import pool_of
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.display import Display
-from sparring.training.learners import Learner, make_learner, uses_gpu
 from sparring.training.loop import Trainer
+from sparring.training.plan import make_learner, resolve, uses_gpu
 from sparring.training.run import Run
 from sparring.training.settings import (
     as_table,
@@ -58,6 +58,43 @@ class Agent:
         return save_policy(self.policy, Path(path))
 
 
+@dataclass(frozen=True)
+class Session:
+    """A plan and its learner, about to train one run or a population."""
+
+    configs: Sequence[TrainConfig]
+    plan: Plan
+    learner: Learner
+
+    @classmethod
+    def prepare(cls, configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Session:
+        """Decide and build everything; nothing is written yet."""
+        plan = resolve(configs, pool=pool)
+        return cls(configs, plan, make_learner(configs[0], plan))
+
+    def finish(
+        self,
+        runs: Sequence[Run],
+        *,
+        resume: checkpoints.Checkpoint | None = None,
+        quiet: bool = False,
+    ) -> list[Agent]:
+        """Run the loop to its end and load what came out of it."""
+        with ExitStack() as held:
+            for run in runs:
+                held.enter_context(run.held())
+            trainer = Trainer(
+                self.learner,
+                self.configs,
+                runs,
+                spare_threads=self.plan.spare_threads,
+                resume=resume,
+                watch=held.enter_context(Display(quiet=quiet)),
+            )
+            ended = trainer.train()
+        return [Agent(load_policy(run.path), run.path, ended) for run in runs]
+
+
 def train(
     game: Any = "skull_king",
     *,
@@ -83,35 +120,30 @@ def train(
             raise SparringError("several runs at once: use `sparring train --population`")
         return train_with(config, quiet=quiet)
     pool = pool_of(game, seed=changes.get("seed", 0))
-    ppo = {**changes.get("ppo", {}), "games": pool.num_games}
-    base = TrainConfig(game=pool.rules.name, ppo=replace(TrainConfig().ppo, gamma=0.99))
-    config = merged(base, {**changes, "ppo": ppo}, "train")
+    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
+    base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
+    collect = {**changes.get("collect", {}), "games": pool.num_games}
+    config = merged(base, {**changes, "collect": collect}, "train")
     return train_with(config, quiet=quiet, pool=pool)
 
 
 def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
     """Train an agent under a complete configuration."""
-    learner = make_learner([config], pool=pool)  # first: what is refused leaves no folder behind
-    return finish(config, new_run(config), None, learner, quiet=quiet)
+    session = Session.prepare([config], pool=pool)  # what is refused leaves no folder behind
+    return session.finish([new_run(config)], quiet=quiet)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
-    configs = members_of(config)
-    learner = make_learner(configs)
-    runs = [new_run(member) for member in configs]
-    with ExitStack() as held:
-        for run in runs:
-            held.enter_context(run.held())
-        display = held.enter_context(Display(quiet=quiet))
-        ended = Trainer(learner, configs, runs, watch=display).train()
-    return [Agent(load_policy(run.path), run.path, ended) for run in runs]
+    session = Session.prepare(members_of(config))
+    return session.finish([new_run(member) for member in session.configs], quiet=quiet)
 
 
 def new_run(config: TrainConfig) -> Run:
     """Make the folder of a run."""
     name = re.sub(r"\W+", "_", config.game).strip("_") or "env"
-    return Run.create(Path(config.runs), name, "ppo", as_table(config))
+    algo = re.sub(r"\W+", "_", config.algo).strip("_")
+    return Run.create(Path(config.runs), name, algo, as_table(config))
 
 
 def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False) -> Agent:
@@ -123,24 +155,8 @@ def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False
     if at is None:
         raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
     saved = checkpoints.load(at)
-    demand_same(saved.meta["config"], as_table(config))
+    before = from_table(saved.meta["config"], f"{at}/manifest.json")
+    demand_same(as_table(before), as_table(config))
     if updates:
         config = replace(config, updates=updates)
-    return finish(config, run, saved, make_learner([config]), quiet=quiet)
-
-
-def finish(
-    config: TrainConfig,
-    run: Run,
-    saved: checkpoints.Checkpoint | None,
-    learner: Learner,
-    *,
-    quiet: bool,
-) -> Agent:
-    """Run the loop to its end and load what came out of it."""
-    with run.held(), Display(quiet=quiet) as display:
-        ended = Trainer(learner, [config], [run], resume=saved, watch=display).train()
-    rules = learner.pool.rules
-    if isinstance(learner, PPO) and isinstance(rules, ForeignRules):
-        return Agent(Policy(rules, learner.net, name=run.name), run.path, ended)
-    return Agent(load_policy(run.path), run.path, ended)
+    return Session.prepare([config]).finish([run], resume=saved, quiet=quiet)[0]

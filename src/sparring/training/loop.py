@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 import warnings
@@ -12,14 +11,11 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
-from sparring.learn.host_games import HostGames
-from sparring.learn.ppo import PPO
+from sparring.learn.learner import Learner, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.training.evaluate import EvalWorker
-from sparring.training.learners import Learner
 from sparring.training.member import Member, Status
 from sparring.training.run import Run
-from sparring.training.snapshot import EXACT, Snapshot, restore, take
 
 PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
@@ -62,25 +58,29 @@ class Trainer:
         configs: Sequence[TrainConfig],
         runs: Sequence[Run],
         *,
+        spare_threads: int = 1,
         resume: checkpoints.Checkpoint | None = None,
         watch: Callable[[Status], None] | None = None,
     ) -> None:
-        """Prepare the runs of a learner, or one that is resumed."""
+        """Prepare the runs of a learner, or one that is resumed.
+
+        spare_threads: cores that training leaves to evaluations.
+        """
         self.learner, self.config, self.watch = learner, configs[0], watch
-        rules = learner.pool.rules
-        if EXACT not in self.learner.pool.can:
+        rules = learner.rules
+        if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
             warnings.warn(SparringWarning(text), stacklevel=3)
         if resume is not None:
-            restore(self.learner, Snapshot(resume.tensors, resume.blobs, resume.meta))
+            learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta))
         self.members = [
             Member(config, run, rules, resume=resume)
             for config, run in zip(configs, runs, strict=True)
         ]
         # The very lowest priority would starve beside training that uses every core.
         wanted = rules.bots and not self.config.eval.off
-        threads = spare_threads(learner)
-        self.worker = EvalWorker(nice=10, idle=False, threads=threads) if wanted else None
+        worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
+        self.worker = worker if wanted else None
 
     @property
     def status(self) -> Status:
@@ -136,11 +136,11 @@ class Trainer:
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
-        for member, report, counts in zip(self.members, reports, learner.counts(), strict=True):
+        for member, report in zip(self.members, reports, strict=True):
+            report.stats["charts/cpu_share"] = share
             member.record(
-                {**report, "charts/cpu_share": share},
+                report,
                 update=learner.updates,
-                counts=counts,
                 seconds=before + now - started,
                 took=took,
                 phases=phases,
@@ -184,7 +184,7 @@ class Trainer:
 
     def _save(self) -> None:
         for index, member in enumerate(self.members):
-            member.save(take(self.learner, index))
+            member.save(self.learner.snapshot(index))
 
     def _want_evaluation(self) -> None:
         for member in self.members:
@@ -228,12 +228,6 @@ class Trainer:
             self.worker.close()
         for member in self.members:
             member.close()
-
-
-def spare_threads(learner: Learner) -> int:
-    """Threads that evaluation may take: half of the cores if games and network have a GPU."""
-    on_gpu = not isinstance(learner, PPO) and not isinstance(learner.pool, HostGames)
-    return max((os.cpu_count() or 1) // 2, 1) if on_gpu else 1
 
 
 _cpu_before = time.process_time()

@@ -12,12 +12,12 @@ from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
+from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import foreign_meta
 from sparring.training.metrics import MetricsWriter
 from sparring.training.run import Run
 from sparring.training.settings import as_plain, as_table
-from sparring.training.snapshot import Snapshot
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
@@ -85,30 +85,30 @@ class Member:
 
     def record(
         self,
-        report: dict[str, float],
+        report: Report,
         *,
         update: int,
-        counts: tuple[int, int],
         seconds: float,
         took: float,
         phases: dict[str, float],
     ) -> None:
         """Write down how an update went."""
-        status = self.status
-        (decisions, samples), before = counts, (status.decisions, status.samples)
+        status, stats = self.status, report.stats
+        before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
-        status.decisions, status.samples = decisions, samples
-        status.decisions_per_s = (decisions - before[0]) / took
-        status.samples_per_s = (samples - before[1]) / took
-        status.score = report.get("charts/score", status.score)
-        status.losses = {k.split("/")[1]: v for k, v in report.items() if k[:6] == "losses"}
+        status.decisions, status.samples = report.decisions, report.samples
+        status.decisions_per_s = (report.decisions - before[0]) / took
+        status.samples_per_s = (report.samples - before[1]) / took
+        status.score = stats.get("charts/score", status.score)
+        status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
         status.phases = {name: spent / took for name, spent in phases.items()}
         values = {
-            **report,
+            **stats,
             **{f"phases/{name}": share for name, share in status.phases.items()},
             "charts/SPS": status.decisions_per_s,
             "charts/samples_per_s": status.samples_per_s,
-            "charts/decisions": float(decisions),
+            "charts/decisions": float(report.decisions),
+            "charts/opponent_rows": float(report.opponent_rows),
         }
         self.metrics.add(update, values, seconds=seconds)
 
@@ -126,11 +126,11 @@ class Member:
         self.metrics.flush()  # a run that is resumed here has every curve up to here
         rules = self.rules
         meta = {
+            "net": as_plain(asdict(self.config.net)),
             **snapshot.meta,
             "game": rules.name,
             "rules_version": rules.rules_version,
             "game_config": rules.config,
-            "net": as_plain(asdict(self.config.net)),
             **foreign_meta(rules),
             "config": as_table(self.config),
             "seconds": self.status.seconds,

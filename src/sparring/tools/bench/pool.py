@@ -81,7 +81,7 @@ def run_on_gpu(config: BenchPoolConfig) -> int:
     if config.bots:
         raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
     from sparring.tools.bench import pool_gpu
-    from sparring.training.learners import choose_device
+    from sparring.training.plan import choose_device
 
     if not choose_device(config.device).startswith("cuda"):
         raise ConfigError(f"--device {config.device}: torch sees no GPU here; use cpu")

@@ -1,110 +1,38 @@
-"""`sparring bench train`: training end to end, beside a twin whose games cost nothing."""
+"""`sparring bench train`: training end to end, and what it would be if games cost nothing."""
 
 from __future__ import annotations
 
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from rich.text import Text
 
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
-from sparring.games.rules import Rules
-from sparring.learn.host_games import HostGames
-from sparring.learn.ppo import PPO
+from sparring.learn.learner import Measured
+from sparring.learn.plan import CPU, Plan
 from sparring.machine import machine_facts
-from sparring.pools.native import Pool
-from sparring.pools.protocol import BatchLike, GamePool
+from sparring.pools.protocol import GamePool
 from sparring.tools.bench.report import machine_line, short, show_problems, title
 from sparring.tools.flags import changed_flags, read_rules
 from sparring.tools.machine import warn_if_busy
 from sparring.tools.terminal import Steps, make_console, make_table, print_json, print_table
 from sparring.tools.valid import Proof, prove
-from sparring.training.learners import Learner, make_learner, uses_gpu
+from sparring.training.plan import make_learner, resolve, uses_gpu
 from sparring.training.settings import members_of, merged, with_preset
 
 if TYPE_CHECKING:
-    from sparring.learn.fused import FusedPPO
+    pass
 
-ARRAYS = tuple(name for name, kind in vars(BatchLike).items() if isinstance(kind, property))
-"""What a learner may read from a batch."""
 OURS, CEILING = "ours", "ceiling"
 NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
 """Those that one kind of network has alone."""
-
-
-class Recorder:
-    """Passes steps on to a pool and keeps a copy of all that comes back."""
-
-    def __init__(self, pool: GamePool, batch: BatchLike) -> None:
-        self.pool, self.rules, self.num_games = pool, pool.rules, pool.num_games
-        self.frames = [frame(batch)]
-
-    def step(self, action: Any) -> BatchLike:
-        """Step the pool."""
-        batch = self.pool.step(action)
-        self.frames.append(frame(batch))
-        return batch
-
-
-def frame(batch: BatchLike) -> BatchLike:
-    """Return a copy of a batch that no step overwrites."""
-    copied = SimpleNamespace(**{name: np.array(getattr(batch, name)) for name in ARRAYS})
-    return cast(BatchLike, copied)
-
-
-class FreePool:
-    """Hands out recorded batches in a circle. A step plays nothing and costs nothing.
-
-    Rows, masks and line-ups are those of real games, so networks have the same work. What is
-    learned from it is worthless: the actions change nothing, and the circle has a seam.
-    """
-
-    def __init__(self, rules: Rules, num_games: int, frames: Sequence[BatchLike]) -> None:
-        self.rules, self.num_games, self.frames, self.at = rules, num_games, frames, 0
-        self.slots = 1
-
-    def batch(self) -> BatchLike:
-        """Return the current batch."""
-        return self.frames[self.at]
-
-    def reset(self) -> BatchLike:
-        """Go back to the first batch; only a reset shows it, it was not stepped to."""
-        self.at = 0
-        return self.frames[0]
-
-    def step(self, action: Any) -> BatchLike:
-        """Return the next batch, whatever the action."""
-        self.at = self.at % (len(self.frames) - 1) + 1
-        return self.frames[self.at]
-
-
-def free_twin(learner: PPO, threads: int) -> PPO:
-    """Let the learner play and learn from one more rollout; return a twin that is fed with it."""
-    pool = learner.pool
-    recorder = Recorder(pool, learner.parts[0].batch)
-    learner.pool = cast(GamePool, recorder)
-    try:
-        learner.collect()
-        learner.update(0.0)
-    finally:
-        learner.pool = pool
-    return PPO(
-        cast(GamePool, FreePool(pool.rules, pool.num_games, recorder.frames)),
-        learner.config,
-        learner.net.config,
-        seed=learner.seed,
-        threads=threads,
-        device=str(learner.device),
-    )
 
 
 @dataclass(frozen=True)
@@ -113,56 +41,33 @@ class Round:
 
     seconds: float
     decisions: int
-    """Rows that a network answered. Bots and forced moves are not among them."""
+    """The learner's own. Opponents, bots and forced moves are not among them."""
     samples: int
-    """Decisions of the learner that were learned from."""
+    """Decisions that were learned from."""
     forced: int
     """Moves of any seat that were played without asking, because there was only one."""
     games: int
-    gradient_steps: int
+    optimiser_steps: int
     phases: dict[str, float]
     """Seconds by phase."""
     gpu_busy: float = 0.0
     """Share of the time that a GPU which has everything was at work."""
 
 
-def measure_round(learner: Learner) -> Round:
-    """Collect and update once."""
-    if not isinstance(learner, PPO):
-        return measure_fused(learner, free=False)
+def measure_round(learner: Measured, *, free: bool = False) -> Round:
+    """Collect and update once, with real games or with games that cost nothing."""
     learner.phases.take()
-    decisions, samples = learner.decisions, learner.samples
-    started = time.perf_counter()
-    earned = learner.collect()
-    learned = learner.update(0.0)
-    seconds = time.perf_counter() - started
-    phases = learner.phases.take()
-    phases["other"] = max(seconds - sum(phases.values()), 0.0)
-    return Round(
-        seconds,
-        learner.decisions - decisions,
-        learner.samples - samples,
-        int(learner.rollout.skipped.sum()),
-        int(earned["games"]),
-        int(learned["learning/gradient_steps"]),
-        phases,
-    )
-
-
-def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
-    """Collect and update once on the GPU, with real games or with none."""
     started = time.perf_counter()
     reports = learner.rehearse() if free else learner.iterate(0.0)
     seconds = time.perf_counter() - started
     phases = learner.phases.take()
     at_work = sum(phases.values())
-    on_device = not isinstance(learner.pool, HostGames)  # else its events wait for the CPU too
     if free:
         seconds = at_work  # without putting back what it changed
-    phases["other"] = max(seconds - sum(phases.values()), 0.0)
+    phases["other"] = max(seconds - at_work, 0.0)
 
     def total(name: str) -> int:
-        return int(sum(report[name] for report in reports))
+        return int(sum(report.stats.get(name, 0.0) for report in reports))
 
     return Round(
         seconds,
@@ -170,9 +75,9 @@ def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
         total("learning/samples"),
         total("charts/forced"),
         total("charts/games"),
-        int(reports[0]["learning/gradient_steps"]),
+        int(reports[0].stats["learning/optimiser_steps"]),
         phases,
-        at_work / seconds if on_device else 0.0,
+        reports[0].stats.get("charts/gpu_busy", 0.0),
     )
 
 
@@ -183,20 +88,21 @@ def run(config: BenchTrainConfig) -> int:
             raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
     settings = read_settings(config)
     rules = read_rules(config.game, settings.set)
-    learner = make_learner(members_of(settings))
-    report = describe(config, settings, learner)
+    plan = resolve(members_of(settings))
+    learner = measurable(settings, plan)
+    report = describe(config, settings, plan, learner)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
     with Steps(f"bench {rules.name}", config.rounds + 3) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         if proof.valid:
-            measured = measure(learner, config, proof, steps)
+            measured = measure(learner, config, plan, proof, steps)
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
-        if learner.device.type == "cuda":
+        if plan.device != CPU:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
     if config.json:
         print_json(report)
@@ -208,7 +114,6 @@ def run(config: BenchTrainConfig) -> int:
 def read_settings(config: BenchTrainConfig) -> TrainConfig:
     """Return what `sparring train` would train with, changed where an option says so."""
     base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
-    given = {name: getattr(config, name) for name in ("games", "steps", "epochs", "minibatch")}
     net = given_of_net(config, base.net.kind)
     changes: dict[str, Any] = {
         "game": config.game,
@@ -220,11 +125,25 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         "set": (*base.set, *config.set),
         "opponents": config.opponents or base.opponents,
         # Every round makes all its epochs, so that rounds can be compared.
-        "ppo": {name: value for name, value in given.items() if value} | {"target_kl": 0.0},
+        "ppo": given_of(config, "epochs", "minibatch") | {"target_kl": 0.0},
+        "collect": given_of(config, "games", "steps"),
         "net": net,
     }
     settings: TrainConfig = merged(base, changes, "bench train")
     return settings
+
+
+def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: getattr(config, name) for name in names if getattr(config, name)}
+
+
+def measurable(settings: TrainConfig, plan: Plan) -> Measured:
+    """Return the learner, if it can work without games."""
+    learner = make_learner(settings, plan)
+    if not isinstance(learner, Measured):
+        raise ConfigError(f"algo {settings.algo!r} cannot rehearse without games; try ppo")
+    return learner
 
 
 def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
@@ -244,33 +163,30 @@ def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
     return found
 
 
-def describe(config: BenchTrainConfig, settings: TrainConfig, learner: Learner) -> dict[str, Any]:
+def describe(
+    config: BenchTrainConfig, settings: TrainConfig, plan: Plan, learner: Measured
+) -> dict[str, Any]:
     """Return what is measured, and where."""
-    rules, ppo = learner.pool.rules, settings.ppo
+    rules, net = plan.rules, learner.policy().net
     return {
         "command": "bench train",
         "game": rules.name,
         "flags": changed_flags(rules),
         "options": {name: getattr(config, name) for name in ("rounds", "warm_up", "seed")},
         "training": {
-            **{name: getattr(ppo, name) for name in ("games", "steps", "epochs", "minibatch")},
-            **asdict(settings.net),
-            "parameters": parameters(learner),
+            "algo": settings.algo,
+            **{name: getattr(plan.collect, name) for name in ("games", "steps")},
+            **{name: getattr(settings.ppo, name) for name in ("epochs", "minibatch")},
+            **asdict(plan.net),
+            "parameters": sum(parameter.numel() for parameter in net.parameters()),
             "opponents": settings.opponents,
-            "threads": settings.threads,
-            "device": str(learner.device),
-            "pool": settings.pool if settings.pool != "auto" else str(learner.device),
-            "population": len(learner.counts()),
+            "threads": plan.threads,
+            "device": plan.device,
+            "pool": plan.games_on,
+            "population": len(plan.seeds),
         },
         "machine": {**machine_facts(), "torch": torch.__version__},
     }
-
-
-def parameters(learner: Learner) -> int:
-    """Return how many numbers are learned."""
-    if not isinstance(learner, PPO):
-        return sum(tensor.numel() for tensor in learner.net.unpack(learner.net.weight[0]).values())
-    return sum(parameter.numel() for parameter in learner.net.parameters())
 
 
 def warn_if_blas_differs(threads: int) -> None:
@@ -285,38 +201,32 @@ def warn_if_blas_differs(threads: int) -> None:
 
 
 def measure(
-    learner: Learner, config: BenchTrainConfig, proof: Proof, steps: Steps
+    learner: Measured, config: BenchTrainConfig, plan: Plan, proof: Proof, steps: Steps
 ) -> dict[str, list[Round]]:
-    """Measure the learner and its free twin in turn; who goes first changes every round."""
+    """Measure the learner with and without games in turn; who goes first changes every round."""
     steps.next("warming up")
-    finished = 0 if isinstance(learner, PPO) else play_through(learner, proof.longest)
-    warm_up = config.warm_up if isinstance(learner, PPO) else config.warm_up + 1  # two captures
+    # On a GPU many games make few steps each; there the first two rounds capture graphs.
+    finished = play_through(learner.pool, proof.longest) if plan.fused else 0
+    warm_up = config.warm_up + int(plan.fused)
     played = [measure_round(learner) for _ in range(warm_up)]
-    steps.next("recording")
-    measures: dict[str, Callable[[], Round]] = {OURS: lambda: measure_round(learner)}
-    if isinstance(learner, PPO):
-        twin = free_twin(learner, torch.get_num_threads())
-        measures[CEILING] = lambda: measure_round(twin)
-    else:
-        measures[CEILING] = lambda: measure_fused(learner, free=True)
+    steps.next("rehearsing")
     for _ in range(warm_up):
-        measures[CEILING]()
+        measure_round(learner, free=True)
     rounds: dict[str, list[Round]] = {OURS: [], CEILING: []}
     for number in range(config.rounds):
         steps.next(f"round {number + 1} of {config.rounds}")
         for name in (OURS, CEILING) if number % 2 == 0 else (CEILING, OURS):
-            rounds[name].append(measures[name]())
-        if wrong := cast(Pool, learner.pool).audit():
+            rounds[name].append(measure_round(learner, free=name == CEILING))
+        if wrong := learner.pool.audit():
             proof.problems.append(f"audit after round {number + 1}: {wrong}")
     if not finished and not any(one.games for one in (*played, *rounds[OURS])):
-        total = learner.config.steps * (len(played) + 1 + config.rounds)
+        total = plan.collect.steps * (len(played) + config.rounds)
         raise SparringError(f"no game was finished in {total} steps; raise --rounds or --steps")
     return rounds
 
 
-def play_through(learner: FusedPPO, steps: int) -> int:
-    """Play every game at random past its first end, before many games make few steps each."""
-    pool: Any = learner.pool.pool if isinstance(learner.pool, HostGames) else learner.pool
+def play_through(pool: GamePool, steps: int) -> int:
+    """Play every game at random past its first end; return how many ended."""
     finished = 0
     for _ in range(steps + 1):
         batch = pool.step(pool.sample_actions())
@@ -333,7 +243,7 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
         "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
         "forced_per_s": round(median(one.forced / one.seconds for one in rounds)),
         "samples_per_round": round(median(one.samples for one in rounds)),
-        "gradient_steps_per_round": round(median(one.gradient_steps for one in rounds)),
+        "optimiser_steps_per_round": round(median(one.optimiser_steps for one in rounds)),
         "games_finished": sum(one.games for one in rounds),
         "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
         "phases": {

@@ -1,0 +1,132 @@
+"""From configurations to one plan: which game, line-ups, device, pool, network and learner."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringWarning
+from sparring.learn.algos import LEARNERS, factory_of
+from sparring.learn.learner import Learner
+from sparring.learn.plan import CPU, Plan
+from sparring.pools.protocol import GamePool
+from sparring.tools.flags import read_rules
+from sparring.training.settings import check_against, read_opponents
+
+MAY_DIFFER = ("seed", "minutes", "updates", "runs", "json")
+"""What members of a population may have otherwise than the first, besides the algorithm's own."""
+
+
+def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Plan:
+    """Decide everything about a run or a population. `pool` brings a foreign environment."""
+    config = configs[0]
+    demand_alike(configs)
+    rules = pool.rules if pool else read_rules(config.game, config.set)
+    for member in configs:
+        check_against(rules, member.eval.against)
+    device = choose_device(config.device)
+    games_on = CPU if pool else choose_pool(config.pool, device)
+    fused = pool is None and device != CPU
+    hindrance = why_not_fused(rules.box, games_on) if fused else ""
+    if hindrance:
+        if games_on != CPU and (config.pool == "cuda" or len(configs) > 1):
+            raise ConfigError(hindrance)
+        text = f"slower than it could be, with games on the CPU: {hindrance}"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+        games_on, fused = CPU, False
+    if len(configs) > 1 and games_on == CPU:
+        raise ConfigError(
+            "a population is trained on one GPU, games included; "
+            f"here the games are on {'a foreign environment' if pool else games_on}"
+        )
+    if len(configs) > 1 and config.algo not in LEARNERS:
+        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
+    return Plan(
+        rules=rules,
+        lineups=tuple(read_opponents(rules, config.opponents)),
+        seeds=tuple(member.seed for member in configs),
+        threads=config.threads or os.cpu_count() or 1,
+        device=device,
+        games_on=games_on,
+        fused=fused,
+        collect=replace(config.collect, games=pool.num_games) if pool else config.collect,
+        net=config.net,
+        settings=tuple(getattr(member, config.algo, None) for member in configs),
+        options=read_options(config.algo_set),
+        foreign=pool,
+    )
+
+
+def make_learner(config: TrainConfig, plan: Plan) -> Learner:
+    """Return the learner of a plan."""
+    make = factory_of(config.algo)
+    torch.set_num_threads(plan.threads)
+    return make(plan)
+
+
+def demand_alike(configs: Sequence[TrainConfig]) -> None:
+    """Refuse a population whose members differ in what they share."""
+    may = (*MAY_DIFFER, configs[0].algo)
+    mine = asdict(configs[0])
+    for other in configs[1:]:
+        theirs = asdict(other)
+        differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
+        if differ:
+            raise ConfigError(f"members of a population share {', '.join(differ)}")
+
+
+def read_options(words: Sequence[str]) -> dict[str, str]:
+    """Read the settings of a learner of one's own."""
+    options: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise ConfigError(f"algo_set: {word!r} is not key=value")
+        options[key] = value
+    return options
+
+
+def why_not_fused(box: int, games_on: str) -> str:
+    """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
+    from sparring import kernels
+
+    try:
+        kernels.version()
+    except ConfigError as missing:
+        return str(missing)
+    if box and games_on == CPU:
+        return "games with continuous actions go with the network, not on the CPU"
+    return ""
+
+
+def choose_device(name: str) -> str:
+    """Return cpu or cuda; a GPU that is asked for and missing is an error."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else CPU
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(
+            f"device {name!r}: torch sees no GPU here; use --device cpu, or install a CUDA build "
+            "of torch and check `nvidia-smi`"
+        )
+    if name != CPU and not name.startswith("cuda"):
+        raise ConfigError(f"device {name!r} is unknown; use cpu, cuda or auto")
+    return name
+
+
+def choose_pool(name: str, device: str) -> str:
+    """Return where the games live: with the network, unless said otherwise."""
+    if name not in ("auto", CPU, "cuda"):
+        raise ConfigError(f"pool {name!r} is unknown; use cpu, cuda or auto")
+    if name == "cuda" and not device.startswith("cuda"):
+        raise ConfigError(f"pool 'cuda' needs the network there too; the device is {device!r}")
+    return CPU if CPU in (name, device) else device
+
+
+def uses_gpu(device: str) -> bool:
+    """Whether the network will live on a GPU."""
+    return choose_device(device).startswith("cuda")
