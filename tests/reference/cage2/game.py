@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference.cage2_draws import Draws
-from reference.cage2_network import (
+from reference.cage2.draws import Draws
+from reference.cage2.network import (
     DECOYS,
     ENTERPRISE_HOSTS,
     EXPLOITS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from reference.skull_king_rules import KIND, NUMBER, SUIT
+from reference.skull_king.rules import KIND, NUMBER, SUIT
 
 PARTS = (
     "score_delta",

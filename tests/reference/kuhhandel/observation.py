@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reference.kuhhandel_rules import (
+from reference.kuhhandel.rules import (
     AUCTION_PHASES,
     COMPOSING_PHASES,
     KINDS,
@@ -27,7 +27,7 @@ from reference.kuhhandel_rules import (
 )
 
 if TYPE_CHECKING:
-    from reference.kuhhandel import Kuhhandel
+    from reference.kuhhandel.game import Kuhhandel
 
 MONEY_NORMS = (10, 20, 10, 5, 5, 5)
 EVENTS, EVENT_SIZE = 64, 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reference.kuhhandel_rewards import OPTIONS
+from reference.kuhhandel.rewards import OPTIONS
 
 # Default first.
 ALLOWED: dict[str, Sequence[Any]] = {

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reference import laser_hockey_bodies as physics
-from reference.laser_hockey_bodies import CENTRE, PUCK_RADIUS, RACKETS, SKIN, WALLS, F, H, vec
-from reference.laser_hockey_step import advance, find_contacts
+from reference.laser_hockey import bodies as physics
+from reference.laser_hockey.bodies import CENTRE, PUCK_RADIUS, RACKETS, SKIN, WALLS, F, H, vec
+from reference.laser_hockey.step import advance, find_contacts
 from reference.philox import Philox
 
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}

@@ -24,7 +24,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from reference.kuhhandel_rules import (
+from reference.kuhhandel.rules import (
     AUCTION,
     BUY,
     COUNTER,
@@ -43,7 +43,7 @@ from reference.kuhhandel_rules import (
 )
 
 if TYPE_CHECKING:
-    from reference.kuhhandel import Kuhhandel, Rng
+    from reference.kuhhandel.game import Kuhhandel, Rng
 
 NAMES = ("random", "thrifty", "dealer")
 

@@ -39,11 +39,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
-from reference import kuhhandel_rewards as rewards
-from reference.kuhhandel_bots import choose
-from reference.kuhhandel_config import checked_config
-from reference.kuhhandel_observation import observation_size, observe
-from reference.kuhhandel_rules import (
+from reference.kuhhandel import rewards
+from reference.kuhhandel.bots import choose
+from reference.kuhhandel.config import checked_config
+from reference.kuhhandel.observation import observation_size, observe
+from reference.kuhhandel.rules import (
     ACCEPT,
     AUCTION,
     BUY,

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-from reference import kuhhandel_bots as bots
-from reference import kuhhandel_rewards as rewards
-from reference import kuhhandel_vectors as vectors
-from reference.kuhhandel import Kuhhandel
-from reference.kuhhandel_config import ALLOWED, DEFAULTS, PRESETS, checked_config
-from reference.kuhhandel_observation import blocks
-from reference.kuhhandel_rules import (
+from reference.kuhhandel import bots, rewards, vectors
+from reference.kuhhandel.config import ALLOWED, DEFAULTS, PRESETS, checked_config
+from reference.kuhhandel.game import Kuhhandel
+from reference.kuhhandel.observation import blocks
+from reference.kuhhandel.rules import (
     ACTIONS,
     ANIMALS,
     DONKEY_PAYOUTS,
@@ -38,7 +36,7 @@ from reference.kuhhandel_rules import (
     stake,
     total,
 )
-from reference.kuhhandel_vectors import H, R, pile
+from reference.kuhhandel.vectors import H, R, pile
 from reference.philox import BOTS, CHANCE, Philox
 
 AUCTION, PASS, MIN_RAISE, SELL, BUY, ACCEPT, COUNTER = 0, 41, 42, 43, 44, 45, 46

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reference.cage2 import NO, NOTHING, SCAN, UNKNOWN, Cage2, Report
-from reference.cage2_draws import Draws, Generator
-from reference.cage2_network import DECOYS, HOSTS, LISTENING, action_of, os_of
+from reference.cage2.draws import Draws, Generator
+from reference.cage2.game import NO, NOTHING, SCAN, UNKNOWN, Cage2, Report
+from reference.cage2.network import DECOYS, HOSTS, LISTENING, action_of, os_of
 
 REDS = ("B_line", "Meander", "Sleep")
 RED_FLAGS = ("B_LINE", "MEANDER", "SLEEP")

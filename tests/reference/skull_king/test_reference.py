@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from reference import skull_king_bots as bots
-from reference import skull_king_rewards as rewards
 from reference.philox import BOTS, CHANCE, Philox, philox4x32
-from reference.skull_king import SkullKing, capture_bonus, legal_cards, resolve, round_points
-from reference.skull_king_rules import DECKS, KIND, NO_SUIT, SUIT, UNDECIDED, identical_groups
+from reference.skull_king import bots, rewards
+from reference.skull_king.game import SkullKing, capture_bonus, legal_cards, resolve, round_points
+from reference.skull_king.rules import DECKS, KIND, NO_SUIT, SUIT, UNDECIDED, identical_groups
 from vectors import skull_king as vectors
 
 

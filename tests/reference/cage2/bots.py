@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from reference.cage2 import REMOTE, Cage2
-from reference.cage2_network import HOSTS
+from reference.cage2.game import REMOTE, Cage2
+from reference.cage2.network import HOSTS
 
 SLEEP, MONITOR, REMOVE, RESTORE = 0, 1, 15, 132
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reference.laser_hockey_bodies import (
+from reference.laser_hockey.bodies import (
     REACHED,
     SKIN,
     SLOP,

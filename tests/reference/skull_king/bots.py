@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from reference.skull_king_rules import (
+from reference.skull_king.rules import (
     BLACK,
     KIND,
     MERMAIDS,
@@ -22,7 +22,7 @@ from reference.skull_king_rules import (
 )
 
 if TYPE_CHECKING:
-    from reference.skull_king import Rng, SkullKing
+    from reference.skull_king.game import Rng, SkullKing
 
 NAMES = ("random", "rule_easy", "rule_medium", "rule_hard", "captain")
 

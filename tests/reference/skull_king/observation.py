@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reference.skull_king_rules import (
+from reference.skull_king.rules import (
     CARD_COUNT,
     KIND,
     LOOTS,
@@ -22,7 +22,7 @@ from reference.skull_king_rules import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from reference.skull_king import SkullKing
+    from reference.skull_king.game import SkullKing
 
 EXTENSION_PHASES = ("CANNON", "ROSIE", "DISCARD", "WAGER", "HARRY")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reference.cage2 import Cage2
-from reference.cage2_draws import Recording
-from reference.cage2_network import HOSTS, PREFERENCE, SUBNETS
+from reference.cage2.draws import Recording
+from reference.cage2.game import Cage2
+from reference.cage2.network import HOSTS, PREFERENCE, SUBNETS
 from vectors import cage2 as vectors
 from vectors.cage2 import Step, Trace
 

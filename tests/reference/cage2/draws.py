@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reference.cage2_network import GREEN_HOSTS, HOSTS, PREFERENCE
+from reference.cage2.network import GREEN_HOSTS, HOSTS, PREFERENCE
 from reference.philox import Philox
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reference.skull_king_rules import DECKS
+from reference.skull_king.rules import DECKS
 
 DEFAULTS: dict[str, Any] = {
     "num_players": 4,

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
-from reference import skull_king_rewards as rewards
 from reference.philox import CHANCE, Philox
-from reference.skull_king_bots import choose
-from reference.skull_king_config import checked_config
-from reference.skull_king_observation import observation_size, observe
-from reference.skull_king_rules import (
+from reference.skull_king import rewards
+from reference.skull_king.bots import choose
+from reference.skull_king.config import checked_config
+from reference.skull_king.observation import observation_size, observe
+from reference.skull_king.rules import (
     BENDT,
     DECKS,
     HARRY,
