@@ -43,7 +43,8 @@ from reference.kuhhandel.rules import (
 )
 
 if TYPE_CHECKING:
-    from reference.kuhhandel.game import Kuhhandel, Rng
+    from reference.kuhhandel.game import Kuhhandel
+    from reference.philox import Rng
 
 NAMES = ("random", "thrifty", "dealer")
 

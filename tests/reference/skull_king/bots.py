@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reference.skull_king.rules import (
     BLACK,
+    FIRST_CARD_ACTION,
     KIND,
     MERMAIDS,
     NUMBER,
@@ -16,18 +17,18 @@ from reference.skull_king.rules import (
     SKULL_KING,
     SUIT,
     TIGRESS,
+    TIGRESS_AS_ESCAPE,
+    TIGRESS_AS_PIRATE,
     Play,
     is_escape_like,
     resolve,
 )
 
 if TYPE_CHECKING:
-    from reference.skull_king.game import Rng, SkullKing
+    from reference.philox import Rng
+    from reference.skull_king.game import SkullKing
 
 NAMES = ("random", "rule_easy", "rule_medium", "rule_hard", "captain")
-
-FIRST_CARD_ACTION = 11
-TIGRESS_AS_PIRATE, TIGRESS_AS_ESCAPE = 82, 85
 
 RULE_NOISE = {"EASY": Fraction(1), "MEDIUM": Fraction(1, 2), "HARD": Fraction(1, 5)}
 

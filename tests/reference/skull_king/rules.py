@@ -20,6 +20,12 @@ TIGRESS = 71
 LOOTS = (72, 73)
 
 BLACK, GREEN, PURPLE, YELLOW = range(4)
+
+# Actions (section 15); the Tigress as a pirate is her card's own action.
+FIRST_CARD_ACTION = 11
+TIGRESS_AS_PIRATE, TIGRESS_AS_ESCAPE = 82, 85
+FIRST_ROSIE, FIRST_WAGER, HARRY_KEEP, GRAPESHOT = 86, 94, 98, 100
+
 # FOLLOW values beside the four suits (section 16.1).
 UNDECIDED, NO_SUIT = 4, 5
 
