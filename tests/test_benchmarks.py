@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -186,26 +187,22 @@ def test_a_mistake_says_what_to_do(
 
 
 @pytest.fixture(scope="module")
-def peers() -> ModuleType:
+def figures() -> Iterator[ModuleType]:
     pytest.importorskip("sb3_contrib")
-    spec = importlib.util.spec_from_file_location("train_vs_peers", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclasses look for their types
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SCRIPT.parent)
+        yield importlib.import_module("peers.figures")
 
 
 @pytest.fixture(scope="module")
-def quick(peers: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
+def quick(figures: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
     folder = tmp_path_factory.mktemp("results")
     words = ("--quick", "--threads", "1", "--original", "--out", str(folder))
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    (record,) = peers.stored(folder)
+    (record,) = figures.stored(folder)
     return record, done.stdout
 
 
@@ -253,15 +250,15 @@ def test_the_table_names_everybody(quick: tuple[Any, str]) -> None:
     assert "cannot be compared" in shown
 
 
-def test_the_docs_show_what_is_stored(peers: ModuleType) -> None:
-    text = peers.DOCS.read_text()
-    assert text == peers.with_figures(text, peers.stored()), (
+def test_the_docs_show_what_is_stored(figures: ModuleType) -> None:
+    text = figures.DOCS.read_text()
+    assert text == figures.with_figures(text, figures.stored()), (
         "run: python benchmarks/train_vs_peers.py --stored --update-docs"
     )
 
 
-def test_the_docs_take_up_a_record(peers: ModuleType, quick: tuple[Any, str]) -> None:
-    text = peers.with_figures(peers.DOCS.read_text(), [quick[0]])
+def test_the_docs_take_up_a_record(figures: ModuleType, quick: tuple[Any, str]) -> None:
+    text = figures.with_figures(figures.DOCS.read_text(), [quick[0]])
     for one in quick[0]["contestants"]:
         assert f"| {one['label']}" in text
     assert quick[0]["commit"] in text

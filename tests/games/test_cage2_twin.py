@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import sparring
-from reference import cage2_bots as bots
-from reference.cage2 import PRIVILEGED, USER
-from reference.cage2_draws import Generator
-from reference.cage2_network import HOSTS, PREFERENCE, SUBNETS
-from reference.cage2_options import REDS, UNITS, Episode, units_of
+from reference.cage2 import bots
+from reference.cage2.draws import Generator
+from reference.cage2.game import PRIVILEGED, USER
+from reference.cage2.network import HOSTS, PREFERENCE, SUBNETS
+from reference.cage2.options import REDS, UNITS, Episode, units_of
 from reference.philox import CHANCE, Philox
 
 CHOICES: dict[str, list[Any]] = {

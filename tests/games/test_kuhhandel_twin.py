@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import sparring
-from reference.kuhhandel import Kuhhandel
-from reference.kuhhandel_bots import NAMES
-from reference.kuhhandel_config import ALLOWED, DEFAULTS, PRESETS, checked_config
-from reference.kuhhandel_rewards import OPTIONS, TERMS
-from reference.kuhhandel_rules import ACTIONS, AUCTION_PHASES, COMPOSING_PHASES, PHASES
+from reference.kuhhandel.bots import NAMES
+from reference.kuhhandel.config import ALLOWED, DEFAULTS, PRESETS, checked_config
+from reference.kuhhandel.game import Kuhhandel
+from reference.kuhhandel.rewards import OPTIONS, TERMS
+from reference.kuhhandel.rules import ACTIONS, AUCTION_PHASES, COMPOSING_PHASES, PHASES
 from reference.philox import Philox
 from sparring.games import kuhhandel
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sparring
-from reference.laser_hockey import Flags, Match, scripted
-from reference.laser_hockey_bodies import F
+from reference.laser_hockey.bodies import F
+from reference.laser_hockey.match import Flags, Match, scripted
 from reference.philox import CHANCE, Philox
 from sparring.games import laser_hockey
 from vectors.laser_hockey import data, traces

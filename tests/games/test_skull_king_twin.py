@@ -13,7 +13,7 @@ import pytest
 
 import sparring
 from reference.philox import Philox
-from reference.skull_king import SkullKing
+from reference.skull_king.game import SkullKing
 
 PHASES = ("BID", "CANNON", "PLAY", "ROSIE", "DISCARD", "WAGER", "HARRY", "END")
 CHANCE, BOTS = 0, 1

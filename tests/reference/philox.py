@@ -6,6 +6,8 @@ every draw without sharing any state.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 CHANCE, BOTS, LINEUPS, SAMPLING = range(4)
 
 MASK = 0xFFFFFFFF
@@ -14,6 +16,14 @@ MULTIPLIER_1 = 0xCD9E8D57
 WEYL_0 = 0x9E3779B9
 WEYL_1 = 0xBB67AE85
 ROUNDS = 10
+
+
+class Rng(Protocol):
+    """What a game or a bot draws from; tests put scripted numbers in its place."""
+
+    def u32(self) -> int: ...
+
+    def below(self, m: int) -> int: ...
 
 
 def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[int, ...]:
