@@ -174,7 +174,7 @@ def test_broken_games_are_not_measured(
         ("shogi --hidden 16", 2, "--hidden is for nets of kind mlp; shogi is trained with kind re"),
         ("shogi --blocks -1", 2, "must be at least 1"),
         ("skull_king --opponents capten=1", 2, "did you mean 'captain'?"),
-        (f"skull_king {SMALL} --steps 2", 3, "no game was finished in 12 steps"),
+        (f"skull_king {SMALL} --steps 2", 3, "no game was finished in 10 steps"),
     ],
 )
 def test_a_mistake_says_what_to_do(

@@ -141,8 +141,10 @@ def read_options(command: Command, args: list[str]) -> Any:
 
 def one_line(box: str) -> str:
     """Shorten tyro's error box: its first paragraph, and the option it would suggest."""
-    rows = [row.strip() for row in box.splitlines() if row.strip()[:1] in ("│", "|")]
-    text = [row[1:-1].strip(" ─-") if set(row[1:-1]) <= set(" ─-") else row[1:-1] for row in rows]
+    rows = [row.strip()[1:-1] for row in box.splitlines() if row.strip()[:1] in ("│", "|")]
+    if not rows:  # a terminal without such characters gets a title, a line and no frame
+        rows = box.splitlines()[2:]
+    text = [row.strip(" ─-") if set(row) <= set(" ─-") else row for row in rows]
     paragraphs = "\n".join(" ".join(row.split()) for row in text).split("\n\n")
     first = " ".join(paragraphs[0].split()).rstrip(".")
     for paragraph in paragraphs[1:]:

@@ -132,8 +132,7 @@ class Collector:
                 self._ask(number, step, group)
         for group in self.groups:
             self._receive(self.steps - 1, group)
-        forced = float(self.rollout.skipped.sum())
-        return {**self.earned.stats(), "charts/forced": forced}
+        return self.earned.stats()
 
     def rehearse(self, number: int) -> None:
         """Answer the rows of the last rollout once more, without games."""

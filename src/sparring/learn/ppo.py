@@ -197,6 +197,7 @@ class PPO:
         stats["learning/optimiser_steps"] = float(len(logged))
         stats["learning/samples"] = float(len(samples))
         stats["learning/decisions"] = float(self.collector.rollout.decisions())
+        stats["charts/forced"] = float(self.collector.rollout.skipped.sum())
         with self.phases("stepping"):
             self.collector.carry()
         return stats

@@ -30,7 +30,7 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     for key, value in changes.items():
         if key not in known:
             hint = moved_to(type(config), key) or nearest(key, known)
-            raise ConfigError(f"{where}: no setting called {key!r}{hint}")
+            raise ConfigError(f"{where}: no setting {key!r}{hint}")
         old = known[key]
         if is_dataclass(old):
             if not isinstance(value, Mapping):

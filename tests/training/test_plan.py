@@ -1,0 +1,98 @@
+"""Configurations become one plan; settings that moved say where they went."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import tomlkit
+
+import sparring
+from sparring.cli import main
+from sparring.config import TrainConfig
+from sparring.schedule import Schedule
+from sparring.store.folders import CONFIG
+from sparring.training.agent import resume, train
+from sparring.training.plan import resolve
+from sparring.training.settings import as_table, from_table, members_of, merged, with_preset
+
+
+def test_a_plan_decides_everything_once() -> None:
+    config = with_preset("skull_king")
+    plan = resolve(
+        [merged(config, {"device": "cpu", "threads": 3, "set": ("num_players=3",)}, "t")]
+    )
+    assert (plan.rules.seats, plan.threads, plan.device, plan.games_on) == (3, 3, "cpu", "cpu")
+    assert not plan.fused
+    assert [lineup.players for lineup in plan.lineups] == [(0, 0, 0), (0, "captain", "captain")]
+    assert plan.settings == (config.ppo,)
+    assert plan.collect == config.collect
+    pool = plan.host_pool()
+    assert (pool.num_games, pool.policies) == (config.collect.games, {0})
+
+
+def test_a_configuration_survives_its_file() -> None:
+    lr = "0:0.001,5000000:0.0001 stepped"
+    config = merged(with_preset("skull_king"), {"ppo": {"lr": lr, "entropy": 0.02}}, "test")
+    table = tomllib.loads(tomlkit.dumps(as_table(config)))
+    assert table["ppo"]["lr"] == lr
+    assert table["ppo"]["entropy"] == 0.02
+    assert from_table(table, "file") == config
+
+
+def test_members_vary_schedules_too() -> None:
+    words = ('ppo.lr=1e-3,"0%:1e-3,100%:1e-5",[[0, 1.0], [2e6, 0.2]]',)
+    config = merged(TrainConfig(), {"vary": words}, "test")
+    assert [str(member.ppo.lr) for member in members_of(config)] == [
+        "0.001",
+        "0%:0.001,100%:1e-05",
+        "0:1.0,2000000:0.2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("--ppo.games 8", "--ppo.games has moved: it is --collect.games now"),
+        ("--ppo.bf16=False", "--ppo.bf16 has moved: it is --collect.bf16 now"),
+        ("--ppo.lambda- 0.9", "--ppo.lambda- has moved: it is --ppo.gae-lambda now"),
+        ("--ppo.lr-end 0.1", "--ppo.lr-end has moved: it is part of ppo.lr, for example 0%:1e-3"),
+        ("--ppo.lr fast", "'fast' is no schedule"),
+    ],
+)
+def test_a_flag_that_moved_names_its_new_place(
+    words: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "tic_tac_toe", *words.split(), "--runs", str(tmp_path / "runs")]) == 2
+    assert hint in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_older_names_the_new_place(tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text("[ppo]\nsteps = 8\n")
+    with pytest.raises(
+        sparring.ConfigError, match="no setting called 'steps'; it is collect.steps"
+    ):
+        with_preset("tic_tac_toe", str(file))
+
+
+def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
+    """config.toml as it was written when ppo had the sizes and shares of the first rate."""
+    quick = {"collect": {"games": 16, "steps": 16}, "net": {"hidden": (8,)}, "eval": {"off": True}}
+    quick["ppo"] = {"lr": [["0%", 0.002], ["100%", 0.0002]], "entropy": 0.01, "gae_lambda": 0.9}
+    agent = train("tic_tac_toe", updates=4, quiet=True, runs=str(tmp_path), threads=1, **quick)
+    table = tomllib.loads((agent.run / CONFIG).read_text())
+    ppo = table["ppo"]
+    ppo |= table.pop("collect")
+    ppo |= {"lr": 0.002, "lr_end": 0.1, "entropy_end": 1.0, "lambda_": ppo.pop("gae_lambda")}
+    for name in ("algo", "algo_set"):
+        table.pop(name)
+    (agent.run / CONFIG).write_text(tomlkit.dumps(table))
+    config = from_table(table, "old")
+    assert (config.collect.games, config.algo) == (16, "ppo")
+    assert config.ppo.lr == Schedule.line(0.002, 0.0002)
+    assert config.ppo.entropy == Schedule.constant(0.01)
+    again = resume(str(agent.run), updates=6, quiet=True)
+    assert again.ended == "done"
