@@ -34,7 +34,7 @@ def make_run(root: Path, updates: int, **more: float) -> Run:
             share = update / updates
             values = {f"phases/{name}": seconds for name, seconds in PHASES.items()}
             values |= {"charts/score": 100 * share, "charts/SPS": 4e5, "charts/samples_per_s": 3e5}
-            values |= {"losses/policy": -0.01, "losses/value": 1 - share / 2, "losses/odd_one": 3}
+            values |= {"losses/policy_loss": -0.01, "losses/value_loss": 1 - share / 2, "losses/odd_one": 3}
             if update % max(1, updates // 4) == 0:
                 for name, win in (("captain", 0.25 + share / 3), ("<random>", 0.9)):
                     low, high = win - 0.05, min(win + 0.05, 1.0)
@@ -114,7 +114,7 @@ def test_an_empty_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("updates", [1, 2, 7])
 def test_few_or_broken_numbers_are_drawn(tmp_path: Path, updates: int) -> None:
-    more = {"losses/value": math.nan, "eval/captain/low": math.nan, "phases/stepping": math.nan}
+    more = {"losses/value_loss": math.nan, "eval/captain/low": math.nan, "phases/stepping": math.nan}
     png, html = plot_run(make_run(tmp_path, updates, **more).path)
     with Image.open(png) as image:
         image.load()
@@ -185,7 +185,7 @@ def test_long_runs_are_thinned_out_by_means() -> None:
     updates = np.arange(10_000)
     values = np.where(updates % 2, 1.0, 3.0)
     values[5000] = 1e9
-    (chart,) = make_charts({"losses/value": (updates, updates * 1.0, values)})
+    (chart,) = make_charts({"losses/value_loss": (updates, updates * 1.0, values)})
     (line,) = chart.series
     assert len(line.values) == charts.MOST_POINTS
     assert np.median(line.values) == pytest.approx(2.0, abs=0.05)

@@ -26,13 +26,13 @@ def writer(folder: Path, **options: Any) -> MetricsWriter:
 
 def test_what_is_read_is_what_was_added(tmp_path: Path) -> None:
     with writer(tmp_path) as out:
-        out.add(2, {"losses/value": 0.1 + 0.2, "charts/score": -5}, seconds=1.5)
-        out.add(1, {"losses/value": 7.0}, seconds=0.5)
-        out.add(3, {"losses/value": 1e300}, seconds=2.5)
+        out.add(2, {"losses/value_loss": 0.1 + 0.2, "charts/score": -5}, seconds=1.5)
+        out.add(1, {"losses/value_loss": 7.0}, seconds=0.5)
+        out.add(3, {"losses/value_loss": 1e300}, seconds=2.5)
         out.add(1, {"eval/captain/win": 0.25}, seconds=9.0)  # an evaluation that came late
     found = read(tmp_path)
-    assert sorted(found) == ["charts/score", "eval/captain/win", "losses/value"]
-    updates, seconds, values = found["losses/value"]
+    assert sorted(found) == ["charts/score", "eval/captain/win", "losses/value_loss"]
+    updates, seconds, values = found["losses/value_loss"]
     np.testing.assert_array_equal(updates, [1, 2, 3])
     np.testing.assert_array_equal(seconds, [0.5, 1.5, 2.5])
     np.testing.assert_array_equal(values, [7.0, 0.1 + 0.2, 1e300])
@@ -203,11 +203,11 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
 def test_tensorboard_shows_the_same_numbers(tmp_path: Path) -> None:
     with writer(tmp_path, tensorboard=True) as out:
         for update in (1, 2, 3):
-            out.add(update, {"losses/value": update * 0.5, "bad": math.nan}, seconds=update)
+            out.add(update, {"losses/value_loss": update * 0.5, "bad": math.nan}, seconds=update)
     with writer(tmp_path, tensorboard=True) as out:
         out.truncate_after(2)
-        out.add(3, {"losses/value": 8.0}, seconds=3)
-    assert scalars(tmp_path) == {"losses/value": [(1, 0.5), (2, 1.0), (3, 8.0)]}
+        out.add(3, {"losses/value_loss": 8.0}, seconds=3)
+    assert scalars(tmp_path) == {"losses/value_loss": [(1, 0.5), (2, 1.0), (3, 8.0)]}
 
 
 def test_without_wandb_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,3 +232,16 @@ def test_wandb_gets_what_is_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert told[0]["id"] == tmp_path.name
     assert told[0]["config"] == {"seed": 3}
     assert told[2:] == [{"update": 4, "seconds": 2.0, "a": 1.0}, "finished"]
+
+
+def test_curves_of_older_runs_have_the_names_of_today(tmp_path: Path) -> None:
+    with MetricsWriter(tmp_path, tensorboard=False) as out:
+        for update in (1, 2, 3):
+            out.add(update, {"losses/clip_fraction": update / 10}, seconds=update)
+    assert read(tmp_path)["losses/clipfrac"][2].tolist() == [0.1, 0.2, 0.3]
+    with MetricsWriter(tmp_path, tensorboard=False) as out:
+        out.truncate_after(2)
+        out.add(3, {"losses/clipfrac": 0.9}, seconds=3)
+    found = read(tmp_path)
+    assert list(found) == ["losses/clipfrac"]
+    assert found["losses/clipfrac"][2].tolist() == [0.1, 0.2, 0.9]

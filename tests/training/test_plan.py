@@ -72,9 +72,7 @@ def test_a_flag_that_moved_names_its_new_place(
 def test_a_file_that_is_older_names_the_new_place(tmp_path: Path) -> None:
     file = tmp_path / "old.toml"
     file.write_text("[ppo]\nsteps = 8\n")
-    with pytest.raises(
-        sparring.ConfigError, match="no setting called 'steps'; it is collect.steps"
-    ):
+    with pytest.raises(sparring.ConfigError, match=r"no setting 'steps'; it is collect\.steps"):
         with_preset("tic_tac_toe", str(file))
 
 

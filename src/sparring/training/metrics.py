@@ -39,6 +39,15 @@ CREATE TABLE IF NOT EXISTS metrics (
 ) WITHOUT ROWID
 """
 
+RENAMED = {
+    "losses/policy": "losses/policy_loss",
+    "losses/value": "losses/value_loss",
+    "losses/clip_fraction": "losses/clipfrac",
+    "losses/gradient_norm": "losses/grad_norm",
+    "learning/gradient_steps": "learning/optimiser_steps",
+}
+"""What curves of older runs are called now."""
+
 Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Update numbers, seconds of training, values (NaN where the value was not finite)."""
 
@@ -121,6 +130,8 @@ class MetricsWriter:
         try:
             with closing(connect(self.folder)) as db, db:
                 db.execute("DELETE FROM metrics WHERE update_number > ?", (update,))
+                rename = "UPDATE OR REPLACE metrics SET name = ? WHERE name = ?"
+                db.executemany(rename, ((new, old) for old, new in RENAMED.items()))
         except sqlite3.Error as wrong:
             raise MetricsError(explain(self.folder, wrong)) from wrong
         self._purge = update + 1
@@ -252,6 +263,9 @@ def read(run_folder: Path) -> dict[str, Curve]:
             np.array(seconds, np.float64),
             np.array(values, np.float64),  # None becomes NaN
         )
+    for old, new in RENAMED.items():
+        if old in curves and new not in curves:
+            curves[new] = curves.pop(old)
     return curves
 
 

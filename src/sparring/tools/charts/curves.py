@@ -24,13 +24,13 @@ GREY = COLOURS - 1
 """The last colour, for what is left over."""
 PHASES = ("stepping", "inference", "transfer", "advantage", "update", "other")
 LOSSES = {
-    "policy": "Policy loss",
-    "value": "Value loss",
+    "policy_loss": "Policy loss",
+    "value_loss": "Value loss",
     "entropy": "Entropy",
     "approx_kl": "Approximate KL per update",
-    "clip_fraction": "Clipped share of samples",
+    "clipfrac": "Clipped share of samples",
     "explained_variance": "Explained variance of returns",
-    "gradient_norm": "Gradient norm",
+    "grad_norm": "Gradient norm",
 }
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
 
