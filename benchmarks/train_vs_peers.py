@@ -35,13 +35,12 @@ from torch.distributions import Categorical
 from torch.nn.utils import parameters_to_vector
 
 from sparring import LEARNER, Lineup, Pool, Rules
+from sparring.commands.bench.train import free_twin
 from sparring.config import NetConfig, PPOConfig
 from sparring.envs.gymnasium import SparringVectorEnv
 from sparring.games.skull_king import game_length
 from sparring.learn.ppo import PPO
-from sparring.machine import machine_facts
-from sparring.tools.bench.train import free_twin
-from sparring.tools.machine import warn_if_busy
+from sparring.machine import machine_facts, warn_if_busy
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, QUICK_RESULTS = ROOT / "benchmarks" / "results", ROOT / "build" / "benchmarks"

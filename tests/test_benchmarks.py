@@ -15,9 +15,9 @@ import pytest
 
 from sparring import Lineup, Pool
 from sparring.cli import main
+from sparring.commands.bench.train import FreePool, free_twin, read_settings
 from sparring.config import BenchTrainConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
-from sparring.tools.bench.train import FreePool, free_twin, read_settings
 from sparring.training.settings import with_preset
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")

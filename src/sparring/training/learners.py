@@ -6,13 +6,13 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.games.rules import Rules
+from sparring.games.flags import read_rules
 from sparring.learn.ppo import PPO
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -30,7 +30,8 @@ def make_learner(configs: Sequence[TrainConfig], *, pool: GamePool | None = None
     """Return the learner of one run or of a population. `pool` brings a foreign environment."""
     config = configs[0]
     for member in configs:
-        check_against(pool.rules if pool else rules_of(member), member.eval.against)
+        rules = pool.rules if pool else read_rules(member.game, member.set)
+        check_against(rules, member.eval.against)
     threads = config.threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     device = choose_device(config.device)
@@ -69,7 +70,7 @@ def why_not_fused(config: TrainConfig) -> str:
         kernels.version()
     except ConfigError as missing:
         return str(missing)
-    if rules_of(config).box and config.pool == "cpu":
+    if read_rules(config.game, config.set).box and config.pool == "cpu":
         return "games with continuous actions go with the network, not on the CPU"
     if config.net.kind == "residual":
         return fused_residual.unsupported(config.net)
@@ -87,7 +88,7 @@ def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:
         differ = [key for key in mine if key not in MAY_DIFFER and mine[key] != theirs[key]]
         if differ:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
-    rules = rules_of(config)
+    rules = read_rules(config.game, config.set)
     pool = CudaPool(
         rules,
         config.ppo.games * len(configs),
@@ -98,20 +99,9 @@ def make_fused(configs: Sequence[TrainConfig], device: str) -> FusedPPO:
     return FusedPPO(pool, [one.ppo for one in configs], config.net)
 
 
-def rules_of(config: TrainConfig) -> Rules:
-    """The game with the flags of the configuration."""
-    flags: dict[str, Any] = {}
-    for word in config.set:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise ConfigError(f"set: {word!r} is not key=value")
-        flags[key] = value.split(",") if "," in value else value
-    return Rules(config.game, flags)
-
-
 def make_pool(config: TrainConfig, threads: int, *, slots: int = 1) -> Pool:
     """The games on CPU threads, with the flags and line-ups of the configuration."""
-    rules = rules_of(config)
+    rules = read_rules(config.game, config.set)
     return Pool(
         rules,
         config.ppo.games,

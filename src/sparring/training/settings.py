@@ -10,9 +10,10 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
+from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.pools.native import LEARNER, Lineup
-from sparring.training.presets import GPU_PRESET, GPU_PRESETS, PRESETS
+from sparring.training.presets import GPU_PRESET, preset_of
 
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
@@ -56,10 +57,10 @@ def with_preset(game: str, file: str = "", *, gpu: bool = False) -> TrainConfig:
 
     gpu: games and network live on a GPU, which likes other sizes.
     """
-    config: TrainConfig = merged(TrainConfig(game=game), PRESETS.get(game, {}), f"preset {game}")
+    config: TrainConfig = merged(TrainConfig(game=game), preset_of(game), f"preset {game}")
     if gpu:
         config = merged(config, GPU_PRESET, "preset of GPUs")
-        config = merged(config, GPU_PRESETS.get(game, {}), f"preset {game} on GPUs")
+        config = merged(config, preset_of(game, gpu=True), f"preset {game} on GPUs")
     if not file:
         return config
     try:
@@ -98,13 +99,11 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
 
 def read_varied(word: str) -> tuple[list[str], list[Any]]:
     """Turn a.b=1,2 into the keys and the values."""
-    name, equals, text = word.partition("=")
+    name, text = read_pair(word, "vary")
     try:
         values = [tomllib.loads(f"x = {one}")["x"] for one in text.split(",")]
     except tomllib.TOMLDecodeError:
         raise ConfigError(f"vary: {word!r} is not key=value,value") from None
-    if not equals or not values:
-        raise ConfigError(f"vary: {word!r} is not key=value,value")
     return name.split("."), values
 
 
@@ -142,7 +141,7 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     """Turn NAME=WEIGHT words into line-ups."""
     lineups = []
     for word in words:
-        name, _, amount = word.partition("=")
+        name, amount = read_pair(word if "=" in word else f"{word}=1", "opponents")
         try:
             weight = float(amount or 1)
         except ValueError:

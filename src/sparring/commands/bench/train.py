@@ -1,0 +1,431 @@
+"""`sparring bench train`: training end to end, beside a twin whose games cost nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from rich.text import Text
+
+from sparring.commands.bench.report import machine_line, short, show_problems, title
+from sparring.commands.printing import Steps, make_console, make_table, print_json, print_table
+from sparring.config import BenchTrainConfig, TrainConfig
+from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.games.flags import changed_flags, read_rules
+from sparring.games.rules import Rules
+from sparring.learn.host_games import HostGames
+from sparring.learn.ppo import PPO
+from sparring.machine import machine_facts, warn_if_busy
+from sparring.pools.native import Pool
+from sparring.pools.protocol import BatchLike, GamePool
+from sparring.proof.validity import Proof, prove
+from sparring.training.learners import Learner, make_learner, uses_gpu
+from sparring.training.settings import members_of, merged, with_preset
+
+if TYPE_CHECKING:
+    from sparring.learn.fused import FusedPPO
+
+ARRAYS = tuple(name for name, kind in vars(BatchLike).items() if isinstance(kind, property))
+"""What a learner may read from a batch."""
+OURS, CEILING = "ours", "ceiling"
+NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
+"""Those that one kind of network has alone."""
+
+
+class Recorder:
+    """Passes steps on to a pool and keeps a copy of all that comes back."""
+
+    def __init__(self, pool: GamePool, batch: BatchLike) -> None:
+        self.pool, self.rules, self.num_games = pool, pool.rules, pool.num_games
+        self.frames = [frame(batch)]
+
+    def step(self, action: Any) -> BatchLike:
+        """Step the pool."""
+        batch = self.pool.step(action)
+        self.frames.append(frame(batch))
+        return batch
+
+
+def frame(batch: BatchLike) -> BatchLike:
+    """Return a copy of a batch that no step overwrites."""
+    copied = SimpleNamespace(**{name: np.array(getattr(batch, name)) for name in ARRAYS})
+    return cast(BatchLike, copied)
+
+
+class FreePool:
+    """Hands out recorded batches in a circle. A step plays nothing and costs nothing.
+
+    Rows, masks and line-ups are those of real games, so networks have the same work. What is
+    learned from it is worthless: the actions change nothing, and the circle has a seam.
+    """
+
+    def __init__(self, rules: Rules, num_games: int, frames: Sequence[BatchLike]) -> None:
+        self.rules, self.num_games, self.frames, self.at = rules, num_games, frames, 0
+        self.slots = 1
+
+    def batch(self) -> BatchLike:
+        """Return the current batch."""
+        return self.frames[self.at]
+
+    def reset(self) -> BatchLike:
+        """Go back to the first batch; only a reset shows it, it was not stepped to."""
+        self.at = 0
+        return self.frames[0]
+
+    def step(self, action: Any) -> BatchLike:
+        """Return the next batch, whatever the action."""
+        self.at = self.at % (len(self.frames) - 1) + 1
+        return self.frames[self.at]
+
+
+def free_twin(learner: PPO, threads: int) -> PPO:
+    """Let the learner play and learn from one more rollout; return a twin that is fed with it."""
+    pool = learner.pool
+    recorder = Recorder(pool, learner.parts[0].batch)
+    learner.pool = cast(GamePool, recorder)
+    try:
+        learner.collect()
+        learner.update(0.0)
+    finally:
+        learner.pool = pool
+    return PPO(
+        cast(GamePool, FreePool(pool.rules, pool.num_games, recorder.frames)),
+        learner.config,
+        learner.net.config,
+        seed=learner.seed,
+        threads=threads,
+        device=str(learner.device),
+    )
+
+
+@dataclass(frozen=True)
+class Round:
+    """A rollout and its update."""
+
+    seconds: float
+    decisions: int
+    """Rows that a network answered. Bots and forced moves are not among them."""
+    samples: int
+    """Decisions of the learner that were learned from."""
+    forced: int
+    """Moves of any seat that were played without asking, because there was only one."""
+    games: int
+    gradient_steps: int
+    phases: dict[str, float]
+    """Seconds by phase."""
+    gpu_busy: float = 0.0
+    """Share of the time that a GPU which has everything was at work."""
+
+
+def measure_round(learner: Learner) -> Round:
+    """Collect and update once."""
+    if not isinstance(learner, PPO):
+        return measure_fused(learner, free=False)
+    learner.phases.take()
+    decisions, samples = learner.decisions, learner.samples
+    started = time.perf_counter()
+    earned = learner.collect()
+    learned = learner.update(0.0)
+    seconds = time.perf_counter() - started
+    phases = learner.phases.take()
+    phases["other"] = max(seconds - sum(phases.values()), 0.0)
+    return Round(
+        seconds,
+        learner.decisions - decisions,
+        learner.samples - samples,
+        int(learner.rollout.skipped.sum()),
+        int(earned["games"]),
+        int(learned["learning/gradient_steps"]),
+        phases,
+    )
+
+
+def measure_fused(learner: FusedPPO, *, free: bool) -> Round:
+    """Collect and update once on the GPU, with real games or with none."""
+    started = time.perf_counter()
+    reports = learner.rehearse() if free else learner.iterate(0.0)
+    seconds = time.perf_counter() - started
+    phases = learner.phases.take()
+    at_work = sum(phases.values())
+    on_device = not isinstance(learner.pool, HostGames)  # else its events wait for the CPU too
+    if free:
+        seconds = at_work  # without putting back what it changed
+    phases["other"] = max(seconds - sum(phases.values()), 0.0)
+
+    def total(name: str) -> int:
+        return int(sum(report[name] for report in reports))
+
+    return Round(
+        seconds,
+        total("learning/decisions"),
+        total("learning/samples"),
+        total("charts/forced"),
+        total("charts/games"),
+        int(reports[0]["learning/gradient_steps"]),
+        phases,
+        at_work / seconds if on_device else 0.0,
+    )
+
+
+def run(config: BenchTrainConfig) -> int:
+    """Prove, measure, report; 3 if the games are not valid."""
+    for name, least in (("rounds", 1), ("warm_up", 1), ("games", 0), ("steps", 0), ("epochs", 0)):
+        if getattr(config, name) < least:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
+    settings = read_settings(config)
+    rules = read_rules(config.game, settings.set)
+    learner = make_learner(members_of(settings))
+    report = describe(config, settings, learner)
+    warn_if_busy(report["machine"]["load_average"])
+    warn_if_blas_differs(settings.threads)
+    with Steps(f"bench {rules.name}", config.rounds + 3) as steps:
+        steps.next("proving the games valid")
+        proof = prove(rules, config.seed)
+        if proof.valid:
+            measured = measure(learner, config, proof, steps)
+    report["valid"], report["proof"] = proof.valid, asdict(proof)
+    if proof.valid:
+        report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
+        report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if learner.device.type == "cuda":
+            report["memory_bytes"] = torch.cuda.max_memory_allocated()
+    if config.json:
+        print_json(report)
+    else:
+        (show if proof.valid else show_problems)(report)
+    return 0 if proof.valid else 3
+
+
+def read_settings(config: BenchTrainConfig) -> TrainConfig:
+    """Return what `sparring train` would train with, changed where an option says so."""
+    base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
+    given = {name: getattr(config, name) for name in ("games", "steps", "epochs", "minibatch")}
+    net = given_of_net(config, base.net.kind)
+    changes: dict[str, Any] = {
+        "game": config.game,
+        "seed": config.seed,
+        "threads": config.threads or base.threads or os.cpu_count() or 1,
+        "device": config.device,
+        "pool": config.pool,
+        "population": config.population,
+        "set": (*base.set, *config.set),
+        "opponents": config.opponents or base.opponents,
+        # Every round makes all its epochs, so that rounds can be compared.
+        "ppo": {name: value for name, value in given.items() if value} | {"target_kl": 0.0},
+        "net": net,
+    }
+    settings: TrainConfig = merged(base, changes, "bench train")
+    return settings
+
+
+def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
+    """Return the options of the network; one that such a network does not have is refused."""
+    usual = BenchTrainConfig(config.game)
+    found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
+    for of, names in NET_OPTIONS.items():
+        for name in names:
+            value = getattr(config, name)
+            if value == getattr(usual, name):
+                continue
+            if of != kind:
+                raise ConfigError(
+                    f"--{name} is for nets of kind {of}; {config.game} is trained with kind {kind}"
+                )
+            found[name] = value
+    return found
+
+
+def describe(config: BenchTrainConfig, settings: TrainConfig, learner: Learner) -> dict[str, Any]:
+    """Return what is measured, and where."""
+    rules, ppo = learner.pool.rules, settings.ppo
+    return {
+        "command": "bench train",
+        "game": rules.name,
+        "flags": changed_flags(rules),
+        "options": {name: getattr(config, name) for name in ("rounds", "warm_up", "seed")},
+        "training": {
+            **{name: getattr(ppo, name) for name in ("games", "steps", "epochs", "minibatch")},
+            **asdict(settings.net),
+            "parameters": parameters(learner),
+            "opponents": settings.opponents,
+            "threads": settings.threads,
+            "device": str(learner.device),
+            "pool": settings.pool if settings.pool != "auto" else str(learner.device),
+            "population": len(learner.counts()),
+        },
+        "machine": {**machine_facts(), "torch": torch.__version__},
+    }
+
+
+def parameters(learner: Learner) -> int:
+    """Return how many numbers are learned."""
+    if not isinstance(learner, PPO):
+        return sum(tensor.numel() for tensor in learner.net.unpack(learner.net.weight[0]).values())
+    return sum(parameter.numel() for parameter in learner.net.parameters())
+
+
+def warn_if_blas_differs(threads: int) -> None:
+    """Warn when the matrix library was told another number of threads than torch."""
+    told = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    if told and told != str(threads):
+        warnings.warn(
+            f"OPENBLAS_NUM_THREADS is {told} and threads is {threads}; set both to the same",
+            SparringWarning,
+            stacklevel=2,
+        )
+
+
+def measure(
+    learner: Learner, config: BenchTrainConfig, proof: Proof, steps: Steps
+) -> dict[str, list[Round]]:
+    """Measure the learner and its free twin in turn; who goes first changes every round."""
+    steps.next("warming up")
+    finished = 0 if isinstance(learner, PPO) else play_through(learner, proof.longest)
+    warm_up = config.warm_up if isinstance(learner, PPO) else config.warm_up + 1  # two captures
+    played = [measure_round(learner) for _ in range(warm_up)]
+    steps.next("recording")
+    measures: dict[str, Callable[[], Round]] = {OURS: lambda: measure_round(learner)}
+    if isinstance(learner, PPO):
+        twin = free_twin(learner, torch.get_num_threads())
+        measures[CEILING] = lambda: measure_round(twin)
+    else:
+        measures[CEILING] = lambda: measure_fused(learner, free=True)
+    for _ in range(warm_up):
+        measures[CEILING]()
+    rounds: dict[str, list[Round]] = {OURS: [], CEILING: []}
+    for number in range(config.rounds):
+        steps.next(f"round {number + 1} of {config.rounds}")
+        for name in (OURS, CEILING) if number % 2 == 0 else (CEILING, OURS):
+            rounds[name].append(measures[name]())
+        if wrong := cast(Pool, learner.pool).audit():
+            proof.problems.append(f"audit after round {number + 1}: {wrong}")
+    if not finished and not any(one.games for one in (*played, *rounds[OURS])):
+        total = learner.config.steps * (len(played) + 1 + config.rounds)
+        raise SparringError(f"no game was finished in {total} steps; raise --rounds or --steps")
+    return rounds
+
+
+def play_through(learner: FusedPPO, steps: int) -> int:
+    """Play every game at random past its first end, before many games make few steps each."""
+    pool: Any = learner.pool.pool if isinstance(learner.pool, HostGames) else learner.pool
+    finished = 0
+    for _ in range(steps + 1):
+        batch = pool.step(pool.sample_actions())
+        finished += int((batch.terminated | batch.truncated).sum())
+    return finished
+
+
+def summary(rounds: Sequence[Round]) -> dict[str, Any]:
+    """Return rates over the rounds and where the time went."""
+    total_s = sum(one.seconds for one in rounds)
+    names = list(dict.fromkeys(name for one in rounds for name in one.phases))
+    return {
+        "decisions_per_s": spread([one.decisions / one.seconds for one in rounds], 0),
+        "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
+        "forced_per_s": round(median(one.forced / one.seconds for one in rounds)),
+        "samples_per_round": round(median(one.samples for one in rounds)),
+        "gradient_steps_per_round": round(median(one.gradient_steps for one in rounds)),
+        "games_finished": sum(one.games for one in rounds),
+        "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
+        "phases": {
+            name: round(sum(one.phases.get(name, 0.0) for one in rounds) / total_s, 4)
+            for name in names
+        },
+    }
+
+
+def spread(values: Sequence[float], digits: int) -> dict[str, Any]:
+    """Return median, range and all values."""
+    rounded = [round(value, digits or None) for value in values]
+    middle = round(median(values), digits or None)
+    return {"median": middle, "min": min(rounded), "max": max(rounded), "rounds": rounded}
+
+
+def fraction(ours: Sequence[Round], ceiling: Sequence[Round]) -> dict[str, Any]:
+    """Compare samples per second within each round, so that a busy moment hits both sides."""
+    rates = [[one.samples / one.seconds for one in rounds] for rounds in (ours, ceiling)]
+    pairs = spread([mine / free for mine, free in zip(*rates, strict=True)], 4)
+    return {**pairs, "of_medians": round(median(rates[0]) / median(rates[1]), 4)}
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print what was trained, the rates, the phases and the fraction of the ceiling."""
+    out, share = make_console(), report["fraction"]
+    finished = report["measured"][OURS]["games_finished"]
+    proved = f"{title(report)}: valid, {finished:,} games finished while measuring, audits clean"
+    out.print(Text(proved, style="bold green"))
+    out.print(training_line(report["training"]))
+    out.print()
+    print_table(rate_table(report))
+    out.print()
+    out.print(
+        f"fraction of the ceiling: {share['median']:.3f} ({share['min']:.3f}..{share['max']:.3f} "
+        f"over {len(share['rounds'])} pairs of rounds; of the medians {share['of_medians']:.3f})",
+        style="bold",
+    )
+    if "memory_bytes" in report:
+        busy = report["measured"][OURS]["gpu_busy"]
+        told = f"GPU busy {busy:.1%}, " if busy else ""
+        out.print(f"{told}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
+    out.print(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
+
+
+def training_line(training: dict[str, Any]) -> str:
+    """Say what is trained, in the words of the options."""
+    where = f"games on {training['threads']} threads, network on {training['device']}"
+    if training["pool"].startswith("cuda"):
+        where = f"all on {training['device']}"
+    if training["population"] > 1:
+        where = f"{training['population']} members, {where}"
+    return (
+        f"{training['games']} games x {training['steps']} steps, minibatches of "
+        f"{training['minibatch']}, epochs: {training['epochs']}; {net_words(training)}, "
+        f"{training['parameters']:,} parameters; "
+        f"against {' '.join(training['opponents'])}; "
+        f"{where}"
+    )
+
+
+def net_words(training: dict[str, Any]) -> str:
+    """Describe the network."""
+    if training["kind"] == "residual":
+        return f"residual net, blocks: {training['blocks']}, channels: {training['channels']}"
+    widths = "-".join(map(str, training["hidden"]))
+    trunk = "one trunk" if training["shared"] else "two trunks"
+    first = "sparse" if training["sparse"] and training["device"] == "cpu" else "dense"
+    return f"{trunk} {widths} {training['activation']}, {first} first layer"
+
+
+def rate_table(report: dict[str, Any]) -> Any:
+    """Return rates and phases of the learner beside those of its free twin."""
+    cells = [report["measured"][name] for name in (OURS, CEILING)]
+    heads = ("ours", "free games")
+    table = make_table(("", *heads), numbers=heads)
+    table.caption = (
+        f"median and range of {report['options']['rounds']} rounds; decisions: rows a network "
+        "answered; phases: share of the time"
+    )
+    table.caption_justify = "left"
+    for key, name in (("decisions_per_s", "decisions/s"), ("samples_per_s", "samples/s")):
+        table.add_row(name, *(rate_cell(cell[key]) for cell in cells))
+    if cells[0]["forced_per_s"]:
+        table.add_row("forced moves/s", *(short(cell["forced_per_s"]) for cell in cells))
+    for phase in cells[0]["phases"]:
+        table.add_row(f"  {phase}", *(f"{cell['phases'].get(phase, 0):.1%}" for cell in cells))
+    return table
+
+
+def rate_cell(rate: dict[str, Any]) -> Text:
+    """Return a median, the spread behind it."""
+    return Text.assemble(
+        (short(rate["median"]), "bold"),
+        (f" ({short(rate['min'])}..{short(rate['max'])})", "dim"),
+    )
