@@ -9,7 +9,8 @@ import pytest
 
 from sparring import State, new_state
 from sparring.games.kuhhandel import KINDS, load_position, read
-from sparring.games.kuhhandel.terminal import KuhhandelTerminal, pile_choice, read_pile
+from sparring.games.kuhhandel.choices import pile_choice, read_pile
+from sparring.games.kuhhandel.terminal import KuhhandelTerminal
 
 H = (2, 4, 1, 0, 0, 0)
 

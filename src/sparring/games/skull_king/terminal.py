@@ -51,7 +51,7 @@ changes the bid by one at the end."""
 
 
 class SkullKingTerminal(Terminal):
-    """The table of Skull King."""
+    """Bids, cards and the trick on the table."""
 
     styles = (
         (r"\bB\d+\b", "reverse"),
