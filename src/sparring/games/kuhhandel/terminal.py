@@ -31,7 +31,7 @@ from sparring.games.kuhhandel.choices import (
 )
 from sparring.games.terminal import HELP, Choice, Terminal
 
-AUCTION, TRADE_FIRST, MIN_RAISE = 0, 1, 42
+AUCTION, TRADE_FIRST = 0, 1
 SELL, BUY, ACCEPT, COUNTER = 43, 44, 45, 46
 MOST_LISTED = 12
 
