@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from sparring.cli import main
-from sparring.commands.charts import plot_run
+from sparring.commands.plotting import plot_run
 from sparring.draw.charts.png import COLOURS
 from sparring.errors import SparringError
 from sparring.training.metrics import MetricsWriter

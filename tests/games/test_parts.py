@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sparring import game_names
+from sparring import game_names, new_state
 from sparring.games.parts import part_of
 from sparring.games.terminal import Terminal
 from sparring.training.settings import with_preset
@@ -43,3 +43,8 @@ loaded = [name for name in sys.modules if name.endswith((".picture", ".terminal"
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-c", asked], timeout=60, check=True)
+
+
+def test_both_kinds_of_laser_hockey_are_shown_alike() -> None:
+    shown = new_state("laser_hockey", seed=3).text()
+    assert new_state("laser_hockey_discrete", seed=3).text() == shown

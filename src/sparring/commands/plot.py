@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sparring.commands.charts import minutes_of, plot_run, updates_of
+from sparring.commands.plotting import minutes_of, plot_run, updates_of
 from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
 from sparring.draw.charts.curves import make_charts

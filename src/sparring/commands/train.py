@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sparring.commands.charts import plot_run
+from sparring.commands.plotting import plot_run
 from sparring.commands.printing import Steps, make_table, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
