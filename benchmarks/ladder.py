@@ -26,16 +26,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sparring.commands.printing import make_table, print_json, print_table
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
 from sparring.league.elo import PRIOR, Rating, Score, open_gaps, rate
+from sparring.league.usi.engine import Engine, EngineError
+from sparring.league.usi.match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.store.policies import find_player
-from sparring.tools.terminal import make_table, print_json, print_table
-from sparring.tools.usi.engine import Engine, EngineError
-from sparring.tools.usi.match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -35,8 +35,7 @@ from peers.figures import (
     with_figures,
 )
 from peers.serve import serve
-from sparring.machine import machine_facts
-from sparring.tools.machine import warn_if_busy
+from sparring.machine import machine_facts, warn_if_busy
 
 
 def options() -> argparse.Namespace:

@@ -17,10 +17,10 @@ import torch
 
 from sparring import Lineup, Pool
 from sparring.cli import main
+from sparring.commands.bench.train import read_settings
 from sparring.config import BenchTrainConfig, CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.schedule import Schedule
-from sparring.tools.bench.train import read_settings
 from sparring.training.settings import with_preset
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")

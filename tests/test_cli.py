@@ -37,6 +37,21 @@ def test_help_is_quick_and_lists_every_command() -> None:
     assert best < 0.5
 
 
+def test_names_of_the_package_are_loaded_when_asked_for() -> None:
+    asked = """
+import sys, sparring
+loaded = [name for name in sys.modules if name.startswith(("sparring.", "numpy"))]
+assert loaded == [], loaded
+assert set(sparring.__all__) <= set(dir(sparring))
+assert sparring.Rules("tic_tac_toe").seats == 2 and sparring.pools.NOBODY < 0
+assert "torch" not in sys.modules
+assert all(getattr(sparring, name) is not None for name in sparring.__all__)
+assert not hasattr(sparring, "nothing")
+"""
+    done = run(sys.executable, "-c", asked)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("words", [["--help"], ["bench", "pool", "--help"], ["games"]])
 def test_no_learning_library_is_loaded(words: list[str]) -> None:
     asked = f"""

@@ -16,14 +16,14 @@ import torch
 
 from sparring import Rules
 from sparring.config import NetConfig
+from sparring.league.usi.engine import Engine
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
-from sparring.tools.usi.engine import Engine
 
 ROOT = Path(__file__).parents[1]
 FAIRY = shutil.which("fairy-stockfish", path=f"{os.environ.get('PATH', '')}:/usr/games")
-FAKE = f"{sys.executable} {ROOT / 'tests' / 'tools' / 'fake_usi_engine.py'}"
+FAKE = f"{sys.executable} {ROOT / 'tests' / 'league' / 'fake_usi_engine.py'}"
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,27 @@
 """sparring: game-playing agents, trained by self-play at the speed of the hardware."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games import Rules, State, game_names, load_state, new_state
-from sparring.pools import LEARNER, Batch, Lineup, Pool
-from sparring.tools.conformance import check
-
 if TYPE_CHECKING:
+    from sparring import errors as errors
+    from sparring import games as games
+    from sparring import pools as pools
+    from sparring.errors import ConfigError as ConfigError
+    from sparring.errors import IllegalActionError as IllegalActionError
+    from sparring.errors import SparringError as SparringError
+    from sparring.errors import StateError as StateError
+    from sparring.games import Rules as Rules
+    from sparring.games import State as State
+    from sparring.games import game_names as game_names
+    from sparring.games import load_state as load_state
+    from sparring.games import new_state as new_state
     from sparring.nets.policy import Policy as Policy
+    from sparring.pools import LEARNER as LEARNER
+    from sparring.pools import Batch as Batch
+    from sparring.pools import Lineup as Lineup
+    from sparring.pools import Pool as Pool
+    from sparring.proof.conformance import check as check
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
     from sparring.training.agent import resume as resume
@@ -38,20 +51,31 @@ __all__ = [
     "train",
 ]
 
-_LEARNING = {
-    "Agent": ("sparring.training.agent", "Agent"),
-    "Policy": ("sparring.nets.policy", "Policy"),
-    "load": ("sparring.store.policies", "load_policy"),
-    "resume": ("sparring.training.agent", "resume"),
-    "train": ("sparring.training.agent", "train"),
+_HOMES = {
+    "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),
+    "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
+    "sparring.nets.policy": ("Policy",),
+    "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool"),
+    "sparring.proof.conformance": ("check",),
+    "sparring.store.policies": ("load",),
+    "sparring.training.agent": ("Agent", "resume", "train"),
 }
+_NAMES_AT_HOME = {"load": "load_policy"}
+_ROOMS = ("errors", "games", "pools")
+"""Modules that are there after `import sparring`."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load what needs torch only when it is asked for."""
-    if name not in _LEARNING:
-        raise AttributeError(f"module 'sparring' has no attribute {name!r}")
-    import importlib
+    """Load a name from its home when it is first asked for: some of them bring torch along."""
+    if name in _ROOMS:
+        return import_module(f"sparring.{name}")
+    for home, names in _HOMES.items():
+        if name in names:
+            found = getattr(import_module(home), _NAMES_AT_HOME.get(name, name))
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'sparring' has no attribute {name!r}")
 
-    module, attribute = _LEARNING[name]
-    return getattr(importlib.import_module(module), attribute)
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -32,8 +32,8 @@ COMMANDS = (
     Command("resume", "go on with a run where it stopped", "ResumeConfig", "train"),
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
-    Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval"),
-    Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi.command"),
+    Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval.command"),
+    Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("plot", "draw a run's curves as a picture and a page", "PlotConfig", "plot"),
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
@@ -78,7 +78,7 @@ def dispatch(args: list[str]) -> int:
     config = read_options(command, rest)
     if config is None:
         return OK
-    return int(importlib.import_module(f"sparring.tools.{command.module}").run(config))
+    return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
 
 
 def overview() -> str:
@@ -121,8 +121,8 @@ def read_options(command: Command, args: list[str]) -> Any:
     )
     options: dict[str, Any] = {}
     if command.name == "train":  # starts from the game's preset and the file it is given
-        tools = importlib.import_module("sparring.tools.train")
-        options["default"] = tools.prepare(args)
+        train = importlib.import_module("sparring.commands.train")
+        options["default"] = train.prepare(args)
     else:
         markers += (tyro.conf.UseAppendAction,)
     shown = io.StringIO()

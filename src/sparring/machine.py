@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import sparring
+from sparring.errors import SparringWarning
 
 
 def cores() -> int:
@@ -53,6 +55,17 @@ def ask(*command: str) -> str | None:
 def load_average() -> float | None:
     """Return how many processes wanted a core over the last minute."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def warn_if_busy(load: float | None) -> None:
+    """Warn when other work shares the cores."""
+    if load is not None and load > max(0.5, 0.1 * cores()):
+        warnings.warn(
+            f"load average {load:g} on {cores()} cores: other work seems to be running; "
+            "rates will be low and vary, compare ratios instead",
+            SparringWarning,
+            stacklevel=2,
+        )
 
 
 def machine_facts() -> dict[str, Any]:

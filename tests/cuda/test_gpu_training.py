@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from sparring.commands.bench import pool as bench
+from sparring.commands.bench import train as bench_train
 from sparring.config import EvalPlan, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
-from sparring.tools.bench import pool as bench
-from sparring.tools.bench import train as bench_train
 from sparring.training.agent import resume, train_population, train_with
 from sparring.training.metrics import read
 

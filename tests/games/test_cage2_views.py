@@ -11,7 +11,7 @@ import pytest
 import sparring
 from sparring.cli import main
 from sparring.games.cage2 import HOSTS, action_id, read, text_view
-from sparring.games.cage2_map import BELIEF_FILL, map_svg
+from sparring.games.cage2.picture import BELIEF_FILL, map_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,8 +12,9 @@ import pytest
 from sparring import Rules
 from sparring.cli import main
 from sparring.games import shogi
-from sparring.games.shogi.board import KANJI, board_svg, kanji_text
-from sparring.tools.tables.shogi import PIECES, ShogiTable
+from sparring.games.shogi.kanji import KANJI, kanji_text
+from sparring.games.shogi.picture import board_svg
+from sparring.games.shogi.terminal import PIECES, ShogiTerminal
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -69,7 +70,7 @@ def test_every_piece_has_a_sign_and_a_name() -> None:
 def test_a_person_can_type_any_move_of_any_position() -> None:
     draw = random.Random(5)
     state = shogi.load_sfen()
-    table = ShogiTable(Rules("shogi"), 0)
+    table = ShogiTerminal(Rules("shogi"), 0)
     while not state.over and shogi.read_sfen(state).split()[-1] != "120":
         choices = table.choices(state)
         assert sorted(choice.action for choice in choices) == state.legal()

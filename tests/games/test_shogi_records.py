@@ -392,7 +392,8 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["csa", "kif", "kif_reader", "records", "line", "protocol", "board"]
+    "module",
+    ["csa", "kif", "kif_reader", "records", "line", "protocol", "kanji", "picture", "terminal"],
 )
 def test_each_module_can_be_imported_first(module: str) -> None:
     words = [sys.executable, "-c", f"import sparring.games.shogi.{module}"]

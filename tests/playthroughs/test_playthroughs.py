@@ -16,8 +16,7 @@ import pytest
 from sparring import Rules, State, new_state
 from sparring.games.cage2 import WINNER
 from sparring.games.kuhhandel import PRESETS
-from sparring.tools.play import TABLES
-from sparring.tools.tables.table import GameTable
+from sparring.games.terminal import terminal_of
 
 FOLDER = Path(__file__).parent
 
@@ -62,7 +61,7 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
 
 def playthrough(rules: Rules, seed: int) -> str:
     state = new_state(rules, seed=seed)
-    table = TABLES.get(rules.name, GameTable)(rules, person=-1)
+    terminal = terminal_of(rules, person=-1)
     bots = [rules.bots[-1 - seat % len(rules.bots)] for seat in range(rules.seats)]
     lines = [f"{rules.name}, rules version {rules.rules_version}, seed {seed}"]
     lines += [f"{key} = {value}" for key, value in rules.config.items()]
@@ -82,7 +81,7 @@ def playthrough(rules: Rules, seed: int) -> str:
         lines.append(f"{number:3} seat {seat} {role}: {state.action_name(action)}  [{legal}]")
         before = state.clone()
         state.apply(action)
-        told = table.narrate(before, action, state)
+        told = terminal.narrate(before, action, state)
         if rules.name != "kuhhandel":  # the first line repeats the action
             told = told[1:]
         lines += [f"    {line.strip()}" for line in told if line]

@@ -61,7 +61,7 @@ def mode_of(given: Mode | str | int) -> Mode:
 
 
 @cache
-def rules_of(mode: str, serve: str, flags: tuple[tuple[str, Any], ...]) -> Rules:
+def rules_from(mode: str, serve: str, flags: tuple[tuple[str, Any], ...]) -> Rules:
     """Return the rules of one way to start an episode."""
     return Rules("laser_hockey", {"mode": mode, "serve": serve, **dict(flags)})
 
@@ -251,7 +251,7 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
         """Draw the start of an episode."""
         kept = (0, 0) if self._clear_keep or not hasattr(self, "_state") else self._kept()
         serve = "LEFT" if self.one_starts else "RIGHT"
-        rules = rules_of(self.mode.name, serve, self._flags)
+        rules = rules_from(self.mode.name, serve, self._flags)
         drawn = int(self.np_random.integers(2**63))
         self._state: State = new_state(rules, seed=drawn)
         if any(kept):

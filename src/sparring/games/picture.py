@@ -1,27 +1,18 @@
-"""Games as pictures: simple shapes that any of the writers in `sparring.tools` can draw.
+"""Games as pictures: simple shapes that any of the writers in `sparring.draw` can draw.
 
-A game that can be drawn has a module with a `PICTURE`, listed in `MODULES` below.
+A game that can be drawn has a `picture.py` with a `PICTURE` in its folder.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from sparring.errors import ConfigError
-from sparring.games.rules import Rules
+from sparring.games.parts import part_of
+from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
-
-MODULES = {
-    "cage2": "cage2_map",
-    "laser_hockey": "laser_hockey_picture",
-    "laser_hockey_discrete": "laser_hockey_picture",
-    "shogi": "shogi.board",
-    "tic_tac_toe": "tic_tac_toe_picture",
-}
-"""Which module of this folder draws a game."""
 
 Point = tuple[float, float]
 
@@ -195,11 +186,12 @@ class SvgPicture:
 
 def picture_of(rules: Rules) -> Picture | SvgPicture:
     """Return what draws a game."""
-    if rules.name not in MODULES:
+    module = part_of(rules.name, "picture")
+    if module is None:
+        drawn = [name for name in game_names() if part_of(name, "picture")]
         raise ConfigError(
             f"{rules.name} has no picture, only text: sparring play {rules.name}; "
-            f"games with a picture: {', '.join(MODULES)}"
+            f"games with a picture: {', '.join(drawn)}"
         )
-    module = importlib.import_module(f"sparring.games.{MODULES[rules.name]}")
     picture: Picture | SvgPicture = module.PICTURE
     return picture

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
+from sparring.games.parts import part_of
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
@@ -98,7 +99,7 @@ class Block:
 class Bots(tuple[str, ...]):
     """Names of bots from the weakest to the strongest; other names of the same ones are `in` too.
 
-    A game's module may have `BOT_NAMES`, other name to name. They are listed nowhere.
+    A game's folder may have `BOT_NAMES`, other name to name. They are listed nowhere.
     """
 
     game = ""
@@ -107,9 +108,7 @@ class Bots(tuple[str, ...]):
         """Return the name that is listed for a bot."""
         if not self.game or super().__contains__(name):
             return name
-        from sparring.games.views import game_module
-
-        return getattr(game_module(self.game), "BOT_NAMES", {}).get(name, name)
+        return getattr(part_of(self.game), "BOT_NAMES", {}).get(name, name)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(self.called(name))

@@ -12,7 +12,9 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.games.parts import part_of
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.views import text_view
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
 
@@ -156,8 +158,6 @@ class State:
 
     def text(self, viewer: int | None = None) -> str:
         """Return the position as one seat sees it, or everything with viewer=None."""
-        from sparring.games.views import text_view
-
         return text_view(self, viewer)
 
     def __str__(self) -> str:
@@ -193,13 +193,11 @@ def new_state(
 
 
 def set_start(state: State, start: Mapping[str, Any]) -> None:
-    """Set up a position by the `STARTS` of the game's module: words and what reads them."""
+    """Set up a position by the `STARTS` of the game's folder: words and what reads them."""
     if not start:
         return
-    from sparring.games.views import game_module
-
     rules = state.rules
-    known = getattr(game_module(rules.name), "STARTS", {})
+    known = getattr(part_of(rules.name), "STARTS", {})
     for word in start:
         if word not in known:
             accepted = ", ".join(("seed", "config", "rewards", *known))

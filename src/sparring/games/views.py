@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from types import ModuleType
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from sparring.errors import SparringError
-
-if TYPE_CHECKING:
-    from sparring.games.state import State
-
-
-def game_module(name: str) -> ModuleType | None:
-    """Return the Python module of a game, for those that have one."""
-    module = f"sparring.games.{name}"
-    return importlib.import_module(module) if importlib.util.find_spec(module) else None
+from sparring.games.parts import part_of
+from sparring.games.rules import Rules
 
 
-def text_view(state: State, viewer: int | None = None) -> str:
+class Viewed(Protocol):
+    """What is asked of a state that is shown."""
+
+    rules: Rules
+    native: Any
+
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the true state by name."""
+
+    def observe(self, seat: int) -> npt.NDArray[np.float32]:
+        """Return what a seat may know."""
+
+
+def text_view(state: Viewed, viewer: int | None = None) -> str:
     """Show a position: by the game's own view if it has one, else as plainly as possible."""
     rules = state.rules
     if viewer is not None and not 0 <= viewer < rules.seats:
         raise SparringError(f"{rules.name} has seats 0..{rules.seats - 1}, not {viewer}")
-    view = getattr(game_module(rules.name), "text_view", None)
+    view = getattr(part_of(rules.name), "text_view", None)
     if view is not None:
         return str(view(state, viewer))
-    native = state.native.text(-1 if viewer is None else viewer)
+    native = str(state.native.text(-1 if viewer is None else viewer))
     if native:
         return native
     if viewer is not None and rules.hides:
@@ -36,7 +43,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
     return "\n".join(f"{name}: {' '.join(map(str, value))}" for name, value in fields.items())
 
 
-def observation_view(state: State, viewer: int) -> str:
+def observation_view(state: Viewed, viewer: int) -> str:
     """Show what a seat observes, feature by feature where it is not 0. Leaks nothing."""
     seen = zip(state.rules.features, state.observe(viewer), strict=True)
     return "\n".join(f"{feature.name}: {value:g}" for feature, value in seen if value)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.league.players import Player, name_of
 from sparring.league.results import MatchResult, MemberResult, Record, summarise
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import Lineup
@@ -20,7 +21,6 @@ __all__ = [
     "ALONE",
     "MatchResult",
     "MemberResult",
-    "Player",
     "evaluate",
     "least_share",
     "play_match",
@@ -28,8 +28,6 @@ __all__ = [
     "usual_opponents",
 ]
 
-Player = Policy | str
-"""A trained policy, or a bot by name."""
 Progress = Callable[[int], None]
 
 ALONE = "alone"
@@ -100,11 +98,6 @@ def least_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float
     if rules.seats == 1:
         return strength_of(rules, results)
     return min(float(found["win"]) for found in results.values())
-
-
-def name_of(player: Player) -> str:
-    """Return what a player is called in results."""
-    return player if isinstance(player, str) else player.name
 
 
 def shifted(progress: Progress | None, by: int) -> Progress | None:

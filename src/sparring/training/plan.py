@@ -11,11 +11,11 @@ import torch
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
+from sparring.games.flags import latest, read_pair, read_rules
 from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.pools.protocol import GamePool
-from sparring.tools.flags import read_rules
 from sparring.training.settings import check_against, read_opponents
 
 MAY_DIFFER = ("seed", "minutes", "updates", "runs", "json")
@@ -26,7 +26,7 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     """Decide everything about a run or a population. `pool` brings a foreign environment."""
     config = configs[0]
     demand_alike(configs)
-    rules = pool.rules if pool else read_rules(config.game, config.set)
+    rules = pool.rules if pool else read_rules(config.game, latest(config.set))
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -82,13 +82,7 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
 
 def read_options(words: Sequence[str]) -> dict[str, str]:
     """Read the settings of a learner of one's own."""
-    options: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise ConfigError(f"algo_set: {word!r} is not key=value")
-        options[key] = value
-    return options
+    return dict(read_pair(word, "algo_set") for word in words)
 
 
 def why_not_fused(box: int, games_on: str) -> str:

@@ -10,11 +10,12 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
+from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, Lineup
 from sparring.schedule import Schedule
 from sparring.training.moved import modernised, moved_to
-from sparring.training.presets import GPU_PRESET, GPU_PRESETS, PRESETS
+from sparring.training.presets import GPU_PRESET, preset_of
 
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
@@ -61,10 +62,10 @@ def with_preset(game: str, file: str = "", *, gpu: bool = False) -> TrainConfig:
 
     gpu: games and network live on a GPU, which likes other sizes.
     """
-    config: TrainConfig = merged(TrainConfig(game=game), PRESETS.get(game, {}), f"preset {game}")
+    config: TrainConfig = merged(TrainConfig(game=game), preset_of(game), f"preset {game}")
     if gpu:
         config = merged(config, GPU_PRESET, "preset of GPUs")
-        config = merged(config, GPU_PRESETS.get(game, {}), f"preset {game} on GPUs")
+        config = merged(config, preset_of(game, gpu=True), f"preset {game} on GPUs")
     if not file:
         return config
     try:
@@ -103,12 +104,12 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
 
 def read_varied(word: str) -> tuple[list[str], list[Any]]:
     """Turn a.b=1,2 into the keys and the values."""
-    name, equals, text = word.partition("=")
+    name, text = read_pair(word, "vary")
     try:
         values = tomllib.loads(f"x = [{text}]")["x"]
     except tomllib.TOMLDecodeError:
         raise ConfigError(f"vary: {word!r} is not key=value,value") from None
-    if not equals or not values:
+    if not values:
         raise ConfigError(f"vary: {word!r} is not key=value,value")
     return name.split("."), values
 
@@ -149,7 +150,7 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     """Turn NAME=WEIGHT words into line-ups."""
     lineups = []
     for word in words:
-        name, _, amount = word.partition("=")
+        name, amount = read_pair(word if "=" in word else f"{word}=1", "opponents")
         try:
             weight = float(amount or 1)
         except ValueError:

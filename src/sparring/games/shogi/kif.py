@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparring.games import shogi
-from sparring.games.shogi.board import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cell
+from sparring.games.shogi.kanji import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cell
 from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,

@@ -6,7 +6,7 @@ import re
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import shogi
-from sparring.games.shogi.board import RANK_SIGNS, WIDE_DIGITS
+from sparring.games.shogi.kanji import RANK_SIGNS, WIDE_DIGITS
 from sparring.games.shogi.kif import (
     EVEN,
     HANDICAPS,

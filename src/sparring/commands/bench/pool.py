@@ -1,0 +1,244 @@
+"""`sparring bench pool`: prove a pool valid, then measure decisions per second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from sparring.commands.bench.report import show, show_problems
+from sparring.commands.printing import Steps, print_json
+from sparring.config import BenchPoolConfig
+from sparring.errors import ConfigError
+from sparring.games import Rules
+from sparring.games.flags import changed_flags, read_rules
+from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.pools import Lineup, Pool
+from sparring.proof.validity import Proof, prove
+
+WARM_UP_STEPS = 20
+
+
+@dataclass
+class Cell:
+    """One combination that is measured: a pool, and who drives it."""
+
+    observe: bool
+    driver: str
+    threads: int
+    pool: Pool
+    rates: list[float] = field(default_factory=list)
+    """Decisions per second, one per round."""
+
+
+def run(config: BenchPoolConfig) -> int:
+    """Prove, measure, report; 3 if the games are not valid."""
+    least = {"games": config.games, "rounds": config.rounds, "threads": min(config.threads or [1])}
+    for name, value in least.items():
+        if value < 1:
+            raise ConfigError(f"--{name} {value} must be at least 1")
+    if not 0 < config.seconds < 86_400:
+        raise ConfigError(f"--seconds {config.seconds:g} must be above 0 and below a day")
+    if config.device != "cpu":
+        return run_on_gpu(config)
+    rules = read_rules(config.game, config.set)
+    lineups = bot_lineups(rules, config.bots)
+    facts = machine_facts()
+    warn_if_busy(facts["load_average"])
+    report: dict[str, Any] = {
+        "command": "bench pool",
+        "game": rules.name,
+        "flags": changed_flags(rules),
+        "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed", "bots")},
+        "machine": facts,
+    }
+    with Steps(f"bench {rules.name}", config.rounds + 2) as steps:
+        steps.next("proving the games valid")
+        proof = prove(rules, config.seed)
+        cells = measure(rules, config, lineups, proof, steps) if proof.valid else []
+    report["valid"] = proof.valid
+    report["proof"] = asdict(proof)
+    if proof.valid:
+        report["measured"] = [summary(cell) for cell in cells]
+        report["ratios"] = ratios(cells)
+        report["memory"] = memory(cells[0].pool)
+    if config.json:
+        print_json(report)
+    elif proof.valid:
+        show(report)
+    else:
+        show_problems(report)
+    return 0 if proof.valid else 3
+
+
+def run_on_gpu(config: BenchPoolConfig) -> int:
+    """Measure the pool of a GPU, if there is one."""
+    if config.bots:
+        raise ConfigError("--bots needs --device cpu; a GPU is measured with random actions")
+    from sparring.commands.bench import pool_gpu
+    from sparring.training.plan import choose_device
+
+    if not choose_device(config.device).startswith("cuda"):
+        raise ConfigError(f"--device {config.device}: torch sees no GPU here; use cpu")
+    return pool_gpu.run(config)
+
+
+def bot_lineups(rules: Rules, bots: Sequence[str]) -> list[Lineup] | None:
+    """Return who sits where if bots play alone; None if the actions come from outside."""
+    if not bots:
+        return None
+    members = tuple(bots) * rules.seats if len(bots) == 1 else tuple(bots)
+    if len(members) != rules.seats:
+        raise ConfigError(f"give 1 or {rules.seats} --bots for {rules.name}, not {len(members)}")
+    for name in members:
+        rules.bot(name)
+    return [Lineup(members, shuffle=False)]
+
+
+def measure(
+    rules: Rules,
+    config: BenchPoolConfig,
+    lineups: Sequence[Lineup] | None,
+    proof: Proof,
+    steps: Steps,
+) -> list[Cell]:
+    """Measure all combinations in turn, each round in the same order, on the same games."""
+    cells = make_cells(rules, config, lineups)
+    steps.next("warming up")
+    burst = burst_steps(cells, config, proof)
+    for number in range(config.rounds):
+        steps.next(f"round {number + 1} of {config.rounds}, {burst} steps each")
+        for cell in cells:
+            cell.rates.append(decisions_per_s(cell, burst))
+    proof.problems += [f"audit of a measured pool: {w}" for c in cells if (w := c.pool.audit())]
+    for observe in (True, False):
+        if len({cell.pool.digest() for cell in cells if cell.observe == observe}) != 1:
+            proof.problems.append("the measured pools did not play the same games")
+    return cells
+
+
+def make_cells(
+    rules: Rules, config: BenchPoolConfig, lineups: Sequence[Lineup] | None = None
+) -> list[Cell]:
+    """Return every combination, each with a pool of its own, so that all play the same games."""
+    counts = sorted(set(config.threads)) or thread_counts(cores())
+    cells = [
+        Cell(
+            observe,
+            driver,
+            threads,
+            Pool(
+                rules,
+                config.games,
+                seed=config.seed,
+                threads=threads,
+                observe=observe,
+                lineups=lineups,
+            ),
+        )
+        for observe in (True, False)
+        for threads in counts
+        for driver in ("C++", "Python")
+    ]
+    for cell in cells:
+        cell.pool.reset()
+    return cells
+
+
+def thread_counts(most: int) -> list[int]:
+    """Return 1, 2, 4 and so on up to the number of cores."""
+    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})
+
+
+def burst_steps(cells: Sequence[Cell], config: BenchPoolConfig, proof: Proof) -> int:
+    """Warm up and return how many steps fit the time: whole games, where there is room."""
+    for cell in cells:
+        decisions_per_s(cell, WARM_UP_STEPS)
+    live = np.mean([live_rows(cell.pool) for cell in cells])
+    step_s = sum(live / decisions_per_s(cell, WARM_UP_STEPS) for cell in cells)
+    fitting = int(config.seconds / config.rounds / step_s)
+    whole = round(proof.mean)
+    return fitting // whole * whole if fitting > whole else max(1, fitting)
+
+
+def decisions_per_s(cell: Cell, steps: int) -> float:
+    """Play on and return the rate; rows that nobody has to answer do not count."""
+    drive: Callable[[Pool, int], None] = run_in_python if cell.driver == "Python" else run_in_cpp
+    before = live_rows(cell.pool)
+    started = time.perf_counter()
+    drive(cell.pool, steps)
+    seconds = time.perf_counter() - started
+    return steps * (before + live_rows(cell.pool)) / 2 / seconds
+
+
+def live_rows(pool: Pool) -> int:
+    """Return how many rows wait for a decision; at tables of bots alone, for one of a bot."""
+    batch = pool.batch()
+    return int((batch.policy >= 0).sum()) or int((batch.seat >= 0).sum())
+
+
+def run_in_cpp(pool: Pool, steps: int) -> None:
+    """Step with random actions; Python waits."""
+    pool.run_random(steps)
+
+
+def run_in_python(pool: Pool, steps: int) -> None:
+    """Step with random actions, as a caller in Python would."""
+    for _ in range(steps):
+        pool.step(pool.sample_actions())
+
+
+def summary(cell: Cell) -> dict[str, Any]:
+    """Return a combination's decisions per second over the rounds."""
+    return {
+        "observe": cell.observe,
+        "driver": cell.driver,
+        "threads": cell.threads,
+        "decisions_per_s": round(median(cell.rates)),
+        "min": round(min(cell.rates)),
+        "max": round(max(cell.rates)),
+        "rounds": [round(rate) for rate in cell.rates],
+    }
+
+
+def ratios(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+    """Compare combinations within each round, so that a busy moment hits both sides."""
+    by_key = {(cell.observe, cell.driver, cell.threads): cell for cell in cells}
+    fewest = min(cell.threads for cell in cells)
+
+    def compare(cell: Cell, other: Cell) -> float:
+        pairs = zip(cell.rates, other.rates, strict=True)
+        return round(median(mine / theirs for mine, theirs in pairs), 3)
+
+    return [
+        {
+            "observe": observe,
+            "driver": driver,
+            "threads": threads,
+            "to_fewest_threads": compare(cell, by_key[observe, driver, fewest]),
+            "to_cpp": compare(cell, by_key[observe, "C++", threads]),
+        }
+        for (observe, driver, threads), cell in by_key.items()
+    ]
+
+
+def memory(pool: Pool) -> dict[str, int]:
+    """Return bytes from the sizes of the arrays."""
+    native, games = pool._native, pool.num_games
+    rows = games * pool.rules.rows
+
+    def each(count: int, *names: str) -> int:
+        return sum(int(getattr(native, name).nbytes) for name in names) // count
+
+    finals = ("final_game", "final_length", "final_reason", "final_score", "final_policy")
+    return {
+        "state_per_game": each(games, "tables", "side"),
+        "results_per_game": each(games, "reward", "skipped", "terminated", "truncated", *finals),
+        "last_rows_per_game": each(games, "final_obs", "final_mask"),
+        "observation_row": each(rows, "obs"),
+        "whole_row": each(rows, "obs", "mask", "seat", "role", "policy"),
+    }

@@ -1,0 +1,341 @@
+"""`sparring bench train`: training end to end, and what it would be if games cost nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import torch
+from rich.text import Text
+
+from sparring.commands.bench.report import machine_line, short, show_problems, title
+from sparring.commands.printing import Steps, make_console, make_table, print_json, print_table
+from sparring.config import BenchTrainConfig, TrainConfig
+from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.games.flags import changed_flags
+from sparring.learn.learner import Measured
+from sparring.learn.plan import CPU, Plan
+from sparring.machine import machine_facts, warn_if_busy
+from sparring.pools.protocol import GamePool
+from sparring.proof.validity import Proof, prove
+from sparring.training.plan import make_learner, resolve, uses_gpu
+from sparring.training.settings import members_of, merged, with_preset
+
+if TYPE_CHECKING:
+    pass
+
+OURS, CEILING = "ours", "ceiling"
+NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
+"""Those that one kind of network has alone."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A rollout and its update."""
+
+    seconds: float
+    decisions: int
+    """The learner's own. Opponents, bots and forced moves are not among them."""
+    samples: int
+    """Decisions that were learned from."""
+    forced: int
+    """Moves of any seat that were played without asking, because there was only one."""
+    games: int
+    optimiser_steps: int
+    phases: dict[str, float]
+    """Seconds by phase."""
+    gpu_busy: float = 0.0
+    """Share of the time that a GPU which has everything was at work."""
+
+
+def measure_round(learner: Measured, *, free: bool = False) -> Round:
+    """Collect and update once, with real games or with games that cost nothing."""
+    learner.phases.take()
+    started = time.perf_counter()
+    reports = learner.rehearse() if free else learner.iterate(0.0)
+    seconds = time.perf_counter() - started
+    phases = learner.phases.take()
+    at_work = sum(phases.values())
+    if free:
+        seconds = at_work  # without putting back what it changed
+    phases["other"] = max(seconds - at_work, 0.0)
+
+    def total(name: str) -> int:
+        return int(sum(report.stats.get(name, 0.0) for report in reports))
+
+    return Round(
+        seconds,
+        total("learning/decisions"),
+        total("learning/samples"),
+        total("charts/forced"),
+        total("charts/games"),
+        int(reports[0].stats["learning/optimiser_steps"]),
+        phases,
+        reports[0].stats.get("charts/gpu_busy", 0.0),
+    )
+
+
+def run(config: BenchTrainConfig) -> int:
+    """Prove, measure, report; 3 if the games are not valid."""
+    for name, least in (("rounds", 1), ("warm_up", 1), ("games", 0), ("steps", 0), ("epochs", 0)):
+        if getattr(config, name) < least:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
+    settings = read_settings(config)
+    plan = resolve(members_of(settings))
+    rules = plan.rules
+    learner = measurable(settings, plan)
+    report = describe(config, settings, plan, learner)
+    warn_if_busy(report["machine"]["load_average"])
+    warn_if_blas_differs(settings.threads)
+    with Steps(f"bench {rules.name}", config.rounds + 3) as steps:
+        steps.next("proving the games valid")
+        proof = prove(rules, config.seed)
+        if proof.valid:
+            measured = measure(learner, config, plan, proof, steps)
+    report["valid"], report["proof"] = proof.valid, asdict(proof)
+    if proof.valid:
+        report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
+        report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if plan.device != CPU:
+            report["memory_bytes"] = torch.cuda.max_memory_allocated()
+    if config.json:
+        print_json(report)
+    else:
+        (show if proof.valid else show_problems)(report)
+    return 0 if proof.valid else 3
+
+
+def read_settings(config: BenchTrainConfig) -> TrainConfig:
+    """Return what `sparring train` would train with, changed where an option says so."""
+    base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
+    net = given_of_net(config, base.net.kind)
+    changes: dict[str, Any] = {
+        "game": config.game,
+        "seed": config.seed,
+        "threads": config.threads or base.threads or os.cpu_count() or 1,
+        "device": config.device,
+        "pool": config.pool,
+        "population": config.population,
+        "set": (*base.set, *config.set),
+        "opponents": config.opponents or base.opponents,
+        # Every round makes all its epochs, so that rounds can be compared.
+        "ppo": given_of(config, "epochs", "minibatch") | {"target_kl": 0.0},
+        "collect": given_of(config, "games", "steps"),
+        "net": net,
+    }
+    settings: TrainConfig = merged(base, changes, "bench train")
+    return settings
+
+
+def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: getattr(config, name) for name in names if getattr(config, name)}
+
+
+def measurable(settings: TrainConfig, plan: Plan) -> Measured:
+    """Return the learner, if it can work without games."""
+    learner = make_learner(settings, plan)
+    if not isinstance(learner, Measured):
+        raise ConfigError(f"algo {settings.algo!r} cannot rehearse without games; try ppo")
+    return learner
+
+
+def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
+    """Return the options of the network; one that such a network does not have is refused."""
+    usual = BenchTrainConfig(config.game)
+    found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
+    for of, names in NET_OPTIONS.items():
+        for name in names:
+            value = getattr(config, name)
+            if value == getattr(usual, name):
+                continue
+            if of != kind:
+                raise ConfigError(
+                    f"--{name} is for nets of kind {of}; {config.game} is trained with kind {kind}"
+                )
+            found[name] = value
+    return found
+
+
+def describe(
+    config: BenchTrainConfig, settings: TrainConfig, plan: Plan, learner: Measured
+) -> dict[str, Any]:
+    """Return what is measured, and where."""
+    rules, net = plan.rules, learner.policy().net
+    return {
+        "command": "bench train",
+        "game": rules.name,
+        "flags": changed_flags(rules),
+        "options": {name: getattr(config, name) for name in ("rounds", "warm_up", "seed")},
+        "training": {
+            "algo": settings.algo,
+            **{name: getattr(plan.collect, name) for name in ("games", "steps")},
+            **{name: getattr(settings.ppo, name) for name in ("epochs", "minibatch")},
+            **asdict(plan.net),
+            "parameters": sum(parameter.numel() for parameter in net.parameters()),
+            "opponents": settings.opponents,
+            "threads": plan.threads,
+            "device": plan.device,
+            "pool": plan.games_on,
+            "population": len(plan.seeds),
+        },
+        "machine": {**machine_facts(), "torch": torch.__version__},
+    }
+
+
+def warn_if_blas_differs(threads: int) -> None:
+    """Warn when the matrix library was told another number of threads than torch."""
+    told = os.environ.get("OPENBLAS_NUM_THREADS", "")
+    if told and told != str(threads):
+        warnings.warn(
+            f"OPENBLAS_NUM_THREADS is {told} and threads is {threads}; set both to the same",
+            SparringWarning,
+            stacklevel=2,
+        )
+
+
+def measure(
+    learner: Measured, config: BenchTrainConfig, plan: Plan, proof: Proof, steps: Steps
+) -> dict[str, list[Round]]:
+    """Measure the learner with and without games in turn; who goes first changes every round."""
+    steps.next("warming up")
+    # On a GPU many games make few steps each; there the first two rounds capture graphs.
+    finished = play_through(learner.pool, proof.longest) if plan.fused else 0
+    warm_up = config.warm_up + int(plan.fused)
+    played = [measure_round(learner) for _ in range(warm_up)]
+    steps.next("rehearsing")
+    for _ in range(warm_up):
+        measure_round(learner, free=True)
+    rounds: dict[str, list[Round]] = {OURS: [], CEILING: []}
+    for number in range(config.rounds):
+        steps.next(f"round {number + 1} of {config.rounds}")
+        for name in (OURS, CEILING) if number % 2 == 0 else (CEILING, OURS):
+            rounds[name].append(measure_round(learner, free=name == CEILING))
+        if wrong := learner.pool.audit():
+            proof.problems.append(f"audit after round {number + 1}: {wrong}")
+    if not finished and not any(one.games for one in (*played, *rounds[OURS])):
+        total = plan.collect.steps * (len(played) + config.rounds)
+        raise SparringError(f"no game was finished in {total} steps; raise --rounds or --steps")
+    return rounds
+
+
+def play_through(pool: GamePool, steps: int) -> int:
+    """Play every game at random past its first end; return how many ended."""
+    finished = 0
+    for _ in range(steps + 1):
+        batch = pool.step(pool.sample_actions())
+        finished += int((batch.terminated | batch.truncated).sum())
+    return finished
+
+
+def summary(rounds: Sequence[Round]) -> dict[str, Any]:
+    """Return rates over the rounds and where the time went."""
+    total_s = sum(one.seconds for one in rounds)
+    names = list(dict.fromkeys(name for one in rounds for name in one.phases))
+    return {
+        "decisions_per_s": spread([one.decisions / one.seconds for one in rounds], 0),
+        "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
+        "forced_per_s": round(median(one.forced / one.seconds for one in rounds)),
+        "samples_per_round": round(median(one.samples for one in rounds)),
+        "optimiser_steps_per_round": round(median(one.optimiser_steps for one in rounds)),
+        "games_finished": sum(one.games for one in rounds),
+        "gpu_busy": round(median(one.gpu_busy for one in rounds), 4),
+        "phases": {
+            name: round(sum(one.phases.get(name, 0.0) for one in rounds) / total_s, 4)
+            for name in names
+        },
+    }
+
+
+def spread(values: Sequence[float], digits: int) -> dict[str, Any]:
+    """Return median, range and all values."""
+    rounded = [round(value, digits or None) for value in values]
+    middle = round(median(values), digits or None)
+    return {"median": middle, "min": min(rounded), "max": max(rounded), "rounds": rounded}
+
+
+def fraction(ours: Sequence[Round], ceiling: Sequence[Round]) -> dict[str, Any]:
+    """Compare samples per second within each round, so that a busy moment hits both sides."""
+    rates = [[one.samples / one.seconds for one in rounds] for rounds in (ours, ceiling)]
+    pairs = spread([mine / free for mine, free in zip(*rates, strict=True)], 4)
+    return {**pairs, "of_medians": round(median(rates[0]) / median(rates[1]), 4)}
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print what was trained, the rates, the phases and the fraction of the ceiling."""
+    out, share = make_console(), report["fraction"]
+    finished = report["measured"][OURS]["games_finished"]
+    proved = f"{title(report)}: valid, {finished:,} games finished while measuring, audits clean"
+    out.print(Text(proved, style="bold green"))
+    out.print(training_line(report["training"]))
+    out.print()
+    print_table(rate_table(report))
+    out.print()
+    out.print(
+        f"fraction of the ceiling: {share['median']:.3f} ({share['min']:.3f}..{share['max']:.3f} "
+        f"over {len(share['rounds'])} pairs of rounds; of the medians {share['of_medians']:.3f})",
+        style="bold",
+    )
+    if "memory_bytes" in report:
+        busy = report["measured"][OURS]["gpu_busy"]
+        told = f"GPU busy {busy:.1%}, " if busy else ""
+        out.print(f"{told}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
+    out.print(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
+
+
+def training_line(training: dict[str, Any]) -> str:
+    """Say what is trained, in the words of the options."""
+    where = f"games on {training['threads']} threads, network on {training['device']}"
+    if training["pool"].startswith("cuda"):
+        where = f"all on {training['device']}"
+    if training["population"] > 1:
+        where = f"{training['population']} members, {where}"
+    return (
+        f"{training['games']} games x {training['steps']} steps, minibatches of "
+        f"{training['minibatch']}, epochs: {training['epochs']}; {net_words(training)}, "
+        f"{training['parameters']:,} parameters; "
+        f"against {' '.join(training['opponents'])}; "
+        f"{where}"
+    )
+
+
+def net_words(training: dict[str, Any]) -> str:
+    """Describe the network."""
+    if training["kind"] == "residual":
+        return f"residual net, blocks: {training['blocks']}, channels: {training['channels']}"
+    widths = "-".join(map(str, training["hidden"]))
+    trunk = "one trunk" if training["shared"] else "two trunks"
+    first = "sparse" if training["sparse"] and training["device"] == "cpu" else "dense"
+    return f"{trunk} {widths} {training['activation']}, {first} first layer"
+
+
+def rate_table(report: dict[str, Any]) -> Any:
+    """Return rates and phases of the learner beside those of its free twin."""
+    cells = [report["measured"][name] for name in (OURS, CEILING)]
+    heads = ("ours", "free games")
+    table = make_table(("", *heads), numbers=heads)
+    table.caption = (
+        f"median and range of {report['options']['rounds']} rounds; decisions: rows a network "
+        "answered; phases: share of the time"
+    )
+    table.caption_justify = "left"
+    for key, name in (("decisions_per_s", "decisions/s"), ("samples_per_s", "samples/s")):
+        table.add_row(name, *(rate_cell(cell[key]) for cell in cells))
+    if cells[0]["forced_per_s"]:
+        table.add_row("forced moves/s", *(short(cell["forced_per_s"]) for cell in cells))
+    for phase in cells[0]["phases"]:
+        table.add_row(f"  {phase}", *(f"{cell['phases'].get(phase, 0):.1%}" for cell in cells))
+    return table
+
+
+def rate_cell(rate: dict[str, Any]) -> Text:
+    """Return a median, the spread behind it."""
+    return Text.assemble(
+        (short(rate["median"]), "bold"),
+        (f" ({short(rate['min'])}..{short(rate['max'])})", "dim"),
+    )

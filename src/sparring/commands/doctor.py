@@ -1,0 +1,196 @@
+"""`sparring doctor`: what this installation has, lacks, and what to do about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.text import Text
+
+import sparring
+from sparring import _native
+from sparring.commands.printing import Steps, make_console, print_json
+from sparring.config import DoctorConfig
+from sparring.games import Rules, game_names
+from sparring.machine import ask, cores, cpu_model, git_commit, load_average
+from sparring.proof.conformance import check
+from sparring.proof.validity import SIGNATURE_WAYS, signature
+
+GIB = 2**30
+LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
+STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    status: str
+    """ok, note (works, could be better) or problem."""
+    name: str
+    detail: str
+    todo: str = ""
+
+
+def run(config: DoctorConfig) -> int:
+    """Examine everything; 3 if there is a problem."""
+    parts = (
+        look_at_versions,
+        look_at_machine,
+        test_native,
+        look_at_torch,
+        look_at_extras,
+        look_at_terminal,
+    )
+    findings: list[Finding] = []
+    with Steps("doctor", len(parts)) as steps:
+        for part in parts:
+            steps.next(part.__name__.replace("_", " "))
+            findings += part()
+    healthy = all(finding.status != "problem" for finding in findings)
+    if config.json:
+        print_json({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        show(findings)
+    return 0 if healthy else 3
+
+
+def show(findings: list[Finding]) -> None:
+    """Print a line per finding, and what to do under it."""
+    out = make_console()
+    for finding in findings:
+        line = (f"{finding.status:8}", STYLES[finding.status])
+        out.print(Text.assemble(line, f"{finding.name}: {finding.detail}"))
+        if finding.todo:
+            out.print(f"{'':8}-> {finding.todo}")
+    problems = sum(finding.status == "problem" for finding in findings)
+    notes = sum(finding.status == "note" for finding in findings)
+    out.print(f"{problems} problems, {notes} notes")
+
+
+def look_at_versions() -> Iterator[Finding]:
+    """Python, numpy, and what was built."""
+    commit = git_commit()
+    yield Finding("ok", "sparring", sparring.__version__ + (f" at {commit}" if commit else ""))
+    build = f"{platform.python_implementation()} {platform.python_version()}"
+    yield Finding("ok", "python", f"{build} on {platform.platform()}")
+    yield Finding("ok", "numpy", np.__version__)
+    built = Path(str(_native.__file__))
+    yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
+    compiler = ask(os.environ.get("CXX", "c++"), "--version")
+    if compiler:
+        yield Finding("ok", "compiler", compiler.splitlines()[0])
+    else:
+        yield Finding("note", "compiler", "no c++ found", "only needed to build from source")
+
+
+def look_at_machine() -> Iterator[Finding]:
+    """Cores, load, memory, disk."""
+    load = load_average()
+    usable = f"{cpu_model()}, {cores()} of {os.cpu_count()} cores usable"
+    yield Finding("ok", "processor", usable)
+    if load is not None and load > 0.5 * cores():
+        yield Finding("note", "load", f"load average {load:g}", "measure when nothing else runs")
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        yield Finding("ok", "memory", f"{memory / GIB:.1f} GiB")
+    free = shutil.disk_usage(Path.cwd()).free
+    detail = f"{free / GIB:.1f} GiB free in this folder"
+    if free < LEAST_DISK:
+        yield Finding("problem", "disk", detail, "free at least 1 GiB; runs write checkpoints")
+    elif free < LITTLE_DISK:
+        yield Finding("note", "disk", detail, "long runs write several GiB of checkpoints")
+    else:
+        yield Finding("ok", "disk", detail)
+
+
+def test_native() -> Iterator[Finding]:
+    """Play: the same games must come out for any threads, and a small game must be right."""
+    started = time.perf_counter()
+    rebuild = "reinstall: pip install --force-reinstall --no-cache-dir sparring"
+    for name in game_names():
+        rules = Rules(name)
+        found = {signature(rules, *way) for way in SIGNATURE_WAYS}
+        if len(found) == 1:
+            yield Finding("ok", f"{name} signature", f"{found.pop()} on 1, 2 and 4 threads")
+        else:
+            yield Finding("problem", f"{name} signature", f"{sorted(found)} differ", rebuild)
+    report = check("tic_tac_toe", games=5)
+    failed = [finding.name for finding in report.findings if not finding.passed]
+    seconds = f"{time.perf_counter() - started:.1f} s"
+    if failed:
+        yield Finding("problem", "self-test", f"failed: {', '.join(failed)}", rebuild)
+    else:
+        yield Finding("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
+
+
+def look_at_torch() -> Iterator[Finding]:
+    """The learning library, and whether it sees a GPU."""
+    try:
+        import torch
+    except (ImportError, OSError) as missing:
+        todo = "games and pools work without it; for training: pip install 'torch>=2.9'"
+        yield Finding("note", "torch", f"cannot be imported: {missing}", todo)
+        return
+    yield Finding("ok", "torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    if torch.cuda.is_available():
+        names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+        yield Finding("ok", "cuda", f"{torch.version.cuda}: {', '.join(names)}")
+    else:
+        yield Finding("note", "cuda", "no GPU seen", "training runs on the CPU")
+
+
+def look_at_extras() -> Iterator[Finding]:
+    """The optional parts of the package, read from its own metadata."""
+    for extra, packages in sorted(extras().items()):
+        lacking = [name for name in packages if not installed(name)]
+        if lacking:
+            todo = f"pip install 'sparring[{extra}]'"
+            yield Finding("note", f"extra {extra}", f"without {', '.join(lacking)}", todo)
+        else:
+            versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
+            yield Finding("ok", f"extra {extra}", ", ".join(versions))
+
+
+def extras() -> dict[str, list[str]]:
+    """Return the packages of every extra that is meant for users."""
+    found: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires("sparring") or ():
+        match = re.match(r"([\w.-]+).*extra == [\"']([\w-]+)[\"']", line)
+        if match and match[2] != "dev":
+            found.setdefault(match[2], []).append(match[1])
+    return found
+
+
+def installed(package: str) -> bool:
+    """Whether a package is there, without importing it."""
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def look_at_terminal() -> Iterator[Finding]:
+    """Where output goes, and what it can show."""
+    encoding = (sys.stdout.encoding or "unknown").lower()
+    if not encoding.startswith("utf"):
+        todo = "set LANG to a UTF-8 locale for tables with lines"
+        yield Finding("note", "terminal", f"encoding {encoding}", todo)
+        return
+    if not sys.stdout.isatty():
+        yield Finding("ok", "terminal", f"none, plain text in {encoding}")
+        return
+    out = make_console()
+    size = f"{out.width} x {out.height}"
+    colours = out.color_system or "no"
+    yield Finding("ok", "terminal", f"{size}, {colours} colours, {encoding}")

@@ -1,0 +1,1 @@
+"""`sparring eval`: policies and bots against each other, other engines and published scores."""

@@ -1,0 +1,119 @@
+"""`sparring eval`: how strong a trained policy or a bot is, over thousands of seat-fair games."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import ModuleType
+
+import torch
+
+from sparring.commands.eval import usi_match
+from sparring.commands.players import load_with_flags
+from sparring.commands.printing import Steps, print_json, print_table
+from sparring.commands.results import draw_lines, next_command, results_table, seat_lines, verdict
+from sparring.config import EvalConfig
+from sparring.errors import ConfigError, nearest
+from sparring.games import Rules, game_names
+from sparring.games.flags import changed_flags, read_rules
+from sparring.league import usi
+from sparring.league.arena import evaluate
+from sparring.league.players import Player
+from sparring.league.protocols import protocols
+from sparring.nets.policy import Policy
+from sparring.store.policies import find_player, locate
+
+GAMES = 4096
+"""Against each opponent, unless --games says otherwise."""
+
+
+def run(config: EvalConfig) -> int:
+    """Play the matches and print what they say."""
+    check_numbers(config)
+    threads = config.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    challenger, rules = find_challenger(config, threads)
+    if config.protocol:
+        return int(printer_of(config.protocol).run(config, challenger, rules, threads))
+    if config.engine:
+        return usi_match.run(config, challenger, rules)
+    games = config.games or GAMES
+    words = [word.strip() for word in config.against.split(",") if word.strip()]
+    if not words and rules.seats > 1:
+        words = [rules.bots[-1]]
+    opponents = [find_player(word, rules, threads=threads) for word in words]
+    total = games * max(len(opponents), 1)
+    with Steps(f"playing {rules.name}", total) as steps:
+
+        def tell(played: int) -> None:
+            steps.done = played
+            steps.next("games")
+
+        results = evaluate(
+            challenger,
+            opponents,
+            rules=rules,
+            games=games,
+            seed=config.seed,
+            threads=threads,
+            greedy=not config.sampled,
+            progress=tell,
+        )
+    if config.json:
+        print_json(
+            {
+                "challenger": config.challenger,
+                "game": rules.name,
+                "flags": changed_flags(rules),
+                "seed": config.seed,
+                "sampled": config.sampled,
+                "results": {name: found.summary() for name, found in results.items()},
+            }
+        )
+        return 0
+    print_table(results_table(results))
+    for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+        print(line)
+    if isinstance(challenger, Policy):
+        print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
+    return 0
+
+
+def check_numbers(config: EvalConfig) -> None:
+    """Refuse what cannot be played."""
+    if config.games and config.games < 2:
+        raise ConfigError(f"--games {config.games} must be at least 2")
+    if config.threads < 0:
+        raise ConfigError(f"--threads {config.threads} must be at least 0")
+    if config.protocol and config.protocol not in protocols():
+        known = ", ".join(protocols())
+        raise ConfigError(f"no protocol called {config.protocol!r}; there is {known}")
+    usi_match.check_options(config)
+
+
+def printer_of(protocol: str) -> ModuleType:
+    """Return what prints a protocol: the module here that is called as the league's."""
+    name = protocols()[protocol].__name__.rpartition(".")[2]
+    return import_module(f"sparring.commands.eval.{name}")
+
+
+def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
+    """Return who is evaluated, and the game with the flags that were set."""
+    game = config.game or config.protocol or (usi.GAME if config.engine else "")
+    if game:
+        rules = read_rules(game, config.set)
+        bot = rules.bot_called(config.challenger)
+        if bot is not None:
+            return bot, rules
+    if locate(config.challenger) is not None:
+        policy, rules = load_with_flags(config.challenger, config.set, threads)
+        if config.game not in ("", rules.name):
+            raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
+        return policy, rules
+    if not game:
+        raise ConfigError(
+            f"no folder {config.challenger}; if it is a bot, add --game "
+            f"{' or --game '.join(game_names())}"
+        )
+    names = nearest(config.challenger, rules.bots)
+    raise ConfigError(f"{config.challenger!r} is neither a folder nor a bot{names}")

@@ -1,0 +1,228 @@
+"""`sparring export`: a trained network as an ONNX file that is held equal to torch."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from sparring.commands.printing import Steps, print_json
+from sparring.config import ExportConfig
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.nets.first_layer import FirstLayer
+from sparring.nets.inputs import Inputs
+from sparring.nets.make import make_net
+from sparring.nets.mlp import Perceptron
+from sparring.nets.net import POLICY, VALUE, head_width
+from sparring.nets.policy import Policy
+from sparring.pools.native import Pool
+from sparring.store.files import temp_name
+from sparring.store.policies import load_policy
+
+OPSET = 20
+PROOF_ROWS = 256
+TOLERANCE = 1e-4
+NEEDED = ("onnx", "onnxscript", "onnxruntime")
+
+
+def run(config: ExportConfig) -> int:
+    """Write the file and say how far it is from torch."""
+    require_extra()
+    target = Path(config.onnx)
+    if not target.parent.is_dir():
+        raise ConfigError(f"there is no folder {target.parent}; make it first")
+    with Steps("exporting", 3) as steps:
+        steps.next("loading")
+        policy = load_policy(config.policy)
+        unproven = target.with_name(temp_name(target.name))
+        try:
+            steps.next("tracing")
+            write(policy, unproven)
+            steps.next("comparing")
+            difference = compare(policy, unproven)
+            if not difference <= TOLERANCE:
+                raise SparringError(
+                    f"the exported network is {difference:.2g} away from torch on {PROOF_ROWS} "
+                    f"observations, more than {TOLERANCE:g}; no file was written. Please report it"
+                )
+            unproven.replace(target)
+        finally:
+            unproven.unlink(missing_ok=True)
+    facts: dict[str, Any] = {
+        "policy": policy.name,
+        "file": str(target),
+        "bytes": target.stat().st_size,
+        "opset": OPSET,
+        "inputs": {"obs": f"uint8 [rows, {policy.rules.obs_bytes}]"},
+        "outputs": {
+            "logits": f"float32 [rows, {head_width(policy.rules)}]",
+            "value": "float32 [rows]",
+        },
+        "observations_compared": PROOF_ROWS,
+        "max_abs_difference": difference,
+    }
+    if config.json:
+        print_json(facts)
+        return 0
+    print(f"{target}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
+    print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}, value [rows]")
+    print(how_to_choose(policy))
+    print(f"largest difference from torch on {PROOF_ROWS} observations: {difference:.2g}")
+    return 0
+
+
+def how_to_choose(policy: Policy) -> str:
+    """Say what is to be done with the first output."""
+    if not policy.rules.box:
+        return "Mask illegal actions before choosing: the logits are those of all actions."
+    bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
+    return f"The first {policy.rules.box} numbers are means: {bounds}. Log-spreads follow."
+
+
+def require_extra() -> None:
+    """Name what is missing, before anything takes time."""
+    for name in NEEDED:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as missing:
+            raise SparringError(
+                f'export needs {missing.name}; pip install "sparring[export]"'
+            ) from None
+
+
+class PlainNet(nn.Module):
+    """The network as one graph: bytes in, logits and values in units of reward out."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
+        self.net.load_state_dict(policy.net.state_dict())
+        if isinstance(self.net, Perceptron):
+            first = PlainFirstLayer(self.net.inputs, self.net.first)
+            self.net.first = first  # type: ignore[assignment]
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
+        """Return logits [rows, actions], and values [rows] if the network has any."""
+        heads = self.net(obs)
+        logits = heads[POLICY]
+        return (logits, self.net.true_values(heads)) if VALUE in heads else (logits,)
+
+
+class PlainFirstLayer(nn.Module):
+    """The first layer without reading bytes as another type, which ONNX runtimes do not know."""
+
+    weight: Tensor
+    divisor: Tensor
+    powers: Tensor
+
+    def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
+        super().__init__()
+        self.parts, order, divisors = inputs.byte_parts()
+        self.bias = first.bias
+        self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
+        self.register_buffer("divisor", torch.tensor(divisors))
+        exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
+        self.register_buffer("powers", torch.exp2(exponents).float())
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Return [rows, width] for byte rows [rows, obs_bytes]."""
+        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
+        return torch.addmm(self.bias, torch.cat(numbers, dim=1) / self.divisor, self.weight)
+
+    def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
+        """Add up little-endian bytes to the numbers that they stand for."""
+        size = dtype.itemsize
+        byte = [obs[:, start + at : end : size].float() for at in range(size)]
+        if dtype == torch.uint8:
+            return byte[0]
+        negative = (byte[-1] >= 128).float()
+        if dtype == torch.int8:
+            return byte[0] - 256 * negative
+        if dtype == torch.int16:
+            return byte[0] + 256 * byte[1] - 65536 * negative
+        high = torch.floor(byte[2] / 128)
+        exponent = 2 * (byte[3] - 128 * negative) + high
+        mantissa = byte[0] + 256 * byte[1] + 65536 * (byte[2] - 128 * high)
+        mantissa = mantissa + 2.0**23 * (exponent > 0).float()
+        return (1 - 2 * negative) * mantissa * self.powers[exponent.long()]
+
+
+def write(policy: Policy, path: Path) -> None:
+    """Trace the network and write it, with what a user of the file has to know."""
+    rules = policy.rules
+    example = torch.zeros(2, policy.net.inputs.row_bytes, dtype=torch.uint8)
+    # The exporter reports its own deprecations and packages that this network does not need.
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program: Any = torch.onnx.export(
+            PlainNet(policy).eval(),
+            (example,),
+            input_names=["obs"],
+            output_names=outputs_of(policy),
+            dynamic_shapes={"obs": {0: torch.export.Dim("rows")}},
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    program.model.metadata_props.update(
+        {
+            "policy": policy.name,
+            "game": rules.name,
+            "rules_version": str(rules.rules_version),
+            "game_config": json.dumps(rules.config),
+            "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
+            "box": str(rules.box),
+            "squash": str(int(policy.net.config.squash)),
+        }
+    )
+    program.save(str(path), external_data=False)
+
+
+def compare(policy: Policy, path: Path) -> float:
+    """Return the largest difference between the file and torch, on games played at random."""
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    obs = real_observations(policy.rules, PROOF_ROWS)
+    net, names = policy.net, outputs_of(policy)
+    with torch.no_grad():
+        heads = net(torch.from_numpy(obs).to(policy.device))
+    wanted, scales = [heads[POLICY].cpu().numpy()], [1.0]
+    if VALUE in heads:
+        # Values may be hundreds of points; what counts is the difference in the network's own unit.
+        wanted.append(net.true_values(heads).cpu().numpy())
+        scales.append(max(float(net.value_scale), 1.0))
+    worst = 0.0
+    for rows in (slice(None), slice(0, 1)):
+        found = session.run(names, {"obs": obs[rows]})
+        for ours, theirs, scale in zip(wanted, found, scales, strict=True):
+            worst = max(worst, float(np.abs(theirs - ours[rows]).max()) / scale)
+    return worst
+
+
+def outputs_of(policy: Policy) -> list[str]:
+    """What the file gives for every row."""
+    return ["logits", "value"] if VALUE in policy.net.heads else ["logits"]
+
+
+def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
+    """Return observations from all over games that are played at random."""
+    games = 32
+    pool = Pool(rules, games, seed=0, threads=1)
+    batch = pool.reset()
+    parts: list[npt.NDArray[np.uint8]] = []
+    while len(parts) * games * rules.rows < rows:
+        parts.append(batch.obs.copy())
+        for _ in range(7):
+            batch = pool.step(pool.sample_actions())
+    return np.concatenate(parts)[:rows]

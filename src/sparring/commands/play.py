@@ -1,0 +1,230 @@
+"""`sparring play`: a person against bots or trained agents in the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from rich.text import Text
+
+from sparring.commands.players import load_with_flags, player_called
+from sparring.commands.printing import make_console
+from sparring.config import PlayConfig
+from sparring.errors import ConfigError
+from sparring.games import Rules, State, game_names, new_state
+from sparring.games.flags import as_typed, changed_flags, read_rules
+from sparring.games.parts import part_of
+from sparring.games.terminal import Choice, match, terminal_of
+from sparring.league.players import Player, name_of
+
+with contextlib.suppress(ImportError):
+    import readline  # noqa: F401  (arrow keys and history for input())
+
+
+class Quit(Exception):  # noqa: N818
+    """The person leaves the table."""
+
+
+class TakeBack(Exception):  # noqa: N818
+    """The person wants the last move back."""
+
+
+def run(config: PlayConfig) -> int:
+    """Play one game."""
+    agent, rules = read_game(config)
+    if rules.box or rules.rows > 1:
+        watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
+        drawn = part_of(rules.name, "picture")
+        instead = f"watch it: sparring render {watch}" if drawn else "try another"
+        raise ConfigError(f"{rules.name} is not played in turns with single moves; {instead}")
+    if not 0 <= config.seat < rules.seats:
+        raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
+    others = seat_others(rules, config.seat, config.against, agent or rules.bots[-1])
+    # A person sees every move; forced ones are played here, where they can be told.
+    skip_forced = rules.skip_forced
+    rules = rules.changed({"skip_forced": 0})
+    seed = secrets.randbelow(10**6) if config.seed is None else config.seed
+    game = Session(rules, config.seat, others, seed, skip_forced)
+    game.adviser = agent or next(
+        (player for player in others.values() if not isinstance(player, str)), game.adviser
+    )
+    try:
+        game.play()
+    except (Quit, EOFError):
+        game.say("Good bye.")
+    return 0
+
+
+def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
+    """Return the game that is named, or that a trained agent plays, and the agent."""
+    if config.game not in game_names():
+        from sparring.store.policies import locate  # loads torch
+
+        if locate(config.game) is not None:
+            return load_with_flags(config.game, config.set)
+    return None, read_rules(config.game, config.set)
+
+
+def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
+    """Return the player of every other seat."""
+    names = [name.strip() for name in against.split(",") if name.strip()]
+    known = {name: player_called(name, rules) for name in names}
+    players = [known[name] for name in names] or [usual]
+    others = [seat for seat in range(rules.seats) if seat != person]
+    if len(players) == 1:
+        players *= len(others)
+    if len(players) != len(others):
+        raise ConfigError(
+            f"--against names {len(players)} players for {len(others)} seats; "
+            f"give 1 or {len(others)}"
+        )
+    return dict(zip(others, players, strict=True))
+
+
+def move_of(player: Player, state: State) -> int:
+    """Return what a player does; the chances of a bot are those of the state."""
+    return int(state.ask(player) if isinstance(player, str) else player.action(state))
+
+
+class Session:
+    """One game at one terminal."""
+
+    def __init__(
+        self, rules: Rules, person: int, others: dict[int, Player], seed: int, skip_forced: bool
+    ) -> None:
+        self.rules, self.person, self.others, self.seed = rules, person, others, seed
+        self.skip_forced = skip_forced
+        self.adviser: Player = rules.bots[-1]
+        self.terminal = terminal_of(rules, person)
+        self.out = make_console()
+        self.state = new_state(rules, seed=seed)
+        self.undo: list[State] = []
+
+    def play(self) -> None:
+        """Take turns until the game is over."""
+        self.welcome()
+        while not self.state.over:
+            if self.state.seat != self.person:
+                self.apply(move_of(self.others[self.state.seat], self.state))
+                continue
+            choices = self.terminal.choices(self.state)
+            if self.skip_forced and len(choices) == 1:
+                self.take(choices[0])
+                continue
+            try:
+                choice = self.decide(choices)
+            except TakeBack:
+                self.take_back()
+                continue
+            self.undo.append(self.state.clone())
+            self.take(choice)
+        self.say("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
+
+    def welcome(self) -> None:
+        """Say what is played, against whom, and how to get help."""
+        flags = "".join(f", {flag}" for flag in as_typed(changed_flags(self.rules)))
+        self.say(self.rules.title, style="bold")
+        if self.others:
+            seats = f"seat {self.person} of {self.rules.seats}"
+            self.say(f"You sit in {seats} against {self.against()}.")
+        self.say(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
+
+    def against(self) -> str:
+        """Return the others: one name for all, or one per seat."""
+        names = [name_of(player) for player in self.others.values()]
+        return names[0] if len(set(names)) == 1 else ",".join(names)
+
+    def command(self) -> str:
+        """Return the command that deals the same game."""
+        flags = "".join(f" --set {flag}" for flag in as_typed(changed_flags(self.rules)))
+        others = f"--seat {self.person} --against {self.against()} " if self.others else ""
+        return f"sparring play {self.rules.name} {others}--seed {self.seed}{flags}"
+
+    def take(self, choice: Choice) -> None:
+        """Play all actions of a choice."""
+        for action in (choice.action, *choice.then):
+            self.apply(action)
+
+    def apply(self, action: int) -> None:
+        """Play an action and tell it."""
+        before = self.state.clone()
+        self.state.apply(action)
+        self.say(*self.terminal.narrate(before, action, self.state))
+
+    def decide(self, choices: Sequence[Choice]) -> Choice:
+        """Show the position and return what the person wants."""
+        self.say("", self.terminal.show(self.state))
+        while True:
+            self.say(f"        {self.terminal.list_choices(choices)}")
+            typed = self.ask(f"{self.terminal.ask(self.state)}> ")
+            fitting = self.terminal.match(self.state, typed, choices)
+            if len(fitting) == 1:
+                return fitting[0]
+            if fitting:
+                narrowed = self.narrow(fitting)
+                if narrowed is not None:
+                    return narrowed
+            else:
+                self.say("That is no choice here; type one of these, or h for help.")
+
+    def narrow(self, fitting: Sequence[Choice]) -> Choice | None:
+        """Ask which of several choices was meant; None if that did not settle it."""
+        options = ", ".join(f"{at + 1}:{choice.name}" for at, choice in enumerate(fitting))
+        meant = match(self.ask(f"which: {options}> "), fitting)
+        return meant[0] if len(meant) == 1 else None
+
+    def ask(self, prompt: str) -> str:
+        """Read a line; help, hint, undo and quit work at every question."""
+        while True:
+            line = self.read_line(prompt)
+            if line in ("q", "quit"):
+                raise Quit
+            if line in ("u", "undo"):
+                raise TakeBack
+            if line in ("h", "help"):
+                self.say(self.terminal.help())
+            elif line == "?":
+                self.hint()
+            elif line == "v" and self.terminal.next_view():
+                self.say("", self.terminal.show(self.state))
+            elif line:
+                return line
+
+    def read_line(self, prompt: str) -> str:
+        """Return what is typed; a pipe's lines are echoed so that the transcript reads well."""
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            try:
+                return input(prompt).strip().lower()
+            except EOFError:
+                self.say("")
+                raise
+        line = sys.stdin.readline()
+        if not line:
+            self.say(prompt)
+            raise EOFError
+        self.say(f"{prompt}{line.strip()}")
+        return line.strip().lower()
+
+    def hint(self) -> None:
+        """Say what the adviser would do; asking a copy leaves the game's chances alone."""
+        advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
+        self.say(f"{name_of(self.adviser)} would choose: {advice}")
+
+    def take_back(self) -> None:
+        """Go back to the person's previous decision."""
+        if self.undo:
+            self.state = self.undo.pop()
+            self.say("", "Taken back.")
+        else:
+            self.say("There is nothing to take back.")
+
+    def say(self, *lines: str, style: str = "") -> None:
+        """Print lines, with the game's colours on a terminal."""
+        for line in lines:
+            text = Text(line, style=style)
+            for pattern, colour in self.terminal.styles:
+                text.highlight_regex(pattern, colour)
+            self.out.print(text, soft_wrap=True)

@@ -1,0 +1,35 @@
+"""Who plays: the words that people type for bots and agents. Torch is loaded for agents alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
+from sparring.games.rules import Rules
+
+if TYPE_CHECKING:
+    from sparring.league.players import Player
+    from sparring.nets.policy import Policy
+
+
+def player_called(word: str, rules: Rules) -> Player:
+    """Return a bot, or the agent of a run or checkpoint."""
+    bot = rules.bot_called(word)
+    if bot is not None:
+        return bot
+    from sparring.store.policies import find_player
+
+    return find_player(word, rules)
+
+
+def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[Policy, Rules]:
+    """Return a policy, and its game with the flags of its training except those given anew."""
+    from sparring.store.policies import load_policy
+
+    policy = load_policy(path, name=path, threads=threads)
+    anew = {read_pair(pair, "set")[0] for pair in pairs}
+    kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
+    rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
+    policy.check_fits(rules)
+    return policy, rules

@@ -1,0 +1,95 @@
+"""What `eval` and `train` say about matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.table import Table
+
+from sparring.commands.printing import make_table
+from sparring.games.rules import Rules
+from sparring.league.results import MatchResult
+
+
+def next_command(rules: Rules, path: object) -> str:
+    """Return how to meet a trained agent: in the terminal, or in a film where that is no use."""
+    if rules.box or rules.rows > 1:
+        return f"sparring render {path} --out game.gif"
+    return f"sparring play {path}"
+
+
+def results_table(results: Mapping[str, MatchResult]) -> Table:
+    """Return one line per opponent: how the challenger did against it."""
+    if all(result.seats == 1 for result in results.values()):
+        return scores_table(results)
+    numbers = ("win share", "95 % interval", "score (95 %)", "their score", "place")
+    table = make_table(("against", *numbers), numbers=numbers)
+    for name, result in results.items():
+        first, others = result.first, result.others_score
+        low, high = first.win_interval
+        table.add_row(
+            name,
+            f"{first.win_share:.1%}",
+            f"{low:.1%} .. {high:.1%}",
+            f"{first.score:.2f} ± {first.score_interval[1] - first.score:.2f}".replace("nan", "?"),
+            "-" if others is None else f"{others:.2f}",
+            f"{first.rank:.2f}",
+        )
+    return table
+
+
+def scores_table(results: Mapping[str, MatchResult]) -> Table:
+    """Return what a seat without opponents scored."""
+    numbers = ("games", "score", "95 % interval", "decisions")
+    table = make_table(("played", *numbers), numbers=numbers)
+    for name, result in results.items():
+        low, high = result.first.score_interval
+        interval = f"{low:.2f} .. {high:.2f}"
+        score, length = f"{result.first.score:.2f}", f"{result.length:.0f}"
+        table.add_row(name, f"{result.games:,}", score, interval, length)
+    return table
+
+
+def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say how the challenger did in each seat: a game may favour some of them."""
+    width = max(map(len, results))
+    return [
+        f"by seat  {name:{width}}  "
+        + "  ".join("-" if share is None else f"{share:.1%}" for share in result.seat_shares)
+        for name, result in results.items()
+        if result.seats > 1
+    ]
+
+
+def draw_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say how games ended that were not drawn, where some of a game for two were."""
+    width, lines = max(map(len, results)), []
+    for name, result in results.items():
+        first = result.first
+        if result.seats != 2 or not first.ties or first.decided_share is None:
+            continue
+        low, high = first.decided_interval
+        lines.append(
+            f"decided  {name:{width}}  {first.decided / first.games:.1%} of the games, of which "
+            f"{first.decided_share:.1%} won ({low:.1%} .. {high:.1%})"
+        )
+    return lines
+
+
+def verdict(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say what an equal would win, and whom the challenger beats beyond chance."""
+    one = next(iter(results.values()))
+    seats, games = one.seats, f"{one.games:,} games against each"
+    if seats == 1:
+        return []
+    found: dict[str, list[str]] = {
+        "stronger than": [],
+        "not told apart from": [],
+        "weaker than": [],
+    }
+    for name, result in results.items():
+        low, high = result.first.win_interval
+        stronger, equal, weaker = found.values()
+        (stronger if low > 1 / seats else weaker if high < 1 / seats else equal).append(name)
+    told = [f"{word} {', '.join(names)}" for word, names in found.items() if names]
+    return [games, f"parity is {1 / seats:.1%} (1 of {seats} seats): {'; '.join(told)}"]

@@ -1,0 +1,1 @@
+"""Everything that is drawn: curves of runs, and games as pictures."""

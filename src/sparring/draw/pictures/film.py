@@ -1,0 +1,142 @@
+"""Films of games in pixels: GIF, and MP4 by way of ffmpeg."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparring.draw.pictures.pixels import Canvas, pillow
+from sparring.errors import SparringError
+from sparring.games.picture import Film, Shapes
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SAMPLE = 16
+"""Most frames from which the colours of a GIF are chosen."""
+COLOURS, FLAT_COLOURS = 255, 64
+"""In a GIF, and how many of them are kept exactly; one more stands for what does not change."""
+APART = 8
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A frame of a film and when it is shown."""
+
+    shapes: Shapes
+    start_s: float
+    end_s: float
+
+
+def shoot(film: Film, *, fps: float, speed: float) -> list[Shot]:
+    """Return the frames that are shown at a rate; a frame that lasts longer is one shot."""
+    per_frame = speed / film.frame_s / fps
+    shots: list[Shot] = []
+    for at in range(math.ceil(len(film.frames) / per_frame - ROUNDING)):
+        shapes = film.frames[int(at * per_frame + ROUNDING)]
+        start_s, end_s = at / fps, (at + 1) / fps
+        if shots and shots[-1].shapes is shapes:
+            shots[-1] = replace(shots[-1], end_s=end_s)
+        else:
+            shots.append(Shot(shapes, start_s, end_s))
+    return shots
+
+
+class Studio:
+    """Draws the shots of a film."""
+
+    def __init__(self, film: Film, shots: Sequence[Shot], width: int) -> None:
+        self.canvas = Canvas(film.view, width)
+        self.canvas.draw(film.backdrop)
+        self.backdrop, self.shots = self.canvas.image, shots
+
+    def draw(self, shot: Shot) -> Image:
+        """Return the image of a shot."""
+        self.canvas.image = self.backdrop.copy()
+        self.canvas.draw(shot.shapes)
+        return self.canvas.finish()
+
+    def palette(self) -> Image:
+        """Return colours that suit all shots, from one for every set of things that are shown."""
+        sets = {tuple(shape.key for shape in shot.shapes): shot for shot in self.shots}
+        chosen = list(sets.values())[-SAMPLE:]
+        width, height = self.canvas.size
+        strip: Image = pillow().image.new("RGB", (width, height * len(chosen)))
+        for at, shot in enumerate(chosen):
+            strip.paste(self.draw(shot), (0, at * height))
+        return palette_of(strip)
+
+
+def palette_of(image: Image) -> Image:
+    """Return the most common colours as they are, and others that stand for all the rest."""
+    counted: Any = image.getcolors(image.width * image.height)
+    flat = np.array([colour for _, colour in sorted(counted, reverse=True)[:FLAT_COLOURS]])
+    mixed = image.quantize(COLOURS - FLAT_COLOURS, method=pillow().image.Quantize.MEDIANCUT)
+    others = np.array(mixed.getpalette()).reshape(-1, 3)
+    # Pillow does not tell apart what is this close, and would take the wrong one for the right one.
+    apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= APART
+    made: Image = pillow().image.new("P", (1, 1))
+    made.putpalette(np.vstack([flat, others[apart]]).ravel().tolist())
+    return made
+
+
+def write_gif(studio: Studio, path: Path, tell: Callable[[], None]) -> None:
+    """Write a film as a GIF file that plays over and over."""
+    palette, dither = studio.palette(), pillow().image.Dither.NONE
+
+    def images() -> Iterator[Image]:
+        for shot in studio.shots:
+            tell()
+            yield studio.draw(shot).quantize(palette=palette, dither=dither)
+
+    # The clock of a GIF ticks 100 times a second; rounding the times keeps the sum right.
+    ticks = [round(100 * shot.end_s) - round(100 * shot.start_s) for shot in studio.shots]
+    drawn = images()
+    next(drawn).save(
+        path,
+        "GIF",
+        save_all=True,
+        append_images=drawn,
+        duration=[10 * tick for tick in ticks],
+        loop=0,
+        optimize=True,
+    )
+
+
+def find_ffmpeg() -> str:
+    """Return where the program is that writes MP4 files."""
+    found = shutil.which("ffmpeg")
+    if found is None:
+        raise SparringError("an .mp4 needs the program ffmpeg: install ffmpeg, or use .gif")
+    return found
+
+
+def write_mp4(studio: Studio, path: Path, fps: float, tell: Callable[[], None]) -> None:
+    """Write a film as an MP4 file: ffmpeg gets the pixels through a pipe."""
+    width, height = studio.canvas.size
+    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}"]
+    made = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", "-y", str(path)]
+    words = [find_ffmpeg(), "-loglevel", "error", *given, "-i", "-", "-an", *made]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as ffmpeg:
+        assert ffmpeg.stdin is not None
+        assert ffmpeg.stderr is not None
+        with suppress(BrokenPipeError):  # it has given up, and says why
+            for shot in studio.shots:
+                tell()
+                pixels = studio.draw(shot).tobytes()
+                for _ in range(round((shot.end_s - shot.start_s) * fps)):
+                    ffmpeg.stdin.write(pixels)
+            ffmpeg.stdin.close()
+        told = ffmpeg.stderr.read().decode(errors="replace").strip()
+    if ffmpeg.returncode:
+        why = told.splitlines()[-1] if told else f"exit code {ffmpeg.returncode}"
+        raise SparringError(f"ffmpeg could not write the film: {why}; use .gif")

@@ -1,0 +1,121 @@
+"""Bids and piles of Kuhhandel as they are typed: one wish that takes several actions."""
+
+from __future__ import annotations
+
+import re
+
+from sparring.games.kuhhandel import NOTES, Pile, Position, read, show_pile
+from sparring.games.state import State
+from sparring.games.terminal import Choice
+
+PASS, NUMBER_FIRST = 41, 47
+"""Actions; from NUMBER_FIRST on they name a digit or a count."""
+BIDS, PILES = ("bid", "tens"), ("pay", "offer", "counter")
+"""Phases in which one wish takes several actions."""
+
+
+def bid_choices(state: State) -> list[Choice]:
+    """Return to pass and every amount that can be bid."""
+    at = read(state)
+    choices = []
+    for action in state.legal():
+        if action == PASS:
+            choices.append(Choice(action, "pass", "pass"))
+            continue
+        copy = state.clone()
+        copy.apply(action)
+        bid = read(copy).last_bids[at.actor]
+        if is_finished(at, action, read(copy)):
+            choices.append(Choice(action, str(bid), f"bid {bid}"))
+            continue
+        for digit in copy.legal():
+            bid = 100 * (action - NUMBER_FIRST) + 10 * (digit - NUMBER_FIRST)
+            choices.append(Choice(action, str(bid), f"bid {bid}", (digit,)))
+    return choices
+
+
+def payment_choices(state: State) -> list[Choice]:
+    """Return every set of cards that pays the price."""
+    hand = read(state).money[state.seat]
+    choices = []
+    open_ends: list[tuple[State, tuple[int, ...]]] = [(state, ())]
+    while open_ends:
+        at, named = open_ends.pop(0)
+        for action in at.legal():
+            copy = at.clone()
+            copy.apply(action)
+            actions = (*named, action)
+            if not is_finished(read(at), action, read(copy)):
+                open_ends.append((copy, actions))
+                continue
+            pile = show_pile(minus(hand, read(copy).money[state.seat]))
+            choices.append(Choice(actions[0], pile, f"pay {pile}", actions[1:]))
+    return choices
+
+
+def some_piles(state: State) -> list[Choice]:
+    """Return nothing, every single card and the whole hand, as far as they can be laid down."""
+    notes = range(len(NOTES))
+    singles = [tuple(int(d == note) for d in notes) for note in notes]
+    piles = [(0,) * len(NOTES), *singles, read(state).money[state.seat]]
+    choices = (pile_choice(state, pile) for pile in dict.fromkeys(piles))
+    return [choice for choice in choices if choice]
+
+
+def pile_choice(state: State, wanted: Pile) -> Choice | None:
+    """Return the actions that lay down or pay these cards, None if that cannot be done."""
+    copy, actions, finished = state.clone(), [], False
+    while not finished:
+        was = read(copy)
+        action = NUMBER_FIRST + wanted[was.pointer]
+        if action not in copy.legal():
+            return None
+        copy.apply(action)
+        actions.append(action)
+        finished = is_finished(was, action, read(copy))
+    if laid_down(was, action, read(copy)) != wanted:
+        return None
+    shown = show_pile(wanted)
+    name = f"{'pay' if was.phase == 'pay' else 'lay down'} {shown}"
+    return Choice(actions[0], shown, name, tuple(actions[1:]))
+
+
+def read_pile(typed: str, hand: Pile) -> Pile | None:
+    """Return the cards that were typed, None if that is no list of cards from this hand."""
+    if typed in ("all", "nothing"):
+        return hand if typed == "all" else (0,) * len(NOTES)
+    counts = [0] * len(NOTES)
+    for word in typed.replace(",", " ").replace("+", " ").split():
+        found = re.fullmatch(r"(?:(\d+)x)?(\d+)", word)
+        if not found or int(found[2]) not in NOTES:
+            return None
+        counts[NOTES.index(int(found[2]))] += int(found[1] or 1)
+    held = all(count <= have for count, have in zip(counts, hand, strict=True))
+    return tuple(counts) if held else None
+
+
+def is_finished(was: Position, action: int, now: Position) -> bool:
+    """Whether an action completed a bid or a pile."""
+    if was.phase in BIDS:
+        return now.phase != "tens"
+    same = (now.phase, now.actor) == (was.phase, was.actor)
+    return not (same and now.pointer < was.pointer)
+
+
+def laid_down(was: Position, action: int, now: Position) -> Pile:
+    """Return the pile that an action completed; cards that had to follow are in it."""
+    hand = was.money[was.actor]
+    if was.phase == "pay":
+        return minus(hand, now.money[was.actor])
+    pile = list(was.chosen)
+    if was.phase in PILES:
+        pile[was.pointer] += action - NUMBER_FIRST
+    left = hand[: was.pointer] if was.phase in PILES else hand
+    if sum(pile) == 0 and sum(left) == 1:
+        pile[next(d for d, count in enumerate(hand) if count)] = 1
+    return tuple(pile)
+
+
+def minus(pile: Pile, other: Pile) -> Pile:
+    """Return what is gone from a pile."""
+    return tuple(a - b for a, b in zip(pile, other, strict=True))

@@ -1,0 +1,15 @@
+"""How Kuhhandel is trained unless it is told otherwise."""
+
+from typing import Any
+
+PRESET: dict[str, Any] = {
+    "minutes": 15.0,
+    "opponents": ("self=1", "dealer=1"),
+    # Half of all decisions have one legal action; points on the way help long before the end.
+    "set": ("skip_forced=1", "reward=POTENTIAL"),
+    "collect": {"games": 256, "steps": 64},
+    "ppo": {"epochs": 3, "minibatch": 2048, "gae_lambda": 0.97},
+    "eval": {"every_s": 90.0, "games": 512},  # whole games are long
+}
+GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}}
+"""What else is better with the network on a GPU."""

@@ -1,0 +1,245 @@
+"""Skull King as a person plays it: bids, cards, tricks and round scores told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparring.games import State
+from sparring.games.skull_king import (
+    TIGRESS,
+    TIGRESS_AS_ESCAPE,
+    Position,
+    card_short_name,
+    read,
+    show_cards,
+    token_short_name,
+)
+from sparring.games.terminal import HELP, Choice, Terminal
+
+PLAY_FIRST, PLAY_TIGRESS_ESCAPE, ROSIE_FIRST = 11, 85, 86
+WHALE, KRAKEN, JADE = 2, 3, 9
+"""Tokens, that is 1 + card id."""
+
+RULES = """\
+Bid how many tricks you will take, then take exactly that many.
+  Follow the suit that was led if you can; special cards may always be played.
+  B (black) is trump over G, P and Y. Numbers run from 1 to 14.
+  E escapes never win. M mermaids beat numbers, Pi pirates beat mermaids,
+  SK the Skull King beats pirates, and a mermaid takes the Skull King.
+  T the Tigress is a pirate or an escape, as you like.
+  KR the Kraken destroys the trick. With WW the White Whale the highest
+  number wins, suits and specials count for nothing.
+  L loot allies you with the trick's winner: +20 each if both bids come true."""
+POINTS = {
+    "SKULL_KING": """\
+Points: 20 per trick of an exact bid, -10 per trick off; a bid of 0 wins or
+loses 10 per card dealt.""",
+    "RASCAL": """\
+Points: 10 per card dealt for an exact bid, half of it if one trick off. With a
+cannonball 15 per card, but only if exact.""",
+}
+BONUSES = """\
+An exact bid also collects bonuses: 14s 10 (black 20), mermaid taken by a
+pirate 20, pirate by the king 30, king by a mermaid 40."""
+OLD_BONUSES = """\
+An exact bid also collects bonuses: pirate taken by the king 30, king by a
+mermaid 50."""
+ABILITIES = """\
+Pirates that win a trick: Pi1 Rosie chooses who leads, Pi2 Bendt draws two and
+discards two, Pi3 Rascal wagers up to 20, Pi4 Jade looks at the stock, Pi5 Harry
+changes the bid by one at the end."""
+
+
+class SkullKingTerminal(Terminal):
+    """Bids, cards and the trick on the table."""
+
+    styles = (
+        (r"\bB\d+\b", "reverse"),
+        (r"\bG\d+\b", "green"),
+        (r"\bP\d+\b", "magenta"),
+        (r"\bY\d+\b", "yellow"),
+        (r"\b(SK|Pi\d|TP|T)\b", "bold red"),
+        (r"\bM\d\b", "bold cyan"),
+        (r"\b(KR|WW)\b", "bold blue"),
+        (r"\b(E\d|TE|L\d)\b", "dim"),
+        (r"\byou\b", "bold"),
+        (r"(?m)^Round \d+.*$", "bold"),
+        (r"(?m)^ +bid won .*$", "dim"),
+    )
+
+    def ask(self, state: State) -> str:
+        """Return what is being asked."""
+        return {
+            "bid": "your bid",
+            "cannon": "your load",
+            "play": "your card",
+            "rosie": "who leads",
+            "discard": "discard",
+            "wager": "your wager",
+            "harry": "your bid",
+        }[read(state).phase]
+
+    def choices(self, state: State) -> list[Choice]:
+        """Return the legal actions by their short names."""
+        at = read(state)
+        return [self.choice(state, at, action) for action in state.legal()]
+
+    def choice(self, state: State, at: Position, action: int) -> Choice:
+        """Return an action as it is typed: a bid by its number, a card by its letters."""
+        name = state.action_name(action)
+        if at.phase == "bid":
+            return Choice(action, str(action), name)
+        if at.phase == "discard":
+            return Choice(action, card_short_name(action - PLAY_FIRST), name)
+        if at.phase == "play":
+            return Choice(action, token_short_name(token_of(action)), name)
+        if at.phase == "rosie":
+            leads = self.name((at.actor + action - ROSIE_FIRST) % at.players)
+            return Choice(action, leads, f"{leads} leads")
+        return Choice(action, name, name)
+
+    def list_choices(self, choices: Sequence[Choice]) -> str:
+        """Return bids as they are, everything else numbered."""
+        if choices[0].name.startswith("bid "):
+            return f"bid {choices[0].short}..{choices[-1].short}"
+        return super().list_choices(choices)
+
+    def narrate(self, before: State, action: int, after: State) -> list[str]:
+        """Say what an action did, up to the next decision."""
+        was, now = read(before), read(after)
+        lines = self.decision(before, was, now, action)
+        if was.phase == "play":
+            lines += self.trick(was, now, action)
+        if round_ended(was, now):
+            lines += ["", *self.round_scores(was, now)]
+        return lines
+
+    def decision(self, before: State, was: Position, now: Position, action: int) -> list[str]:
+        """Say what was decided; secret things stay secret."""
+        if was.phase in ("bid", "cannon"):
+            lines = [self.commitment(before, was, action)]
+            return lines if now.phase == was.phase else [*lines, self.reveal(now, was.phase)]
+        who, s, name = self.name(was.actor), self.s(was.actor), before.action_name(action)
+        told = {
+            "play": f"play{s} {name}",
+            "rosie": f"choose{s}: {self.name(now.leader)} lead{self.s(now.leader)}",
+            "discard": f"discard{s} {'a card' if s else name}",
+            "wager": f"wager{s} {name.removeprefix('wager ')} on the bid",
+            "harry": f"choose{s}: {name}",
+        }
+        line = f"{who} {told[was.phase]}"
+        return [f"{line} ({token_short_name(token_of(action))})" if was.phase == "play" else line]
+
+    def commitment(self, before: State, was: Position, action: int) -> str:
+        """Say that a bid or load was placed, and which if it may be known."""
+        who, name = self.name(was.actor), before.action_name(action)
+        if was.actor == self.person:
+            return f"{who} {name}" if was.phase == "bid" else f"{who} load {name}"
+        if was.phase == "bid" and before.rules.config["open_bids"]:
+            return f"{who} bids {action}"
+        return f"{who} has bid" if was.phase == "bid" else f"{who} has loaded"
+
+    def reveal(self, now: Position, what: str) -> str:
+        """Say what everybody had chosen in secret."""
+        values = now.by_seat[what][: now.players]
+        if what == "cannon":
+            brave = [self.name(seat) for seat, load in enumerate(values) if load]
+            return f"Loads: cannonball by {', '.join(brave) or 'nobody'}"
+        told = ", ".join(f"{self.name(seat)} {bid}" for seat, bid in enumerate(values))
+        tricks = f"{now.cards} trick{'s' * (now.cards != 1)}"
+        return f"Bids: {told}. That is {sum(values)} for {tricks}."
+
+    def trick(self, was: Position, now: Position, action: int) -> list[str]:
+        """Tell the ghost's cards and how the trick ended."""
+        laid = [*was.trick, (was.actor, token_of(action))]
+        lines = []
+        ghost = was.players
+        if was.seats > was.players and ghost not in dict(laid):
+            laid.append((ghost, ghost_token(was.ghost_order[0])))
+            lines.append(f"the ghost plays {token_short_name(laid[-1][1])}")
+        if len(laid) < was.seats:
+            return lines
+        ended = round_ended(was, now)
+        won = now.by_seat["last_won" if ended else "won"]
+        winner = next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), ghost)
+        if is_destroyed(laid):
+            leads = "" if ended else f"; {self.name(now.leader)} lead{self.s(now.leader)} next"
+            lines.append(f"  the trick is destroyed{leads}")
+        else:
+            lines += self.taken(was, now, winner, dict(laid)[winner])
+        if now.trick and not ended:
+            lines.append(f"the ghost leads {token_short_name(now.trick[0][1])}")
+        return lines
+
+    def taken(self, was: Position, now: Position, winner: int, token: int) -> list[str]:
+        """Say who took the trick, with what, the bonus in it, and what the pirate does."""
+        who, s = self.name(winner), self.s(winner)
+        line = f"  {who} win{s} the trick with {token_short_name(token)}"
+        if winner == was.players:
+            return [line]
+        ended = round_ended(was, now)
+        gained = now.by_seat["last_bonus" if ended else "bonus"][winner]
+        gained -= was.by_seat["bonus"][winner]
+        lines = [f"{line}, +{gained} bonus" if gained else line]
+        if now.phase == "discard":
+            drawn = sorted(set(now.hands[winner]) - set(was.hands[winner]))
+            cards = show_cards(drawn) if winner == self.person else f"{len(drawn)} cards"
+            lines.append(f"  Bendt: {who} draw{s} {cards} from the stock")
+        if token == JADE and self.rules.config["abilities"] and not ended:
+            lines.append(f"  Juanita Jade: {who} look{s} at the stock")
+        return lines
+
+    def round_scores(self, was: Position, now: Position) -> list[str]:
+        """Return the score sheet of the round that has just ended."""
+        per = now.by_seat
+        lines = [f"Round {was.round}  bid won bonus loot points  total"]
+        for seat in range(now.players):
+            bid, won = per["last_bid"][seat], per["last_won"][seat]
+            loot = 20 * per["last_loot_exact"][seat] if bid == won else 0
+            lines.append(
+                f"  {self.name(seat):7} {bid:>2} {won:>3} {per['last_bonus'][seat]:>5} {loot:>4} "
+                f"{per['last_points'][seat]:>+6} {per['total'][seat]:>6}"
+            )
+        return [*lines, ""]
+
+    def name(self, seat: int) -> str:
+        """Return "you", "seat 1", or "the ghost"."""
+        return super().name(seat) if seat < self.rules.seats else "the ghost"
+
+    def s(self, seat: int) -> str:
+        """Return the ending of a verb."""
+        return "" if seat == self.person else "s"
+
+    def help(self) -> str:
+        """Return the rules in short, as they are at this table, and the keys."""
+        config = self.rules.config
+        bonuses = OLD_BONUSES if config["deck"] == "CLASSIC66" else BONUSES
+        pieces = [RULES, POINTS[config["scoring"]], bonuses]
+        return "\n".join([*pieces, *[ABILITIES] * config["abilities"], "", HELP])
+
+
+def token_of(action: int) -> int:
+    """Return the card on the table that an action lays."""
+    return TIGRESS_AS_ESCAPE if action == PLAY_TIGRESS_ESCAPE else action - PLAY_FIRST + 1
+
+
+def ghost_token(card: int) -> int:
+    """Return how the ghost lays a card: its Tigress is an escape."""
+    return TIGRESS_AS_ESCAPE if card == TIGRESS else card + 1
+
+
+def is_destroyed(laid: Sequence[tuple[int, int]]) -> bool:
+    """Whether nobody takes the trick (section 5: the last leviathan decides)."""
+    tokens = [token for _, token in laid]
+    leviathans = [token for token in tokens if token in (WHALE, KRAKEN)]
+    if not leviathans:
+        return False
+    return leviathans[-1] == KRAKEN or not any(11 <= token <= 66 for token in tokens)
+
+
+def round_ended(was: Position, now: Position) -> bool:
+    """Whether the scores of a round were written between two positions."""
+    return now.round != was.round or now.phase == "over"
+
+
+TERMINAL = SkullKingTerminal

@@ -1,0 +1,118 @@
+"""How a game is shown to a person: the position, the choices, what the others did.
+
+A game that is shown in its own way has a `terminal.py` with a `TERMINAL` in its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparring.games.parts import part_of
+from sparring.games.rules import Rules
+from sparring.games.state import State
+
+HELP = """\
+Type a choice by its number, its short name, or the beginning of its name.
+  h  this help      ?  what the best bot would do
+  u  take back your last move      q  quit"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A legal action as a person types it."""
+
+    action: int
+    short: str
+    name: str
+    then: tuple[int, ...] = ()
+    """What follows at once, where one wish takes several actions."""
+
+
+def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Return the choices that a word can mean, by the first way of reading it that fits any."""
+    word = typed.strip().lower()
+    if not word:
+        return []
+    number = int(word) - 1 if word.isdecimal() else -1
+    readings = (
+        [c for c in choices if c.short.lower() == word],
+        [c for at, c in enumerate(choices) if at == number],
+        [c for c in choices if c.short.lower().startswith(word)],
+        [c for c in choices if c.name.lower().startswith(word)],
+        [c for c in choices if any(w.startswith(word) for w in c.name.lower().split())],
+    )
+    return next((fitting for fitting in readings if fitting), [])
+
+
+class Terminal:
+    """Any discrete turn game, by its own text and action names."""
+
+    styles: tuple[tuple[str, str], ...] = ()
+    """(regular expression, style) for colours on a terminal."""
+
+    def __init__(self, rules: Rules, person: int) -> None:
+        self.rules, self.person = rules, person
+
+    def show(self, state: State) -> str:
+        """Return what the person sees before deciding."""
+        return state.text(self.person).rstrip("\n")
+
+    def ask(self, state: State) -> str:
+        """Return what is being asked."""
+        return "your move"
+
+    def choices(self, state: State) -> list[Choice]:
+        """Return the legal actions."""
+        names = [(action, state.action_name(action)) for action in state.legal()]
+        return [Choice(action, name, name) for action, name in names]
+
+    def list_choices(self, choices: Sequence[Choice]) -> str:
+        """Return the choices in a line, numbered."""
+        return "  ".join(f"{at + 1}:{choice.short}" for at, choice in enumerate(choices))
+
+    def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
+        """Return what a line can mean."""
+        return match(typed, choices)
+
+    def advice(self, state: State, adviser: Callable[[State], int]) -> str:
+        """Return what an adviser would do; the state is a copy that may be played on."""
+        action = adviser(state)
+        return next(choice.name for choice in self.choices(state) if choice.action == action)
+
+    def narrate(self, before: State, action: int, after: State) -> list[str]:
+        """Say what an action did."""
+        return [f"{self.name(before.seat)}: {before.action_name(action)}"]
+
+    def next_view(self) -> bool:
+        """Show the board in another way from now on. False if there is only one."""
+        return False
+
+    def name(self, seat: int) -> str:
+        """Return "you" or "seat 1"."""
+        return "you" if seat == self.person else f"seat {seat}"
+
+    def help(self) -> str:
+        """Return the rules in short and the keys."""
+        return HELP
+
+    def result(self, state: State) -> str:
+        """Return the final standings; equal scores share a place."""
+        scores = state.scores
+        place = {seat: 1 + sum(o > s for o in scores) for seat, s in enumerate(scores)}
+        lines = [f"{(state.end or 'over').capitalize()}. Final standings:"]
+        for seat in sorted(place, key=place.__getitem__):
+            lines.append(f"  {place[seat]}. {self.name(seat):7} {scores[seat]:g}")
+        shared = list(place.values()).count(place[self.person]) > 1
+        if place[self.person] == 1:
+            lines.append("You share the win." if shared else "You win!")
+        else:
+            lines.append(f"You are number {place[self.person]} of {len(scores)}.")
+        return "\n".join(lines)
+
+
+def terminal_of(rules: Rules, person: int) -> Terminal:
+    """Return what shows a game to a person in a seat; -1 for an onlooker."""
+    module = part_of(rules.name, "terminal")
+    kind: type[Terminal] = Terminal if module is None else module.TERMINAL
+    return kind(rules, person)

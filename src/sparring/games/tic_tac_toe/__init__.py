@@ -1,0 +1,1 @@
+"""Tic-tac-toe for people: its terminal, its picture, and how it is trained."""

@@ -1,0 +1,154 @@
+"""CAGE-2's own challenge: its nine settings, and the leaderboard that was published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparring.games.cage2 import UNITS, true_states
+from sparring.games.rules import Rules
+from sparring.league.arena import choose, number_members, play_match
+from sparring.league.players import Player
+from sparring.league.results import Z_95
+from sparring.pools.lineups import Lineup
+from sparring.pools.native import Pool
+
+GAME = "cage2"
+EPISODES = 1000
+REDS = {"B_line": "B_LINE", "Meander": "MEANDER", "sleep": "SLEEP"}
+LENGTHS = (30, 50, 100)
+SETTINGS = tuple((red, steps) for steps in LENGTHS for red in REDS)
+"""The nine settings that make up the total."""
+FIXED = ("red", "max_steps")
+"""Flags that are the protocol's to set."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of the challenge's leaderboard."""
+
+    rank: int
+    name: str
+    total: float
+    means: tuple[float, float, float, float, float, float]
+    """B_line and Meander after 30 steps, after 50, after 100."""
+    asleep: tuple[float | None, ...] = (0.0, 0.0, 0.0)
+    """Against a red that sleeps, after 30, 50 and 100 steps; None where it is not told."""
+
+    @property
+    def row(self) -> tuple[float | None, ...]:
+        """All nine settings, in the order of the table."""
+        pairs = zip(self.means[::2], self.means[1::2], self.asleep, strict=True)
+        return tuple(mean for setting in pairs for mean in setting)
+
+
+LEADERBOARD = (
+    Published(1, "CardiffUni", -54.57, (-3.47, -5.64, -6.41, -8.69, -13.76, -16.60)),
+    Published(2, "Keeping it RL", -56.90, (-3.48, -6.47, -5.85, -10.33, -11.39, -19.38)),
+    Published(3, "Mindrake", -57.05, (-3.53, -6.76, -6.20, -10.13, -12.78, -17.65)),
+    Published(7, "UoA", -69.88, (-3.87, -6.54, -6.74, -12.01, -14.63, -26.09)),
+    Published(10, "Keeping it RL, PPO", -73.98, (-4.76, -8.03, -8.13, -12.91, -17.19, -22.94)),
+    Published(13, "CCS, PPO", -95.47, (-8.75, -7.31, -14.92, -12.04, -30.19, -22.21)),
+    Published(
+        17,
+        "UTS, DQN",
+        -154.71,
+        (-5.87, -10.93, -10.82, -26.29, -23.96, -67.89),
+        (None, None, None),
+    ),
+    Published(
+        18,
+        "restore in turn",
+        -823.89,
+        (-58.83, -44.29, -93.05, -85.75, -184.34, -192.63),
+        (-27.0, -46.0, -92.0),
+    ),
+    Published(
+        19,
+        "random",
+        -2015.61,
+        (-154.06, -33.43, -347.10, -171.49, -726.92, -566.41),
+        (-2.80, -4.45, -8.94),
+    ),
+    Published(20, "sleep", -3112.20, (-218.65, -39.31, -480.17, -267.60, -1134.03, -972.43)),
+)
+"""Published with preset=CHALLENGE, 1,000 episodes per setting; ten of its twenty rows."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting: the mean of the episodes' totals."""
+
+    mean: float
+    error: float
+    """Standard error of the mean."""
+
+
+@dataclass(frozen=True)
+class OrderCell:
+    """One unit: repairs per episode, and the share of them that followed the order."""
+
+    repairs: float
+    in_order: float | None
+
+
+def play(
+    challenger: Player,
+    rules: Rules,
+    *,
+    games: int,
+    seed: int,
+    threads: int,
+    greedy: bool,
+    progress: Callable[[str], None],
+) -> dict[tuple[str, int], Cell]:
+    """Return the mean total of every setting."""
+    cells = {}
+    for at, (red, length) in enumerate(SETTINGS):
+        progress(f"{red}, {length} steps")
+        setting = rules.changed({"red": REDS[red], "max_steps": length})
+        result = play_match(
+            setting, [challenger], games=games, seed=seed + at, threads=threads, greedy=greedy
+        )
+        low, high = result.first.score_interval
+        cells[red, length] = Cell(result.first.score, (high - low) / (2 * Z_95))
+    return cells
+
+
+def total_of(cells: dict[tuple[str, int], Cell]) -> Cell:
+    """Return the sum over all settings, which the challenge ranks by."""
+    error = math.sqrt(sum(cell.error**2 for cell in cells.values()))
+    return Cell(sum(cell.mean for cell in cells.values()), error)
+
+
+def judge_orders(
+    challenger: Player, rules: Rules, *, games: int, seed: int, threads: int, sampled: bool = False
+) -> dict[str, OrderCell]:
+    """Count, by unit, the repairs of whole episodes and those that followed the order."""
+    # The games are one step longer than is played: the last position is still there to be read.
+    longest = int(rules.fields["max_steps"].high) - 1
+    length = min(int(rules.config["max_steps"]), longest)
+    members, policies = number_members(rules, [challenger])
+    pool = Pool(
+        rules.changed({"max_steps": length + 1}),
+        games,
+        seed=seed,
+        threads=threads,
+        lineups=[Lineup(tuple(members))],
+        observe=bool(policies),
+    )
+    batch = pool.reset()
+    everyone = np.ones(games, bool)
+    for step in range(length):
+        batch = pool.step(choose(pool, batch, policies, everyone, greedy=not sampled, step=step))
+    states = true_states(pool.tables)
+    repairs, kept = states["repairs"].sum(0), states["in_order"].sum(0)
+    return {
+        unit: OrderCell(
+            float(repairs[i]) / games, float(kept[i] / repairs[i]) if repairs[i] else None
+        )
+        for i, unit in enumerate(UNITS)
+    }

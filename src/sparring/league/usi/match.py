@@ -1,0 +1,254 @@
+"""Shogi matches against a USI engine: openings played with both colours, our rules the referee."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games import Rules, State, new_state, shogi
+from sparring.games.shogi.protocol import game_seed, position_line, read_position
+from sparring.league.players import Player, name_of
+from sparring.league.results import MatchResult, Record, summarise
+from sparring.league.usi.engine import Engine, EngineError
+
+GO = {
+    "movetime": "go movetime {}",
+    "byoyomi": "go btime 0 wtime 0 byoyomi {}",
+    "nodes": "go nodes {}",
+    "depth": "go depth {}",
+}
+"""What an engine is told for each kind of limit."""
+MOST_OPENING_PLIES = 100
+FAULTS_RUNNING = 3
+"""After so many games in a row an engine is broken, not weak."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is agreed before a match."""
+
+    engine: str
+    """A command line, without a shell."""
+    options: Mapping[str, str]
+    """What the engine is set to."""
+    go: str
+    """How it is asked for a move, with its limit."""
+    timeout_s: float
+    """After so long without an answer it has lost."""
+    games: int
+    openings: str
+    """A file of positions; "" for random moves."""
+    opening_plies: int
+    seed: int
+    sampled: bool
+    """Whether the challenger draws its moves or plays the best."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Where a game begins, and how it came there."""
+
+    start: str
+    moves: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How the engine lost a game without being beaten."""
+
+    game: int
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a game ended, seen by the challenger."""
+
+    score: float
+    plies: int
+    end: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """What was found."""
+
+    result: MatchResult
+    engine: str
+    """The name it gave itself."""
+    faults: tuple[Fault, ...]
+    stopped: str = ""
+    """Why not all games were played."""
+
+
+def read_openings(path: str, rules: Rules) -> list[Opening]:
+    """Read SFENs or USI positions, one per line; # begins a remark."""
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, ValueError) as wrong:
+        raise ConfigError(f"cannot read --openings {path}: {wrong}") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        words = words[words[0] == "position" :]
+        if words[:1] not in (["startpos"], ["sfen"]):
+            words = ["sfen", *words]
+        try:
+            start, moves = read_position(words)
+            opening = Opening(start, tuple(moves))
+            over = set_up(rules, opening, 0).over
+        except SparringError as wrong:
+            raise ConfigError(f"{path}, line {number}: {wrong}") from None
+        if over:
+            raise ConfigError(f"{path}, line {number}: the game is over there; take the line out")
+        found.append(opening)
+    if not found:
+        raise ConfigError(f"{path} holds no positions; write one SFEN per line")
+    return found
+
+
+def random_opening(rules: Rules, plies: int, seed: int, number: int) -> Opening:
+    """Play a few moves by lot."""
+    draw = random.Random(f"{seed} {number}")
+    while True:
+        state, moves = new_state(rules), list[str]()
+        while len(moves) < plies and not state.over:
+            moves.append(draw.choice(sorted(shogi.moves(state))))
+            shogi.play(state, moves[-1])
+        if not state.over:
+            return Opening(shogi.START, tuple(moves))
+
+
+def set_up(rules: Rules, opening: Opening, seed: int) -> State:
+    """Return the position that an opening leads to."""
+    state = new_state(rules, seed=seed, sfen=opening.start)
+    shogi.play(state, *opening.moves)
+    return state
+
+
+class Referee:
+    """Plays the games of a match, one after the other."""
+
+    def __init__(self, challenger: Player, engine: Engine, rules: Rules, terms: Terms) -> None:
+        self.challenger, self.engine, self.rules, self.terms = challenger, engine, rules, terms
+        self.plies = 0
+        """Of the game that is played or was played last."""
+
+    def play(self, opening: Opening, seat: int, number: int) -> Outcome:
+        """Play one game. Faults of the engine are raised."""
+        self.plies = 0
+        self.engine.new_game()
+        state = set_up(self.rules, opening, game_seed(self.terms.seed, number))
+        moves = list(opening.moves)
+        while not state.over:
+            self.plies = len(moves)
+            if state.seat == seat:
+                move = self.own_move(state, len(moves))
+            else:
+                place = position_line(opening.start, moves)
+                move = self.engine.move(place, self.terms.go, self.terms.timeout_s)
+                if move == "resign":
+                    return Outcome(1.0, len(moves), "resignation")
+            if move not in shogi.moves(state):
+                raise EngineError("illegal move", f"{self.engine.name} said {illegal(state, move)}")
+            shogi.play(state, move)
+            moves.append(move)
+        return Outcome(state.scores[seat], len(moves), state.end or "")
+
+    def own_move(self, state: State, ply: int) -> str:
+        """Return what the challenger plays."""
+        if isinstance(self.challenger, str):
+            return shogi.usi(state, state.ask(self.challenger))
+        greedy = not self.terms.sampled
+        action = self.challenger.action(state, greedy=greedy, seed=state.seed, step=ply)
+        return shogi.usi(state, action)
+
+
+def illegal(state: State, move: str) -> str:
+    """Say what is wrong with an answer. Wins by declaration end games before they are claimed."""
+    where = shogi.read_sfen(state)
+    if move == "win":
+        return f"win where the rules give none: {where}"
+    return f"{move}, which is not legal: {where}"
+
+
+def play_match(
+    challenger: Player, rules: Rules, terms: Terms, progress: Callable[[int], None]
+) -> Match:
+    """Play all games."""
+    rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
+    limit = int(rules.config["max_plies"])
+    if not terms.openings and terms.opening_plies >= limit:
+        raise ConfigError(
+            f"--opening-plies {terms.opening_plies} leaves no move to play with max_plies={limit}"
+        )
+    book = read_openings(terms.openings, rules) if terms.openings else []
+    outcomes: list[Outcome] = []
+    faults: list[Fault] = []
+    stopped = ""
+    with Engine(terms.engine, terms.options) as engine:
+        referee = Referee(challenger, engine, rules, terms)
+        for number in range(terms.games):
+            pair, seat = divmod(number, 2)
+            opening = (
+                book[pair % len(book)]
+                if book
+                else random_opening(rules, terms.opening_plies, terms.seed, pair)
+            )
+            try:
+                outcomes.append(referee.play(opening, seat, number))
+                engine.game_over(-outcomes[-1].score)
+            except EngineError as fault:
+                outcomes.append(Outcome(1.0, referee.plies, fault.kind))
+                faults.append(Fault(number, fault.kind, str(fault)))
+                engine.game_over(-1.0)
+                stopped = why_broken(faults) or why_not_restarted(engine)
+            progress(number + 1)
+            if stopped:
+                break
+        names = (name_of(challenger), engine.name)
+    return Match(summary(rules, names, outcomes), engine.name, tuple(faults), stopped)
+
+
+def why_broken(faults: Sequence[Fault]) -> str:
+    """Say that an engine fails game after game, "" if it does not."""
+    last = faults[-FAULTS_RUNNING:]
+    if len(last) < FAULTS_RUNNING or last[-1].game - last[0].game != FAULTS_RUNNING - 1:
+        return ""
+    return f"the engine failed in {FAULTS_RUNNING} games running: {last[-1].what}"
+
+
+def why_not_restarted(engine: Engine) -> str:
+    """Start an engine anew and say why that failed, "" if it did not."""
+    try:
+        engine.restart()
+    except SparringError as wrong:
+        return f"the engine could not be started anew: {wrong}"
+    return ""
+
+
+def summary(rules: Rules, names: Sequence[str], outcomes: Sequence[Outcome]) -> MatchResult:
+    """Turn outcomes into shares and intervals; the challenger is Black in even games."""
+    games = len(outcomes)
+    seat_of = np.array([(number % 2, 1 - number % 2) for number in range(games)], np.intp)
+    won = np.array([outcome.score for outcome in outcomes], np.float32)
+    score = np.zeros((games, 2), np.float32)
+    np.put_along_axis(score, seat_of, np.stack([won, -won], axis=1), axis=1)
+    record = Record(
+        score,
+        seat_of.astype(np.int16),
+        np.array([outcome.plies for outcome in outcomes], np.int32),
+        np.zeros(games, np.uint8),
+    )
+    ends: Mapping[str, int] = collections.Counter(outcome.end for outcome in outcomes)
+    return dataclasses.replace(summarise(rules, names, seat_of, record), ends=dict(ends))

@@ -1,0 +1,168 @@
+"""A player behind the USI protocol: lines in, lines out. Nothing here reads or writes a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sparring.errors import ConfigError, SparringError, nearest
+from sparring.games import Rules, State, shogi
+from sparring.games.shogi.protocol import centipawns, game_seed, lasting, read_position, replay
+from sparring.league.players import Player, name_of
+
+NAME, AUTHOR = "sparring", "the sparring maintainers"
+MOST_SEED = 2**31 - 1
+WAITING_GOES = ("infinite", "ponder")
+"""Kinds of `go` whose answer is due at `stop` or `ponderhit`, not before."""
+
+
+class Server:
+    """One player at one Shogi program. It answers at once and never thinks in the background."""
+
+    def __init__(
+        self, player: Player, rules: Rules, *, seed: int = 0, sampled: bool = False
+    ) -> None:
+        self.player, self.seed, self.sampled = player, seed, sampled
+        self.declaration = str(rules.config["declaration"])
+        self.rules = lasting(rules)
+        self.games = 0
+        self.start, self.moves = shogi.START, list[str]()
+        self.state = self.set_up()
+        self.waiting: str | None = None
+        """The best move that is due at `stop`."""
+        self.finished = False
+        self.commands: dict[str, Callable[[Sequence[str]], list[str]]] = {
+            "usi": self.introduce,
+            "isready": lambda _: ["readyok"],
+            "setoption": self.set_option,
+            "usinewgame": self.new_game,
+            "position": self.position,
+            "go": self.go,
+            "stop": self.release,
+            "ponderhit": self.release,
+            "gameover": self.end_game,
+            "quit": self.quit,
+        }
+
+    def answer(self, line: str) -> list[str]:
+        """Return what a line is answered with. A bad line is named and changes nothing."""
+        words = line.split()
+        if not words:
+            return []
+        try:
+            if words[0] not in self.commands:
+                raise ConfigError(
+                    f"no command called {words[0]!r}{nearest(words[0], self.commands)}"
+                )
+            return self.commands[words[0]](words[1:])
+        except SparringError as wrong:
+            return [f"info string {' '.join(str(wrong).split())}"]
+
+    def introduce(self, _: Sequence[str]) -> list[str]:
+        """Say who plays and what can be set."""
+        kinds = " ".join(f"var {kind}" for kind in shogi.DECLARATIONS)
+        return [
+            f"id name {NAME} {name_of(self.player)}",
+            f"id author {AUTHOR}",
+            f"option name Sampled type check default {str(self.sampled).lower()}",
+            f"option name Seed type spin default {self.seed} min 0 max {MOST_SEED}",
+            f"option name Declaration type combo default {self.declaration} {kinds}",
+            "usiok",
+        ]
+
+    def set_option(self, words: Sequence[str]) -> list[str]:
+        """Set one of our options. Programs set others too (USI_Hash, USI_Ponder): no matter."""
+        at = words.index("value") if "value" in words else len(words)
+        if words[:1] != ["name"] or at < 2:
+            raise ConfigError("an option is set with `setoption name NAME value VALUE`")
+        name, value = " ".join(words[1:at]).lower(), " ".join(words[at + 1 :])
+        if name == "sampled":
+            self.sampled = read_check(value)
+        elif name == "seed":
+            self.seed = read_seed(value)
+            self.state = self.set_up()
+        elif name == "declaration":
+            if value not in shogi.DECLARATIONS:
+                known = nearest(value, shogi.DECLARATIONS)
+                raise ConfigError(f"Declaration {value!r} is unknown{known}")
+            self.declaration = value
+        return []
+
+    def new_game(self, _: Sequence[str]) -> list[str]:
+        """Begin another game, with chances of its own."""
+        self.games += 1
+        self.start, self.moves, self.waiting = shogi.START, [], None
+        self.state = self.set_up()
+        return []
+
+    @property
+    def game_seed(self) -> int:
+        """The seed of this game."""
+        return game_seed(self.seed, self.games)
+
+    def set_up(self) -> State:
+        """Return the position that was told last."""
+        return replay(self.rules, self.start, self.moves, seed=self.game_seed)
+
+    def position(self, words: Sequence[str]) -> list[str]:
+        """Take over a position."""
+        start, moves = read_position(words)
+        self.state = replay(self.rules, start, moves, seed=self.game_seed)
+        self.start, self.moves = start, moves
+        return []
+
+    def go(self, words: Sequence[str]) -> list[str]:
+        """Answer with a move, or hold it back where the program will say when it is due."""
+        if words[:1] == ["mate"]:
+            return ["checkmate notimplemented"]
+        if self.waiting is not None:
+            raise ConfigError("the last `go` is still waiting for `stop` or `ponderhit`")
+        told, best = self.choose()
+        if any(kind in words for kind in WAITING_GOES):
+            self.waiting = best
+            return told
+        return [*told, best]
+
+    def choose(self) -> tuple[list[str], str]:
+        """Return what is worth telling, and the best move."""
+        if self.state.over:
+            return [], "bestmove resign"
+        if shogi.camp(shogi.read_sfen(self.state), self.declaration).claim == "win":
+            return [], "bestmove win"
+        if isinstance(self.player, str):
+            return [], f"bestmove {shogi.usi(self.state, self.state.ask(self.player))}"
+        action = self.player.action(
+            self.state, greedy=not self.sampled, seed=self.game_seed, step=len(self.moves)
+        )
+        move = shogi.usi(self.state, action)
+        value = float(self.player.value(self.state.observe_bytes(self.state.seat)[None])[0])
+        return [f"info depth 1 score cp {centipawns(value)} pv {move}"], f"bestmove {move}"
+
+    def release(self, _: Sequence[str]) -> list[str]:
+        """Give the move that waits. There is none if it was given at once: no matter."""
+        due, self.waiting = self.waiting, None
+        return [] if due is None else [due]
+
+    def end_game(self, _: Sequence[str]) -> list[str]:
+        """Forget a move that nobody waits for any more."""
+        self.waiting = None
+        return []
+
+    def quit(self, _: Sequence[str]) -> list[str]:
+        """Leave."""
+        self.finished = True
+        return []
+
+
+def read_check(value: str) -> bool:
+    """Return an option that is on or off."""
+    if value not in ("true", "false"):
+        raise ConfigError(f"Sampled {value!r} must be true or false")
+    return value == "true"
+
+
+def read_seed(value: str) -> int:
+    """Return a seed."""
+    digits = value.isascii() and value.isdecimal() and len(value) <= len(str(MOST_SEED))
+    if not digits or int(value) > MOST_SEED:
+        raise ConfigError(f"Seed {value[:20]!r} must be a number from 0 to {MOST_SEED}")
+    return int(value)

@@ -1,1 +1,0 @@
-"""How each game is shown to a person who plays it."""

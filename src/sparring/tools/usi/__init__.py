@@ -1,1 +1,0 @@
-"""Shogi engines: being one, and playing against others."""

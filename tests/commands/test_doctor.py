@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import builtins
+import json
+from typing import Any
+
+import pytest
+
+from sparring import Pool
+from sparring.cli import main
+
+
+def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    names = {finding["name"] for finding in report["findings"]}
+    parts = {"python", "numpy", "torch", "native core", "self-test", "disk", "terminal"}
+    assert parts <= names
+    assert {"extra gymnasium", "extra sb3"} <= names
+    assert report["healthy"] is True
+
+
+def test_doctor_survives_without_torch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest = builtins.__import__
+
+    def without_torch(name: str, *more: Any, **named: Any) -> Any:
+        if name == "torch":
+            raise ImportError("No module named 'torch'")
+        return honest(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_torch)
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "note    torch: cannot be imported" in shown
+    assert "pip install 'torch>=2.9'" in shown
+
+
+def test_doctor_exits_3_on_a_broken_core(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    honest = Pool.digest
+    monkeypatch.setattr(Pool, "digest", lambda self: honest(self) + (self.threads == 4))
+    assert main(["doctor"]) == 3
+    shown = capsys.readouterr().out
+    assert "problem tic_tac_toe signature" in shown
+    assert "reinstall" in shown

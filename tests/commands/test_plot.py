@@ -1,0 +1,166 @@
+"""`sparring plot`: both pictures of any run, and that they show the numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from sparring.cli import main
+from sparring.commands.plotting import plot_run
+from sparring.draw.charts.png import COLOURS
+from sparring.errors import SparringError
+from sparring.training.metrics import MetricsWriter
+from sparring.training.run import Run
+
+PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, "update": 0.3}
+
+
+def make_run(root: Path, updates: int, **more: float) -> Run:
+    run = Run.create(root, "skull_king", "ppo", {"game": "skull_king", "set": []})
+    with MetricsWriter(run.path, tensorboard=False) as out:
+        for update in range(1, updates + 1):
+            share = update / updates
+            values = {f"phases/{name}": seconds for name, seconds in PHASES.items()}
+            values |= {"charts/score": 100 * share, "charts/SPS": 4e5, "charts/samples_per_s": 3e5}
+            values |= {
+                "losses/policy_loss": -0.01,
+                "losses/value_loss": 1 - share / 2,
+                "losses/odd_one": 3,
+            }
+            if update % max(1, updates // 4) == 0:
+                for name, win in (("captain", 0.25 + share / 3), ("<random>", 0.9)):
+                    low, high = win - 0.05, min(win + 0.05, 1.0)
+                    found = {"win": win, "low": low, "high": high, "score": 10 * win}
+                    values |= {f"eval/{name}/{key}": value for key, value in found.items()}
+            out.add(update, {**values, **more}, seconds=update * 480 / updates)
+    return run
+
+
+class Page(HTMLParser):
+    """What a browser finds in the file: balanced tags, text, and addresses of other files."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.data: dict[str, str] = {}
+        self.outside: list[str] = []
+        self.feed(path.read_text())
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.outside += [f"{k}={v}" for k, v in attrs if k in ("src", "href")]
+        if tag not in ("meta", "path"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag == "path"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        tag = self.open[-1] if self.open else ""
+        self.data[tag] = self.data.get(tag, "") + data + "\n"
+
+
+def test_a_normal_run_becomes_a_picture_and_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path, 400)
+    assert main(["plot", str(run.path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.search(r"captain +58\.3% +53\.3% +63\.3%", "\n".join(lines))
+    assert lines[-1].startswith(f"run: {run.path}; next: sparring ")
+
+    with Image.open(run.path / "plot.png") as image:
+        assert image.format == "PNG"
+        assert image.width == 1600
+        seen = {bytes(colour).hex() for _, colour in image.getcolors(2**24) or ()}
+    assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
+
+    page = Page(run.path / "plot.html")
+    assert page.outside == []
+    assert "http" not in (run.path / "plot.html").read_text()
+    assert "url(" not in page.data["style"]
+    titles = page.data["b"]
+    for title in ("Win share against each opponent", "Score", "Speed", "Where the time goes"):
+        assert title in titles
+    assert titles.index("Policy loss") < titles.index("Value loss") < titles.index("Odd one")
+    assert "<random>" in page.data["span"]
+    assert "equal strength 25%" in page.data["span"]
+    assert "58.3%" in page.data["em"]
+    assert "400k" in page.data["em"]
+
+
+def test_an_empty_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path, 0)
+    assert main(["plot", str(run.path)]) == 0
+    assert "nothing has been measured yet" in capsys.readouterr().out
+    assert "Nothing has been measured yet" in Page(run.path / "plot.html").data["p"]
+    with Image.open(run.path / "plot.png") as image:
+        image.load()
+    (run.path / "metrics.sqlite").unlink()
+    (run.path / "machine.json").unlink()
+    assert main(["plot", str(run.path)]) == 0
+
+
+@pytest.mark.parametrize("updates", [1, 2, 7])
+def test_few_or_broken_numbers_are_drawn(tmp_path: Path, updates: int) -> None:
+    more = {
+        "losses/value_loss": math.nan,
+        "eval/captain/low": math.nan,
+        "phases/stepping": math.nan,
+    }
+    png, html = plot_run(make_run(tmp_path, updates, **more).path)
+    with Image.open(png) as image:
+        image.load()
+    text = html.read_text()
+    Page(html)
+    for path in re.findall(r' d="([^"]*)"', text):
+        assert "nan" not in path
+    for script in re.findall(r'<script type="application/json">(.*?)</script>', text):
+        json.loads(script, parse_constant=pytest.fail)
+
+
+def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(tmp_path / "runs", 40)
+    out = tmp_path / "new" / "folder"
+    assert main(["plot", str(run.path), "--out", str(out), "--json"]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert told["png"] == str(out / "plot.png")
+    assert told["updates"] == 40
+    assert told["minutes"] == 8.0
+    assert told["wins"]["captain"]["win"] == pytest.approx(0.25 + 1 / 3)
+    assert told["charts"][0] == "Win share against each opponent"
+    assert (out / "plot.html").exists()
+    assert not (run.path / "plot.png").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SparringError, match="choose another with --out"):
+        plot_run(run.path, tmp_path / "file")
+
+
+def test_an_unknown_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", str(tmp_path / "nothing")]) == 2
+    assert "holds none" in capsys.readouterr().err
+
+
+def test_no_learning_library_is_needed(tmp_path: Path) -> None:
+    import subprocess
+
+    run = make_run(tmp_path, 3)
+    text = (
+        "import sys; from sparring.cli import main; assert main(['plot', sys.argv[1]]) == 0\n"
+        "sys.exit(', '.join(m for m in ('torch', 'tensorboard') if m in sys.modules) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text, str(run.path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,42 @@
+"""Words of the form key=value are read in one way, wherever they are typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparring import Rules
+from sparring.commands.eval.usi_match import read_options
+from sparring.errors import ConfigError
+from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
+from sparring.training.settings import read_opponents, read_varied
+
+
+def test_the_first_equals_sign_parts_a_word() -> None:
+    assert read_pair("Hash=a=b", "engine-option") == ("Hash", "a=b")
+    assert read_pair("Book=", "engine-option") == ("Book", "")
+
+
+@pytest.mark.parametrize("word", ["six", "=6", ""])
+def test_every_reader_refuses_in_the_same_words(word: str) -> None:
+    told = f"{word!r} is not key=value; give a name, = and a value"
+    for where, read in (
+        ("set", lambda: read_rules("skull_king", [word])),
+        ("vary", lambda: read_varied(word)),
+        ("engine-option", lambda: read_options([word])),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            read()
+        assert str(refused.value) == f"{where}: {told}"
+
+
+def test_an_opponent_may_leave_out_its_weight() -> None:
+    rules = Rules("tic_tac_toe")
+    assert read_opponents(rules, ["random"]) == read_opponents(rules, ["random=1"])
+    with pytest.raises(ConfigError, match="opponents: '=2' is not key=value"):
+        read_opponents(rules, ["=2"])
+
+
+def test_flags_are_typed_as_they_are_read() -> None:
+    rules = read_rules("skull_king", ["num_players=6", "rounds=1,2,3", "skip_forced=1"])
+    typed = as_typed(changed_flags(rules))
+    assert read_rules("skull_king", typed).config == rules.config

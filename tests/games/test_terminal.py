@@ -1,0 +1,48 @@
+"""What a person types and reads where a game has no terminal of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparring import State, new_state
+from sparring.games.terminal import Choice, Terminal, match
+
+CHOICES = [
+    Choice(1, "G1", "Green 1"),
+    Choice(2, "G10", "Green 10"),
+    Choice(3, "Pi1", "Pirate Rosie"),
+    Choice(4, "TP", "Tigress as pirate"),
+    Choice(5, "TE", "Tigress as escape"),
+]
+
+
+@pytest.mark.parametrize(
+    ("typed", "actions"),
+    [
+        ("g1", [1]),
+        ("G10", [2]),
+        ("g", [1, 2]),
+        ("pi", [3]),
+        ("3", [3]),
+        ("5", [5]),
+        ("6", []),
+        ("t", [4, 5]),
+        ("te", [5]),
+        ("green 10", [2]),
+        ("ros", [3]),
+        ("esc", [5]),
+        ("", []),
+        ("x", []),
+    ],
+)
+def test_what_a_word_means(typed: str, actions: list[int]) -> None:
+    assert [choice.action for choice in match(typed, CHOICES)] == actions
+
+
+def test_any_turn_game_has_a_plain_terminal() -> None:
+    state = new_state("tic_tac_toe")
+    terminal = Terminal(state.rules, 0)
+    assert [choice.short for choice in terminal.choices(state)][:3] == ["a1", "b1", "c1"]
+    before: State = state.clone()
+    state.apply(4)
+    assert terminal.narrate(before, 4, state) == ["you: b2"]
