@@ -136,7 +136,7 @@ class CollectConfig:
     games: int = 512
     """Games played at once. More gives more varied rollouts and slower updates."""
     steps: int = 64
-    """Steps per rollout. Longer looks further ahead and updates less often."""
+    """Progress per rollout. Longer looks further ahead and updates less often."""
     slots: int = 1
     """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
     bf16: bool = True
@@ -344,7 +344,7 @@ class BenchTrainConfig:
     games: int = 0
     """Games played at once. 0: as `sparring train` would."""
     steps: int = 0
-    """Steps per rollout. 0: as `sparring train` would."""
+    """Progress per rollout. 0: as `sparring train` would."""
     epochs: int = 0
     """Passes over each rollout. 0: as `sparring train` would."""
     minibatch: int = 0

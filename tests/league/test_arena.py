@@ -35,19 +35,19 @@ def new_game(rules: Rules, seed: int, game: int) -> State:
     return state
 
 
-def seats_of(members: list[str], seed: int, game: int, episode: int = 1) -> list[str]:
+def seats_of(players: list[str], seed: int, game: int, episode: int = 1) -> list[str]:
     """Who sits where, as the pool draws it."""
-    seated, rng = list(members), Philox(seed, game, episode, LINEUPS)
+    seated, rng = list(players), Philox(seed, game, episode, LINEUPS)
     for seat in range(len(seated) - 1, 0, -1):
         other = rng.below(seat + 1)
         seated[seat], seated[other] = seated[other], seated[seat]
     return seated
 
 
-def count_slowly(members: list[str], sheets: list[tuple[list[str], list[float]]]) -> list[dict]:
-    """Shares, ties, places and scores, one game and one member at a time."""
+def count_slowly(players: list[str], sheets: list[tuple[list[str], list[float]]]) -> list[dict]:
+    """Shares, ties, places and scores, one game and one player at a time."""
     found = []
-    for name in members:
+    for name in players:
         share = wins = ties = place = total = 0.0
         for seated, scores in sheets:
             mine = scores[seated.index(name)]
@@ -73,26 +73,26 @@ def count_slowly(members: list[str], sheets: list[tuple[list[str], list[float]]]
 
 
 def agree(result: MatchResult, slowly: list[dict]) -> None:
-    for member, slow in zip(result.members, slowly, strict=True):
-        assert {key: getattr(member, key) for key in slow} == pytest.approx(slow)
+    for player, slow in zip(result.players, slowly, strict=True):
+        assert {key: getattr(player, key) for key in slow} == pytest.approx(slow)
 
 
-@pytest.mark.parametrize(("game", "members"), [("skull_king", BOTS), ("tic_tac_toe", None)])
+@pytest.mark.parametrize(("game", "players"), [("skull_king", BOTS), ("tic_tac_toe", None)])
 def test_a_match_equals_single_games_played_one_by_one(
-    game: str, members: list[str] | None
+    game: str, players: list[str] | None
 ) -> None:
     rules, games, seed = Rules(game), 24, 7
-    members = members or ["careful", "random"]
+    players = players or ["careful", "random"]
     sheets = []
     for number in range(games):
-        state, seated = new_game(rules, seed, number), seats_of(members, seed, number)
+        state, seated = new_game(rules, seed, number), seats_of(players, seed, number)
         while not state.over:
             state.apply(state.ask(seated[state.seat]))
         sheets.append((seated, state.scores))
-    result = play_match(rules, members, games=games, parallel=games, seed=seed)
-    assert [member.name for member in result.members] == members
-    agree(result, count_slowly(members, sheets))
-    first = [seated.index(members[0]) for seated, _ in sheets]
+    result = play_match(rules, players, games=games, parallel=games, seed=seed)
+    assert [player.name for player in result.players] == players
+    agree(result, count_slowly(players, sheets))
+    first = [seated.index(players[0]) for seated, _ in sheets]
     assert result.seat_games == tuple(first.count(seat) for seat in range(rules.seats))
 
 
@@ -112,32 +112,32 @@ def test_policies_too_play_as_they_would_alone() -> None:
 
 def test_every_table_counts_its_first_games_and_no_others() -> None:
     """8 games on 3 tables: 3, 3 and 2 of them, however long they take."""
-    rules, members = Rules("tic_tac_toe"), ["careful", "random"]
+    rules, players = Rules("tic_tac_toe"), ["careful", "random"]
     sheets = []
     for table, share in enumerate((3, 3, 2)):
-        pool = Pool(rules, 1, seed=5, first_game=table, lineups=[Lineup(tuple(members))])
+        pool = Pool(rules, 1, seed=5, first_game=table, lineups=[Lineup(tuple(players))])
         pool.reset()
         episode = 0
         while episode < share:
             batch = pool.step(np.zeros(1, np.int32))
             if len(batch.final_game):
                 episode += 1
-                seated = seats_of(members, 5, table, episode)
+                seated = seats_of(players, 5, table, episode)
                 sheets.append((seated, [float(score) for score in batch.final_score[0]]))
-    result = play_match(rules, members, games=8, parallel=3, seed=5)
+    result = play_match(rules, players, games=8, parallel=3, seed=5)
     assert result.games == result.first.games == sum(result.seat_games) == 8
-    agree(result, count_slowly(members, sheets))
+    agree(result, count_slowly(players, sheets))
 
 
 def test_nobody_owns_a_seat() -> None:
     result = play_match(Rules("skull_king"), ["captain"] * 4, games=2048, seed=1)
     expected = 2048 / 4
     assert sum((sat - expected) ** 2 / expected for sat in result.seat_games) < 16.3  # p = 0.001
-    for member in result.members:
-        low, high = member.win_interval
+    for player in result.players:
+        low, high = player.win_interval
         assert low < result.parity < high
         assert 0.03 < high - low < 0.05
-    assert sum(member.win_share for member in result.members) == pytest.approx(1)
+    assert sum(player.win_share for player in result.players) == pytest.approx(1)
 
 
 def test_a_good_seat_shows_and_does_not_help() -> None:
@@ -178,12 +178,12 @@ def test_a_win_is_split_among_those_who_share_the_top() -> None:
     ends = np.zeros(4, np.uint8)
     record = Record(score, seat_of.astype(np.int16), np.full(4, 10, np.int32), ends)
     result = summarise(Rules("skull_king"), list("abcd"), seat_of, record)
-    first, last = result.members[0], result.members[3]
+    first, last = result.players[0], result.players[3]
     assert first.win_share == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1) / 4)
     assert (first.wins, first.ties, first.losses) == (1, 3, 0)
     assert first.rank == pytest.approx((1.5 + 2 + 2.5 + 1) / 4)
     assert (last.wins, last.ties, last.losses) == (0, 1, 3)
-    assert sum(member.rank for member in result.members) == pytest.approx(1 + 2 + 3 + 4)
+    assert sum(player.rank for player in result.players) == pytest.approx(1 + 2 + 3 + 4)
     assert result.seat_shares[1:] == (None, None, None)
     assert result.others_score == pytest.approx(np.mean(score[:, 1:]))
     json.dumps(result.summary(), allow_nan=False)
@@ -191,8 +191,8 @@ def test_a_win_is_split_among_those_who_share_the_top() -> None:
 
 def test_lots_tell_copies_apart_and_nobody_else() -> None:
     ids = np.array([0, -6, -6, 3])
-    member = np.array([[-6, 3, 0, -6]] * 4000, np.int16)
-    seat_of = sit_down(ids, member, seed=1)
+    player = np.array([[-6, 3, 0, -6]] * 4000, np.int16)
+    seat_of = sit_down(ids, player, seed=1)
     assert (seat_of[:, 0] == 2).all()
     assert (seat_of[:, 3] == 1).all()
     assert (np.sort(seat_of, axis=1) == np.arange(4)).all()
@@ -201,11 +201,11 @@ def test_lots_tell_copies_apart_and_nobody_else() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_large_seeds_draw_lots_of_their_own() -> None:
-    ids, member = np.zeros(4, np.int64), np.zeros((50, 4), np.int16)
+    ids, player = np.zeros(4, np.int64), np.zeros((50, 4), np.int16)
     seeds = (5, 2**63 + 5, 2**63 + 6, 2**64 - 1)
-    drawn = [sit_down(ids, member, seed=seed).tobytes() for seed in seeds]
+    drawn = [sit_down(ids, player, seed=seed).tobytes() for seed in seeds]
     assert len(set(drawn)) == len(seeds)
-    assert sit_down(ids, member, seed=-1).tobytes() == drawn[-1]
+    assert sit_down(ids, player, seed=-1).tobytes() == drawn[-1]
     result = play_match(Rules("tic_tac_toe"), ["random"] * 2, games=64, seed=2**63 + 5)
     assert result.first.games == 64
 
@@ -241,7 +241,7 @@ def test_evaluate_seats_one_challenger_against_copies() -> None:
     )
     assert list(results) == ["random", "rule_hard"]
     for name, result in results.items():
-        assert [member.name for member in result.members] == ["captain", name, name, name]
+        assert [player.name for player in result.players] == ["captain", name, name, name]
         assert result.first.win_interval[0] > result.parity
     assert counted[-1] == 200
     assert counted == sorted(counted)

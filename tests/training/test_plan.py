@@ -15,7 +15,7 @@ from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
 from sparring.training.agent import resume, train
 from sparring.training.plan import resolve
-from sparring.training.settings import as_table, from_table, members_of, merged, with_preset
+from sparring.training.settings import members_of, merged, read_config, with_preset, written
 
 
 def test_a_plan_decides_everything_once() -> None:
@@ -35,10 +35,10 @@ def test_a_plan_decides_everything_once() -> None:
 def test_a_configuration_survives_its_file() -> None:
     lr = "0:0.001,5000000:0.0001 stepped"
     config = merged(with_preset("skull_king"), {"ppo": {"lr": lr, "entropy": 0.02}}, "test")
-    table = tomllib.loads(tomlkit.dumps(as_table(config)))
+    table = tomllib.loads(tomlkit.dumps(written(config)))
     assert table["ppo"]["lr"] == lr
     assert table["ppo"]["entropy"] == 0.02
-    assert from_table(table, "file") == config
+    assert read_config(table, "file") == config
 
 
 def test_members_vary_schedules_too() -> None:
@@ -88,7 +88,7 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     for name in ("algo", "algo_set"):
         table.pop(name)
     (agent.run / CONFIG).write_text(tomlkit.dumps(table))
-    config = from_table(table, "old")
+    config = read_config(table, "old")
     assert (config.collect.games, config.algo) == (16, "ppo")
     assert config.ppo.lr == Schedule.line(0.002, 0.0002)
     assert config.ppo.entropy == Schedule.constant(0.01)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from sparring.commands.printing import Steps, make_console, print_json
+from sparring.commands.printing import ProgressBar, make_console, print_json
 from sparring.config import CheckConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, read_rules
@@ -18,7 +18,7 @@ def run(config: CheckConfig) -> int:
     if config.games < 1:
         raise ConfigError(f"--games {config.games} must be at least 1")
     rules = read_rules(config.game, config.set)
-    with Steps(f"checking {rules.name}", len(PROPERTIES)) as steps:
+    with ProgressBar(f"checking {rules.name}", len(PROPERTIES)) as steps:
         report = check(rules, games=config.games, seed=config.seed, progress=steps.next)
     if config.json:
         print_json(

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import sparring
 from sparring import _native
-from sparring.commands.printing import Steps, make_console, print_json
+from sparring.commands.printing import ProgressBar, make_console, print_json
 from sparring.config import DoctorConfig
 from sparring.games import Rules, game_names
 from sparring.machine import ask, cores, cpu_model, git_commit, load_average
@@ -52,7 +52,7 @@ def run(config: DoctorConfig) -> int:
         look_at_terminal,
     )
     findings: list[Finding] = []
-    with Steps("doctor", len(parts)) as steps:
+    with ProgressBar("doctor", len(parts)) as steps:
         for part in parts:
             steps.next(part.__name__.replace("_", " "))
             findings += part()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sparring.commands.printing import Steps, print_json
+from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
@@ -41,7 +41,7 @@ def run(config: ExportConfig) -> int:
     target = Path(config.onnx)
     if not target.parent.is_dir():
         raise ConfigError(f"there is no folder {target.parent}; make it first")
-    with Steps("exporting", 3) as steps:
+    with ProgressBar("exporting", 3) as steps:
         steps.next("loading")
         policy = load_policy(config.policy)
         unproven = target.with_name(temp_name(target.name))

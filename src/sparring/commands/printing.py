@@ -54,7 +54,7 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2))
 
 
-class Steps:
+class ProgressBar:
     """Progress on stderr: a bar on a terminal, otherwise a line now and then."""
 
     def __init__(self, title: str, total: int) -> None:
@@ -73,7 +73,7 @@ class Steps:
             )
             self.task = self.bar.add_task(title, total=total)
 
-    def __enter__(self) -> Steps:
+    def __enter__(self) -> ProgressBar:
         if self.bar:
             self.bar.start()
         return self

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparring.commands.players import load_with_flags, player_called
-from sparring.commands.printing import Steps, print_json
+from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
@@ -255,7 +255,7 @@ def shoot(film: Film, config: RenderConfig, path: Path) -> dict[str, Any]:
     fps = config.fps or FPS[kind]
     shots = films.shoot(film, fps=fps, speed=config.speed)
     studio = films.Studio(film, shots, config.width)
-    with Steps("drawing", len(shots)) as steps:
+    with ProgressBar("drawing", len(shots)) as steps:
 
         def tell() -> None:
             steps.next("frames")

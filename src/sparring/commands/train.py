@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from sparring.commands.plotting import plot_run
-from sparring.commands.printing import Steps, make_table, print_json, print_table
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.league.arena import ALONE, strength_of, usual_opponents
 from sparring.training.agent import Agent, resume, train_population, train_with
 from sparring.training.metrics import read
 from sparring.training.plan import uses_gpu
-from sparring.training.settings import from_table, members_of, with_preset
+from sparring.training.settings import members_of, read_config, with_preset
 
 OK, FAILED, INTERRUPTED = 0, 3, 130
 
@@ -75,7 +75,7 @@ def report_population(config: TrainConfig) -> int:
     rules = agents[0].policy.rules
     against = config.eval.against or usual_opponents(rules, 2)
     rows: list[dict[str, Any]] = []
-    with Steps(f"measuring {config.game}", len(agents)) as steps:
+    with ProgressBar(f"measuring {config.game}", len(agents)) as steps:
         for agent, member in zip(agents, members_of(config), strict=True):
             steps.next(agent.run.name)
             found = agent.evaluate(
@@ -117,12 +117,12 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         return INTERRUPTED
     from sparring.training.run import Run
 
-    settings = from_table(Run.open(str(agent.run)).config, str(agent.run))
+    settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
     # One match after the other, so that each is told; alone is a match too.
     against = settings.eval.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results = {}
-    with Steps(f"measuring {agent.policy.rules.name}", len(matches)) as steps:
+    with ProgressBar(f"measuring {agent.policy.rules.name}", len(matches)) as steps:
         for number, match in enumerate(matches):
             steps.next(*match or (ALONE,))
             found = agent.evaluate(

@@ -11,16 +11,15 @@ import numpy.typing as npt
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import Player, name_of
-from sparring.league.results import MatchResult, MemberResult, Record, summarise
+from sparring.league.results import MatchResult, PlayerResult, Record, summarise
 from sparring.nets.policy import Policy
-from sparring.pools.lineups import Lineup
-from sparring.pools.lineups import Player as Member
+from sparring.pools.lineups import Lineup, PlayerId
 from sparring.pools.native import Batch, Pool
 
 __all__ = [
     "ALONE",
     "MatchResult",
-    "MemberResult",
+    "PlayerResult",
     "evaluate",
     "least_share",
     "play_match",
@@ -33,7 +32,7 @@ Progress = Callable[[int], None]
 ALONE = "alone"
 """What `evaluate` calls the match in a game of one seat."""
 LOTS = 0x107
-"""Keeps the lots of identical members apart from everything else that a seed decides."""
+"""Keeps the lots of identical players apart from everything else that a seed decides."""
 
 
 def evaluate(
@@ -128,37 +127,39 @@ def play_match(
         raise ConfigError(f"parallel={parallel} must be at least 1")
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
-    members, policies = number_members(rules, seats)
+    players, policies = number_players(rules, seats)
     pool = Pool(
         rules,
         min(parallel, games),
         seed=seed,
         threads=threads,
-        lineups=[Lineup(tuple(members))],
+        lineups=[Lineup(tuple(players))],
         observe=bool(policies),
     )
     record = play_games(pool, policies, games, greedy, progress)
     names = [name_of(seat) for seat in seats]
-    ids = np.array([pool.player_id(member) for member in members])
-    return summarise(rules, names, sit_down(ids, record.member, seed), record)
+    ids = np.array([pool.player_id(player) for player in players])
+    return summarise(rules, names, sit_down(ids, record.player, seed), record)
 
 
-def number_members(rules: Rules, seats: Sequence[Player]) -> tuple[list[Member], dict[int, Policy]]:
+def number_players(
+    rules: Rules, seats: Sequence[Player]
+) -> tuple[list[PlayerId], dict[int, Policy]]:
     """Give every policy an id, the same one wherever it sits; bots keep their names."""
-    members: list[Member] = []
+    players: list[PlayerId] = []
     policies: dict[int, Policy] = {}
     for seat in seats:
         if isinstance(seat, str):
             rules.bot(seat)
-            members.append(seat)
+            players.append(seat)
             continue
         known = [number for number, policy in policies.items() if policy is seat]
         if not known:
             seat.check_fits(rules)
             known = [len(policies)]
             policies[known[0]] = seat
-        members.append(known[0])
-    return members, policies
+        players.append(known[0])
+    return players, policies
 
 
 def play_games(
@@ -194,7 +195,7 @@ def play_games(
         table = batch.final_game[counted]
         line = first_line[table] + played[table]
         record.score[line] = batch.final_score[counted]
-        record.member[line] = batch.final_policy[counted]
+        record.player[line] = batch.final_policy[counted]
         record.length[line] = batch.final_length[counted]
         record.end[line] = batch.final_reason[counted]
         played[table] += 1
@@ -231,15 +232,15 @@ def choose(
 
 
 def sit_down(
-    ids: npt.NDArray[Any], member: npt.NDArray[np.int16], seed: int
+    ids: npt.NDArray[Any], player: npt.NDArray[np.int16], seed: int
 ) -> npt.NDArray[np.intp]:
-    """Return the seat of every member [games, members].
+    """Return the seat of every player [games, players].
 
     The pool cannot tell copies of one bot or policy apart, so lots decide which copy sat where.
     """
     key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
-    lots = np.random.Generator(np.random.Philox(key=key)).random(member.shape)
-    by_member = np.lexsort((lots, member), axis=1)
-    seat_of = np.empty_like(by_member)
-    seat_of[:, np.argsort(ids, kind="stable")] = by_member
+    lots = np.random.Generator(np.random.Philox(key=key)).random(player.shape)
+    by_player = np.lexsort((lots, player), axis=1)
+    seat_of = np.empty_like(by_player)
+    seat_of[:, np.argsort(ids, kind="stable")] = by_player
     return seat_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
-from sparring.league.arena import choose, number_members, play_match
+from sparring.league.arena import choose, number_players, play_match
 from sparring.league.players import Player
 from sparring.league.results import Z_95
 from sparring.pools.lineups import Lineup
@@ -131,13 +131,13 @@ def judge_orders(
     # The games are one step longer than is played: the last position is still there to be read.
     longest = int(rules.fields["max_steps"].high) - 1
     length = min(int(rules.config["max_steps"]), longest)
-    members, policies = number_members(rules, [challenger])
+    players, policies = number_players(rules, [challenger])
     pool = Pool(
         rules.changed({"max_steps": length + 1}),
         games,
         seed=seed,
         threads=threads,
-        lineups=[Lineup(tuple(members))],
+        lineups=[Lineup(tuple(players))],
         observe=bool(policies),
     )
     batch = pool.reset()

@@ -19,8 +19,8 @@ Z_95 = 1.959964
 
 
 @dataclass(frozen=True)
-class MemberResult:
-    """How one member of a line-up did."""
+class PlayerResult:
+    """How one player of a line-up did."""
 
     name: str
     games: int
@@ -30,12 +30,12 @@ class MemberResult:
     """Games with the highest score shared."""
     losses: int
     win_share: float
-    """Mean over games; k members who share the highest score get 1/k of the win each."""
+    """Mean over games; k players who share the highest score get 1/k of the win each."""
     win_interval: Interval
     score: float
     score_interval: Interval
     rank: float
-    """Mean place, 1 is first; members with equal scores share their places' mean."""
+    """Mean place, 1 is first; players with equal scores share their places' mean."""
 
     @property
     def decided(self) -> int:
@@ -60,34 +60,34 @@ class MatchResult:
     game: str
     games: int
     seats: int
-    members: tuple[MemberResult, ...]
+    players: tuple[PlayerResult, ...]
     seat_games: tuple[int, ...]
-    """By seat: how often the first member sat there."""
+    """By seat: how often the first player sat there."""
     seat_shares: tuple[float | None, ...]
-    """By seat: the first member's win share there, None if it never sat there."""
+    """By seat: the first player's win share there, None if it never sat there."""
     ends: dict[str, int]
     """Games by the reason why they ended."""
     length: float
     """Decisions per game, all seats together."""
 
     @property
-    def first(self) -> MemberResult:
-        """The first member, in `evaluate` the challenger."""
-        return self.members[0]
+    def first(self) -> PlayerResult:
+        """The first player, in `evaluate` the challenger."""
+        return self.players[0]
 
     @property
     def parity(self) -> float:
-        """The win share of a member that is as good as the others."""
+        """The win share of a player that is as good as the others."""
         return 1 / self.seats
 
     @property
     def others_score(self) -> float | None:
-        """Mean score of everybody but the first member."""
-        others = [member.score for member in self.members[1:]]
+        """Mean score of everybody but the first player."""
+        others = [player.score for player in self.players[1:]]
         return sum(others) / len(others) if others else None
 
     def summary(self) -> dict[str, Any]:
-        """The first member's result as plain values, as JSON has them."""
+        """The first player's result as plain values, as JSON has them."""
         first = self.first
         return {
             "games": first.games,
@@ -119,8 +119,8 @@ class Record:
 
     score: npt.NDArray[np.float32]
     """[games, seats]."""
-    member: npt.NDArray[np.int16]
-    """[games, seats], the line-up member in that seat as the pool numbers it."""
+    player: npt.NDArray[np.int16]
+    """[games, seats], who sat there as the pool numbers it."""
     length: npt.NDArray[np.int32]
     end: npt.NDArray[np.uint8]
 
@@ -136,11 +136,11 @@ def summarise(
     equal = (score[:, None, :] == score[:, :, None]).sum(axis=2)
     rank = better + (equal + 1) / 2
     games = len(score)
-    members = []
+    players = []
     for at, name in enumerate(names):
         wins, shared = int((share[:, at] == 1).sum()), int(top[:, at].sum())
-        members.append(
-            MemberResult(
+        players.append(
+            PlayerResult(
                 name=name,
                 games=games,
                 wins=wins,
@@ -159,7 +159,7 @@ def summarise(
         game=rules.name,
         games=games,
         seats=rules.seats,
-        members=tuple(members),
+        players=tuple(players),
         seat_games=tuple(int(here.sum()) for here in sat),
         seat_shares=tuple(float(share[here, 0].mean()) if here.any() else None for here in sat),
         ends={end: int(count) for end, count in zip(rules.ends, counts, strict=True) if count},

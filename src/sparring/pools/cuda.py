@@ -13,7 +13,7 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError, Stat
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build, i64
-from sparring.pools.lineups import Lineup, Player
+from sparring.pools.lineups import Lineup, PlayerId
 from sparring.pools.native import Pool
 
 BLOCK = 32
@@ -345,7 +345,7 @@ class CudaPool:
         """The ids that sit at tables; somebody has to answer their rows."""
         return self._hosts[0].policies
 
-    def player_id(self, player: Player) -> int:
+    def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""
         return self._hosts[0].player_id(player)
 

@@ -17,20 +17,21 @@ NOBODY = -1
 """The `policy` of a row whose action is ignored."""
 MOST_POLICIES = int(np.iinfo(np.int16).max)
 
-Player = int | str
+PlayerId = int | str
+"""A policy by its number, or a bot by its name."""
 
 
 @dataclass(frozen=True)
 class Lineup:
     """Who sits at a table: policy ids (0 is the learner) or bot names, one per seat."""
 
-    players: tuple[Player, ...]
+    players: tuple[PlayerId, ...]
     weight: float = 1.0
     shuffle: bool = True
     """Draw the seats anew for every game, so that nobody owns a good one."""
 
 
-def player_id(rules: Rules, player: Player) -> int:
+def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):
         return -2 - rules.bot(player)

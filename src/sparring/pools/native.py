@@ -22,7 +22,7 @@ from sparring.games.state import check_version, seal, unseal
 from sparring.pools.lineups import (
     LEARNER,
     Lineup,
-    Player,
+    PlayerId,
     numbered,
     player_id,
     player_name,
@@ -256,7 +256,7 @@ class Pool:
         )
         self.policies = frozenset(player for lineup in ids for player in lineup if player >= 0)
 
-    def player_id(self, player: Player) -> int:
+    def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""
         return player_id(self.rules, player)
 

@@ -71,7 +71,7 @@ class VectorEnvPool(ForeignPool):
 
         seed: given to the env at the first reset; Gymnasium's own vectors add the env's index.
         """
-        name = name_of(env)
+        name = vector_name(env)
         self._encoding = encoding_of(env.single_observation_space, env.single_action_space, name)
         rules = rules_for(name, self._encoding, seats=1, rows=1)
         super().__init__(rules, env.num_envs, seed, (), memory)
@@ -248,7 +248,7 @@ def row_of(batch: Any, row: int) -> Any:
     return tuple(row_of(part, row) for part in batch) if isinstance(batch, tuple) else batch[row]
 
 
-def name_of(env: Any) -> str:
+def vector_name(env: Any) -> str:
     """Return the id the env was made by, or its class."""
     known = [env, *getattr(env.unwrapped, "envs", ())[:1]]
     specs = [spec for spec in (getattr(one, "spec", None) for one in known) if spec is not None]

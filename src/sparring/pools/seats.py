@@ -16,7 +16,7 @@ from sparring.pools.foreign import (
     check_finite,
     rules_for,
 )
-from sparring.pools.tables import ParallelTable, Table, TurnTable, name_of
+from sparring.pools.tables import ParallelTable, Table, TurnTable, env_name
 
 
 class TablesPool(ForeignPool):
@@ -36,10 +36,10 @@ class TablesPool(ForeignPool):
         agents, encodings = read_agents(envs[0])
         for env in envs[1:]:
             if read_agents(env) != (agents, encodings):
-                raise ConfigError(f"{name_of(env)} has other agents or spaces than the first env")
+                raise ConfigError(f"{env_name(env)} has other agents or spaces than the first env")
         self._tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
-        rules = rules_for(name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
+        rules = rules_for(env_name(envs[0]), encodings[0], seats=len(agents), rows=rows)
         super().__init__(rules, len(envs), seed, agents, memory)
 
     def _reset(self, seed: int | None) -> None:
@@ -110,9 +110,9 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
     """Return the agents and their encodings; one network has to serve all of them."""
     agents = list(getattr(env, "possible_agents", ()))
     if not agents:
-        raise ConfigError(f"{name_of(env)} has no possible_agents; every agent needs a seat")
+        raise ConfigError(f"{env_name(env)} has no possible_agents; every agent needs a seat")
     encodings = [
-        encoding_of(env.observation_space(a), env.action_space(a), f"{name_of(env)}, {a}")
+        encoding_of(env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}")
         for a in agents
     ]
     for agent, other in zip(agents, encodings, strict=True):
@@ -120,7 +120,7 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
             mine, first = getattr(other, what), getattr(encodings[0], what)
             if mine != first:
                 raise ConfigError(
-                    f"{name_of(env)}: {agent} has {what} {mine}, {agents[0]} has {first}; one "
+                    f"{env_name(env)}: {agent} has {what} {mine}, {agents[0]} has {first}; one "
                     "network plays all seats, so pad the spaces to one size"
                 )
     return agents, encodings

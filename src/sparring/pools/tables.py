@@ -20,7 +20,7 @@ class Table(ABC):
     def __init__(self, env: Any, index: int, agents: Sequence[Any], encodings: list[Encoding]):
         self.env, self.index, self.agents, self.encodings = env, index, tuple(agents), encodings
         self.seats = {agent: seat for seat, agent in enumerate(agents)}
-        self.name = name_of(env)
+        self.name = env_name(env)
         self.steps = 0
         self.masked: bool | None = None
         """Whether decisions come with masks; the first one tells."""
@@ -200,7 +200,7 @@ class ParallelTable(Table):
             self.see(agent, obs[agent], infos.get(agent, {}))
 
 
-def name_of(env: Any) -> str:
+def env_name(env: Any) -> str:
     """Return the name in the env's metadata, or its class."""
     metadata = getattr(env, "metadata", None) or {}
     return str(metadata.get("name") or type(env.unwrapped).__name__)

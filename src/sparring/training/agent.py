@@ -24,12 +24,12 @@ from sparring.training.loop import Trainer
 from sparring.training.plan import make_learner, resolve, uses_gpu
 from sparring.training.run import Run
 from sparring.training.settings import (
-    as_table,
     demand_same,
-    from_table,
     members_of,
     merged,
+    read_config,
     with_preset,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -143,20 +143,20 @@ def new_run(config: TrainConfig) -> Run:
     """Make the folder of a run."""
     name = re.sub(r"\W+", "_", config.game).strip("_") or "env"
     algo = re.sub(r"\W+", "_", config.algo).strip("_")
-    return Run.create(Path(config.runs), name, algo, as_table(config))
+    return Run.create(Path(config.runs), name, algo, written(config))
 
 
 def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False) -> Agent:
     """Go on with a run from one of its checkpoints."""
     run = Run.open(path)
-    config = from_table(run.config, f"{run.path}/config.toml")
+    config = read_config(run.config, f"{run.path}/config.toml")
     folder = run.path / "checkpoints"
     at = checkpoints.newest_valid(folder) if number < 0 else folder / f"{number:08d}"
     if at is None:
         raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
     saved = checkpoints.load(at)
-    before = from_table(saved.meta["config"], f"{at}/manifest.json")
-    demand_same(as_table(before), as_table(config))
+    before = read_config(saved.meta["config"], f"{at}/manifest.json")
+    demand_same(written(before), written(config))
     if updates:
         config = replace(config, updates=updates)
     return Session.prepare([config]).finish([run], resume=saved, quiet=quiet)[0]

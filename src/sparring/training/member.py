@@ -17,7 +17,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import foreign_meta
 from sparring.training.metrics import MetricsWriter
 from sparring.training.run import Run
-from sparring.training.settings import as_plain, as_table
+from sparring.training.settings import as_plain, written
 
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
@@ -132,7 +132,7 @@ class Member:
             "rules_version": rules.rules_version,
             "game_config": rules.config,
             **foreign_meta(rules),
-            "config": as_table(self.config),
+            "config": written(self.config),
             "seconds": self.status.seconds,
             "total_updates": self.status.total_updates,
             "events": list(self.events),

@@ -114,13 +114,13 @@ def read_varied(word: str) -> tuple[list[str], list[Any]]:
     return name.split("."), values
 
 
-def from_table(table: Mapping[str, Any], where: str) -> TrainConfig:
+def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:
     """The configuration that a run's config.toml holds."""
     config: TrainConfig = merged(TrainConfig(), modernised(table), where)
     return config
 
 
-def as_table(config: TrainConfig) -> dict[str, Any]:
+def written(config: TrainConfig) -> dict[str, Any]:
     """The complete configuration as plain values, to be written to a file."""
     table: dict[str, Any] = as_plain(asdict(config))
     return table

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparring.commands.bench.report import show, show_problems
-from sparring.commands.printing import Steps, print_json
+from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
@@ -56,7 +56,7 @@ def run(config: BenchPoolConfig) -> int:
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed", "bots")},
         "machine": facts,
     }
-    with Steps(f"bench {rules.name}", config.rounds + 2) as steps:
+    with ProgressBar(f"bench {rules.name}", config.rounds + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         cells = measure(rules, config, lineups, proof, steps) if proof.valid else []
@@ -91,12 +91,12 @@ def bot_lineups(rules: Rules, bots: Sequence[str]) -> list[Lineup] | None:
     """Return who sits where if bots play alone; None if the actions come from outside."""
     if not bots:
         return None
-    members = tuple(bots) * rules.seats if len(bots) == 1 else tuple(bots)
-    if len(members) != rules.seats:
-        raise ConfigError(f"give 1 or {rules.seats} --bots for {rules.name}, not {len(members)}")
-    for name in members:
+    players = tuple(bots) * rules.seats if len(bots) == 1 else tuple(bots)
+    if len(players) != rules.seats:
+        raise ConfigError(f"give 1 or {rules.seats} --bots for {rules.name}, not {len(players)}")
+    for name in players:
         rules.bot(name)
-    return [Lineup(members, shuffle=False)]
+    return [Lineup(players, shuffle=False)]
 
 
 def measure(
@@ -104,7 +104,7 @@ def measure(
     config: BenchPoolConfig,
     lineups: Sequence[Lineup] | None,
     proof: Proof,
-    steps: Steps,
+    steps: ProgressBar,
 ) -> list[Cell]:
     """Measure all combinations in turn, each round in the same order, on the same games."""
     cells = make_cells(rules, config, lineups)

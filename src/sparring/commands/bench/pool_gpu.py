@@ -11,7 +11,13 @@ import torch
 from rich.text import Text
 
 from sparring.commands.bench.report import details, machine_line, proof_line, short, show_problems
-from sparring.commands.printing import Steps, make_console, make_table, print_json, print_table
+from sparring.commands.printing import (
+    ProgressBar,
+    make_console,
+    make_table,
+    print_json,
+    print_table,
+)
 from sparring.config import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
@@ -38,7 +44,7 @@ def run(config: BenchPoolConfig) -> int:
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed")},
         "machine": {**machine_facts(), "gpu": torch.cuda.get_device_name()},
     }
-    with Steps(f"bench {rules.name}", len(sizes) + 2) as steps:
+    with ProgressBar(f"bench {rules.name}", len(sizes) + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         steps.next("comparing with the CPU")

@@ -14,7 +14,13 @@ import torch
 from rich.text import Text
 
 from sparring.commands.bench.report import machine_line, short, show_problems, title
-from sparring.commands.printing import Steps, make_console, make_table, print_json, print_table
+from sparring.commands.printing import (
+    ProgressBar,
+    make_console,
+    make_table,
+    print_json,
+    print_table,
+)
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
@@ -92,7 +98,7 @@ def run(config: BenchTrainConfig) -> int:
     report = describe(config, settings, plan, learner)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
-    with Steps(f"bench {rules.name}", config.rounds + 3) as steps:
+    with ProgressBar(f"bench {rules.name}", config.rounds + 3) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         if proof.valid:
@@ -200,7 +206,7 @@ def warn_if_blas_differs(threads: int) -> None:
 
 
 def measure(
-    learner: Measured, config: BenchTrainConfig, plan: Plan, proof: Proof, steps: Steps
+    learner: Measured, config: BenchTrainConfig, plan: Plan, proof: Proof, steps: ProgressBar
 ) -> dict[str, list[Round]]:
     """Measure the learner with and without games in turn; who goes first changes every round."""
     steps.next("warming up")

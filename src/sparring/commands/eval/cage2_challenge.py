@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from sparring.commands.printing import Steps, make_table, print_json, print_table
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, read_pair
@@ -42,7 +42,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules, threads: int) -> i
     if not isinstance(challenger, str):
         challenger.check_fits(rules)
     games = config.games or EPISODES
-    with Steps("playing cage2", len(SETTINGS)) as steps:
+    with ProgressBar("playing cage2", len(SETTINGS)) as steps:
         cells = play(
             challenger,
             rules,

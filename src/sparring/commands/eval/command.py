@@ -10,7 +10,7 @@ import torch
 
 from sparring.commands.eval import usi_match
 from sparring.commands.players import load_with_flags
-from sparring.commands.printing import Steps, print_json, print_table
+from sparring.commands.printing import ProgressBar, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table, seat_lines, verdict
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
@@ -43,7 +43,7 @@ def run(config: EvalConfig) -> int:
         words = [rules.bots[-1]]
     opponents = [find_player(word, rules, threads=threads) for word in words]
     total = games * max(len(opponents), 1)
-    with Steps(f"playing {rules.name}", total) as steps:
+    with ProgressBar(f"playing {rules.name}", total) as steps:
 
         def tell(played: int) -> None:
             steps.done = played

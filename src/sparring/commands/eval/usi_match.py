@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sparring.commands.printing import Steps, print_json, print_table
+from sparring.commands.printing import ProgressBar, print_json, print_table
 from sparring.commands.results import draw_lines, results_table, seat_lines, verdict
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
@@ -26,7 +26,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
     if rules.name != GAME:
         raise ConfigError(f"{config.challenger} plays {rules.name}; --engine is for {GAME}")
     terms = terms_of(config)
-    with Steps(f"playing {rules.name}", terms.games) as steps:
+    with ProgressBar(f"playing {rules.name}", terms.games) as steps:
 
         def tell(played: int) -> None:
             steps.done = played
