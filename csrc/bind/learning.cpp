@@ -5,11 +5,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/convolution.hpp"
-#include "core/first_layer.hpp"
 #include "core/gae.hpp"
-#include "core/sampler.hpp"
-#include "core/tanh.hpp"
+#include "nets/convolution.hpp"
+#include "nets/first_layer.hpp"
+#include "nets/sampler.hpp"
+#include "nets/tanh.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

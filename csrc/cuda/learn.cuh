@@ -9,8 +9,8 @@
 #pragma once
 
 #include "core/gae.hpp"
-#include "core/gaussian.hpp"
 #include "core/rng.hpp"
+#include "nets/gaussian.hpp"
 
 namespace sparring {
 
@@ -209,7 +209,7 @@ struct Gaussian {
   }
 };
 
-// Draws an action for every row, one thread each: the twin of core/sampler.hpp, with the same
+// Draws an action for every row, one thread each: the twin of nets/sampler.hpp, with the same
 // random numbers. `played`, if not null, gets what is squashed for the games.
 extern "C" __global__ void __launch_bounds__(256)
     draw(const f32* heads, const f32* values, int value_stride, const f32* head_bias,
@@ -280,7 +280,7 @@ struct Choices {
   }
 };
 
-// Draws an action for every row: the twin of core/sampler.hpp, with the same random numbers. The
+// Draws an action for every row: the twin of nets/sampler.hpp, with the same random numbers. The
 // rows are numbered from `first_row` in every member. Rows that nobody answers get action 0.
 extern "C" __global__ void __launch_bounds__(256)
     draw(const f32* logits, const f32* values, int value_stride, const f32* logit_bias,

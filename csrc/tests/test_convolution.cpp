@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/convolution.hpp"
 #include "core/rng.hpp"
+#include "nets/convolution.hpp"
 #include "tests/check.hpp"
 
 using namespace sparring;

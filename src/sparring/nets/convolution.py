@@ -1,4 +1,4 @@
-"""Our own convolutions on CPUs, with their gradients (csrc/core/convolution.hpp).
+"""Our own convolutions on CPUs, with their gradients (csrc/nets/convolution.hpp).
 
 torch's backward pass takes three to four times as long for boards this small. Boards are
 [rows, height, width, channels] here.

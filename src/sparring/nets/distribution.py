@@ -2,7 +2,7 @@
 
 There is no unmasked distribution over discrete actions: sampling, log-probabilities, entropy and
 arg-max all follow from `masked_log_probs`. A Gaussian's head gives a mean and the logarithm of a
-spread for every number. On a CPU, rollouts sample through `csrc/core/sampler.hpp`, which a test
+spread for every number. On a CPU, rollouts sample through `csrc/nets/sampler.hpp`, which a test
 holds equal to both.
 """
 

@@ -14,7 +14,7 @@ from sparring.nets.inputs import Inputs
 class FirstLayer(nn.Module):
     """A linear layer over all numbers of a row, fed with the pool's bytes.
 
-    On a CPU it multiplies only features that are not 0 (csrc/core/first_layer.hpp), elsewhere,
+    On a CPU it multiplies only features that are not 0 (csrc/nets/first_layer.hpp), elsewhere,
     or with sparse=False, it widens all of them. Both give the same values up to rounding.
     """
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/crew.hpp"
-#include "core/first_layer.hpp"
+#include "nets/first_layer.hpp"
 
 namespace sparring {
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "core/gaussian.hpp"
 #include "core/rng.hpp"
+#include "nets/gaussian.hpp"
 
 namespace sparring {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/first_layer.hpp"
+#include "nets/first_layer.hpp"
 
 namespace sparring {
 
