@@ -125,7 +125,7 @@ class AnyPool {
   virtual u64* legal_bits() = 0;
   virtual int legal_words() const = 0;
   virtual void refresh() = 0;
-  virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& members,
+  virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
@@ -187,7 +187,7 @@ class Pool final : public AnyPool {
         reasons_(options.games),
         crew_(options.slots > 1 ? options.threads : options.threads - 1) {
     setting_ = std::make_unique<OwnSetting<G>>();
-    setting_->lineup = setting_->table;
+    setting_->lineup = setting_->own_lineups;
     setting_->config = config;
     setting_->shape = shape();
     setting_->seed = options.seed;
@@ -281,15 +281,15 @@ class Pool final : public AnyPool {
     std::fill(final_count.begin(), final_count.end(), 0);
   }
 
-  int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& members,
+  int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                   const std::vector<u8>& shuffle) override {
     const size_t seats = static_cast<size_t>(shape().seats);
     f64 total = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
-      Lineup<G>& lineup = setting_->table[i];
+      Lineup<G>& lineup = setting_->own_lineups[i];
       lineup.up_to = total += weights[i];
       lineup.shuffle = shuffle[i] != 0;
-      for (size_t s = 0; s < seats; ++s) lineup.member[s] = members[i * seats + s];
+      for (size_t s = 0; s < seats; ++s) lineup.player[s] = players[i * seats + s];
     }
     return setting_->lineups = static_cast<int>(weights.size());
   }
@@ -445,7 +445,7 @@ class Pool final : public AnyPool {
     final_reason[at] = reasons_[game];
     for (int s = 0; s < seats; ++s) {
       final_score[at * seats + s] = table.game.score(setting_->config, s);
-      final_policy[at * seats + s] = table.member[s];
+      final_policy[at * seats + s] = table.player[s];
       if (!options().observe) continue;
       const i64 line = at * seats + s;
       call_observe(table.game, setting_->config, s, &final_obs[line * shape().obs_bytes],
@@ -469,7 +469,7 @@ class Pool final : public AnyPool {
       const int s = table.game.seat(r);
       seat[row] = static_cast<i8>(s);
       role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-      policy[row] = s < 0 || table.member[s] < 0 ? static_cast<i16>(kNobody) : table.member[s];
+      policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNobody) : table.player[s];
       if (!options().observe) continue;
       u8* out = &obs[row * shape().obs_bytes];
       if (s < 0)

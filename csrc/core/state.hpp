@@ -54,7 +54,7 @@ class State final : public AnyState {
       if (weights[i] != 0) setting_->wanted |= 1u << (i / G::kRoles);
     }
     setting_->lineups = 1;
-    setting_->lineup = setting_->table;
+    setting_->lineup = setting_->own_lineups;
     if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     begin(held_.table, *setting_, game_, side_.data(), held_.legal);
@@ -135,7 +135,7 @@ class State final : public AnyState {
   std::vector<f32> ask(int bot, int row) override {
     Rng rng(setting_->seed, game_, held_.table.episode, Stream::kBots, held_.table.bots_drawn);
     const Action action =
-        bot_action(held_.table, *setting_, row, bot == 0 ? kRandomBot : bot_member(bot - 1),
+        bot_action(held_.table, *setting_, row, bot == 0 ? kRandomBot : bot_player(bot - 1),
                    held_.legal[row], rng, side_.data());
     held_.table.bots_drawn = rng.drawn();
     if constexpr (kDiscrete<G>)

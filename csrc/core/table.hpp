@@ -6,18 +6,18 @@
 
 namespace sparring {
 
-// Line-up members: 0 and above are policies that the caller evaluates; below are ours.
+// Players of a line-up: 0 and above are policies that the caller evaluates; below are ours.
 inline constexpr int kNobody = -1;
 inline constexpr int kRandomBot = -2;  // uniform over the legal actions; every game has it
-SPARRING_FN constexpr int bot_member(int bot) { return kRandomBot - 1 - bot; }
-SPARRING_FN constexpr int bot_of(int member) { return kRandomBot - 1 - member; }
+SPARRING_FN constexpr int bot_player(int bot) { return kRandomBot - 1 - bot; }
+SPARRING_FN constexpr int bot_of(int player) { return kRandomBot - 1 - player; }
 
 inline constexpr int kMaxLineups = 256;
 
 template <class G>
 struct Lineup {
   f64 up_to;  // cumulative weight
-  i16 member[G::kMaxSeats];
+  i16 player[G::kMaxSeats];
   bool shuffle;
 };
 
@@ -38,7 +38,7 @@ struct Setting {
 // A setting together with the line-ups that it points to.
 template <class G>
 struct OwnSetting : Setting<G> {
-  Lineup<G> table[kMaxLineups];
+  Lineup<G> own_lineups[kMaxLineups];
 };
 
 // One game with all that is needed to continue it. Copying the bytes clones it.
@@ -53,7 +53,7 @@ struct Table {
   u32 policies;                           // seats held by policies
   f32 pending[G::kMaxSeats * G::kRoles];  // earned before the episode's first row came out
   u16 skipped[G::kMaxSeats];              // forced decisions since the last row came out
-  i16 member[G::kMaxSeats];
+  i16 player[G::kMaxSeats];
 };
 
 template <class G>
@@ -74,17 +74,17 @@ SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u
   const Lineup<G>& lineup = setting.lineup[chosen];
   const int seats = setting.shape.seats;
   for (int seat = 0; seat < G::kMaxSeats; ++seat)
-    table.member[seat] = seat < seats ? lineup.member[seat] : static_cast<i16>(kNobody);
+    table.player[seat] = seat < seats ? lineup.player[seat] : static_cast<i16>(kNobody);
   if (lineup.shuffle) {
     for (int seat = seats - 1; seat > 0; --seat) {
       const int other = rng.below(seat + 1);
-      const i16 kept = table.member[seat];
-      table.member[seat] = table.member[other];
-      table.member[other] = kept;
+      const i16 kept = table.player[seat];
+      table.player[seat] = table.player[other];
+      table.player[other] = kept;
     }
   }
   table.policies = 0;
-  for (int seat = 0; seat < seats; ++seat) table.policies += table.member[seat] >= 0;
+  for (int seat = 0; seat < seats; ++seat) table.policies += table.player[seat] >= 0;
 }
 
 template <class G>
@@ -120,14 +120,14 @@ SPARRING_FN inline typename G::Action clipped(typename G::Action action) {
 
 template <class G>
 SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Setting<G>& setting,
-                                                 int row, int member, const Legal<G>& legal,
+                                                 int row, int player, const Legal<G>& legal,
                                                  Rng& rng, const u8* side) {
   if constexpr (requires { G::kBots; }) {
-    if (member < kRandomBot) {
+    if (player < kRandomBot) {
       if constexpr (HasSide<G>)
-        return table.game.act(bot_of(member), setting.config, row, legal, rng, side);
+        return table.game.act(bot_of(player), setting.config, row, legal, rng, side);
       else
-        return table.game.act(bot_of(member), setting.config, row, legal, rng);
+        return table.game.act(bot_of(player), setting.config, row, legal, rng);
     }
   }
   return sample_action<G>(legal, rng);
@@ -143,14 +143,14 @@ SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 gam
   for (int row = 0; row < G::kRows; ++row) {
     const int seat = table.game.seat(row);
     if (seat < 0) continue;
-    const int member = table.member[seat];
+    const int player = table.player[seat];
     if (forced) {
       if constexpr (kDiscrete<G>) actions[row] = legal[row].lowest();
       ++table.skipped[seat];
-    } else if (member >= 0) {
+    } else if (player >= 0) {
       actions[row] = clipped<G>(given[row]);
     } else {
-      actions[row] = clipped<G>(bot_action(table, setting, row, member, legal[row], bots, side));
+      actions[row] = clipped<G>(bot_action(table, setting, row, player, legal[row], bots, side));
     }
   }
   table.bots_drawn = bots.drawn();
@@ -174,7 +174,7 @@ SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, c
     legal[row] = Legal<G>::none();
     const int seat = table.game.seat(row);
     if (seat < 0) continue;
-    awaited |= table.member[seat] >= 0;
+    awaited |= table.player[seat] >= 0;
     call_legal(table.game, setting.config, row, legal[row], side);
     if (forced) forced = legal[row].count() == 1;
   }

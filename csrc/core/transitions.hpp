@@ -95,17 +95,17 @@ SPARRING_FN inline void link_game(const RolloutView& v, const Links& links, int 
       if (mine.row >= 0) close_open(v, links, mine, kToNext, place, 0, v.gamma_into[role]);
       mine = {place, 1, role, 0};
     }
-    const int table = step * v.games + game;
+    const int at_game = step * v.games + game;
     for (int seat = 0; seat < v.seats; ++seat) {
-      const int at = table * v.seats + seat;
+      const int at = at_game * v.seats + seat;
       for (int chain = 0; chain < v.chains; ++chain) {
         Open& mine = open[seat * v.chains + chain];
         if (mine.row < 0) continue;
         mine.reward += v.reward[at * v.roles + mine.role];
         if (v.skipped) mine.decisions += v.skipped[at];
-        if (v.terminated[table]) {
+        if (v.terminated[at_game]) {
           close_open(v, links, mine, kTerminated, -1, 0, v.gamma);
-        } else if (v.truncated[table]) {
+        } else if (v.truncated[at_game]) {
           const f32 tail = v.final_value[at];
           if (tail == tail)
             close_open(v, links, mine, kTruncated, at, tail, v.gamma);

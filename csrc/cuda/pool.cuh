@@ -70,7 +70,7 @@ __device__ inline void load_setting(Setting<G>& to, const OwnSetting<G>* setting
        i += kWarp)
     reinterpret_cast<u32*>(&to)[i] = reinterpret_cast<const u32*>(&plain)[i];
   __syncwarp();
-  if (threadIdx.x % kWarp == 0) to.lineup = from.table;
+  if (threadIdx.x % kWarp == 0) to.lineup = from.own_lineups;
   __syncwarp();
 }
 
@@ -171,7 +171,7 @@ struct Rows {
         legal[row] = now[r];
         seat[row] = static_cast<i8>(s);
         role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-        policy[row] = s < 0 || table.member[s] < 0 ? static_cast<i16>(kNobody) : table.member[s];
+        policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNobody) : table.player[s];
         if (obs) observe_into(stage.row(obs + row * kObsBytes), table, setting, s, side);
       }
       if (!obs) continue;
@@ -220,7 +220,7 @@ struct Finals {
       reason[game] = result.reason;
       for (int s = 0; s < kSeats; ++s) {
         score[first + s] = table.game.score(setting.config, s);
-        policy[first + s] = table.member[s];
+        policy[first + s] = table.player[s];
       }
     }
     if (!obs) return;
@@ -255,7 +255,7 @@ struct Ends {
     mine[0] += 1;
     mine[1] += static_cast<f32>(table.length);
     for (int s = 0; s < kSeats; ++s) {
-      if (table.member[s] != 0) continue;
+      if (table.player[s] != 0) continue;
       mine[2] += 1;
       mine[3] += table.game.score(setting.config, s);
     }
@@ -283,7 +283,7 @@ SPARRING_FN inline bool refuses(const Table<G>& table, const Legal<G>* legal,
   if (frozen[game]) return true;
   for (int r = 0; r < G::kRows; ++r) {
     const int s = table.game.seat(r);
-    if (s < 0 || table.member[s] < 0 || is_playable<G>(legal[r], given[r], SPARRING_ACTIONS))
+    if (s < 0 || table.player[s] < 0 || is_playable<G>(legal[r], given[r], SPARRING_ACTIONS))
       continue;
     frozen[game] = static_cast<u8>(r + 1);
     refused[i64{game} * G::kRows + r] = given[r];

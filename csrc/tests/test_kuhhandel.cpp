@@ -176,10 +176,10 @@ void bots_play_everything() {
     config.potential_gamma = rng.below(2) ? 1.0f : 0.9f;
     Pool<KuhhandelGame> pool(config, {.games = 8, .seed = 5, .skip_forced = rng.below(2) != 0});
     pool.set_weights(std::vector<f32>(kPartCount<KuhhandelGame>, 1.0f));
-    std::vector<i16> members;
+    std::vector<i16> players;
     for (int s = 0; s < config.num_players; ++s)
-      members.push_back(static_cast<i16>(s == 0 ? 0 : kRandomBot - rng.below(3)));
-    pool.set_lineups({1.0}, members, {1});
+      players.push_back(static_cast<i16>(s == 0 ? 0 : kRandomBot - rng.below(3)));
+    pool.set_lineups({1.0}, players, {1});
     pool.reset();
     std::vector<i32> actions(8);
     for (int step = 0; step < 250; ++step) {

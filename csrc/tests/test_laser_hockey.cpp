@@ -244,8 +244,8 @@ void bots_play_everything() {
     CHECK(G::invalid(config).empty());
     Pool<G> pool(config, {.games = 8, .seed = 5, .threads = 2});
     pool.set_weights({10, 1, 1, 1});
-    const auto member = [&] { return static_cast<i16>(kRandomBot - rng.below(4)); };
-    pool.set_lineups({1.0, 1.0}, {0, member(), member(), member()}, {1, 1});
+    const auto bot = [&] { return static_cast<i16>(kRandomBot - rng.below(4)); };
+    pool.set_lineups({1.0, 1.0}, {0, bot(), bot(), bot()}, {1, 1});
     pool.reset();
     std::vector<typename G::Action> actions(16);
     for (int step = 0; step < 300; ++step) {
@@ -263,7 +263,7 @@ void a_seed_repeats() {
   config.serve = kAlternating;
   config.clear_keep_on_reset = 0;
   Pool<Continuously> pool(config, {.games = 16, .seed = 9});
-  pool.set_lineups({1.0}, {bot_member(kStrong), bot_member(kWeak)}, {0});
+  pool.set_lineups({1.0}, {bot_player(kStrong), bot_player(kWeak)}, {0});
   const u64 seeds[] = {9, 9, 10};
   u64 digest[3];
   for (int run = 0; run < 3; ++run) {

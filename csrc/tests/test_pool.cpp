@@ -90,7 +90,7 @@ void nan_is_refused_and_boxes_are_clipped() {
 // Seats are drawn evenly and never change inside a game.
 void lineups_are_seat_fair() {
   Pool<tic_tac_toe::Game> pool({}, {.games = 64, .seed = 3});
-  pool.set_lineups({3.0, 1.0}, {0, kRandomBot, 0, bot_member(0)}, {1, 1});
+  pool.set_lineups({3.0, 1.0}, {0, kRandomBot, 0, bot_player(0)}, {1, 1});
   pool.reset();
   std::vector<i32> actions(64);
   int first = 0, careful = 0, ended = 0;
@@ -101,7 +101,7 @@ void lineups_are_seat_fair() {
     for (i64 i = 0; i < pool.final_count[0]; ++i, ++ended) {
       first += pool.final_policy[2 * i] == 0;
       const i16 other = pool.final_policy[2 * i + (pool.final_policy[2 * i] == 0)];
-      careful += other == bot_member(0);
+      careful += other == bot_player(0);
     }
   }
   CHECK(ended > 40000);
