@@ -294,7 +294,7 @@ void bind_pool(nb::module_& m) {
                    [=](Self h) {
                      AnyPool& p = self(h);
                      const size_t rows = p.obs.size() ? size_t(p.games() * p.rows()) : 0;
-                     return view<u8>(h, p.obs.data(), {rows, size_t(p.shape().obs_bytes)});
+                     return view<u8>(h, p.obs.data(), {rows, size_t(p.row_bytes())});
                    })
       .def_prop_ro("mask",
                    [=](Self h) {
@@ -307,7 +307,7 @@ void bind_pool(nb::module_& m) {
                      AnyPool& p = self(h);
                      const size_t rows = p.obs.size() ? size_t(p.games()) : 0;
                      return view<u8>(h, p.final_obs.data(),
-                                     {rows, size_t(p.shape().seats), size_t(p.shape().obs_bytes)});
+                                     {rows, size_t(p.shape().seats), size_t(p.row_bytes())});
                    })
       .def_prop_ro("final_mask",
                    [=](Self h) {
@@ -344,6 +344,13 @@ void bind_pool(nb::module_& m) {
                    [=](Self h) {
                      AnyPool& p = self(h);
                      return view<u8>(h, p.side.data(), {size_t(p.games()), size_t(p.side_bytes())});
+                   })
+      .def_prop_ro("memory",
+                   [=](Self h) {
+                     AnyPool& p = self(h);
+                     return view<u8>(
+                         h, p.memory.data(),
+                         {size_t(p.games()), size_t(p.shape().seats), size_t(p.memory_bytes())});
                    })
       .def_prop_ro("legal",
                    [=](Self h) {
@@ -396,12 +403,12 @@ void bind_pool(nb::module_& m) {
   m.def(
       "make_pool",
       [](const Rules& rules, i64 games, u64 seed, u32 first_game, int threads, int slots,
-         bool skip_forced, bool observe) {
-        return rules.game->make_pool(
-            rules.config.data(), {games, seed, first_game, threads, slots, skip_forced, observe});
+         bool skip_forced, bool observe, int memory) {
+        return rules.game->make_pool(rules.config.data(), {games, seed, first_game, threads, slots,
+                                                           skip_forced, observe, memory});
       },
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
-      "observe"_a);
+      "observe"_a, "memory"_a);
   m.attr("MAX_LINEUPS") = kMaxLineups;
 }
 

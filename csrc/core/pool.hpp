@@ -42,7 +42,8 @@ struct PoolOptions {
   int threads = 1;
   int slots = 1;
   bool skip_forced = false;
-  bool observe = true;  // write observations and byte masks
+  bool observe = true;   // write observations and byte masks
+  int memory_bytes = 0;  // per (game, seat), behind the observation in every row
 };
 
 // The first action that cannot be played, in game order.
@@ -91,9 +92,9 @@ class AnyPool {
     role = Array<i8>(r);
     policy = Array<i16>(r);
     if (options.observe) {
-      obs = Array<u8>(r * shape.obs_bytes);
+      obs = Array<u8>(r * row_bytes());
       mask = Array<u8>(r * shape.actions);
-      final_obs = Array<u8>(n * seats * shape.obs_bytes);
+      final_obs = Array<u8>(n * seats * row_bytes());
       final_mask = Array<u8>(n * seats * shape.actions);
     }
     reward = Array<f32>(n * seats * roles);
@@ -106,6 +107,7 @@ class AnyPool {
     final_length = Array<i32>(n);
     final_reason = Array<u8>(n);
     side = Array<u8>(n * side_bytes);
+    memory = Array<u8>(n * seats * options.memory_bytes);
     final_count.assign(static_cast<size_t>(options.slots), 0);
   }
   virtual ~AnyPool() = default;
@@ -141,6 +143,8 @@ class AnyPool {
   int roles() const { return roles_; }
   int box() const { return box_; }
   int side_bytes() const { return side_bytes_; }
+  int memory_bytes() const { return options_.memory_bytes; }
+  int row_bytes() const { return shape_.obs_bytes + options_.memory_bytes; }
   i64 games() const { return options_.games; }
   void reseed(u64 seed) { reseed_to(seed); }
 
@@ -163,6 +167,8 @@ class AnyPool {
   Array<u8> final_reason;
   std::vector<i64> final_count;
   Array<u8> side;
+  // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
+  Array<u8> memory;
 
  protected:
   virtual void reseed_to(u64 seed) = 0;
@@ -242,7 +248,7 @@ class Pool final : public AnyPool {
       digest.bytes(&seat[row], G::kRows);
       digest.bytes(&role[row], G::kRows);
       digest.bytes(&legal_[row], i64{sizeof(Legal<G>)} * G::kRows);
-      if (obs.size()) digest.bytes(&obs[row * shape().obs_bytes], shape().obs_bytes * G::kRows);
+      if (obs.size()) digest.bytes(&obs[row * row_bytes()], row_bytes() * G::kRows);
       const i64 paid = i64{shape().seats} * G::kRoles;
       digest.bytes(&reward[game * paid], paid * i64{sizeof(f32)});
       digest.bytes(&terminated[game], 1);
@@ -392,6 +398,9 @@ class Pool final : public AnyPool {
 
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
   u8* side_of(i64 game) const { return side.data() + game * side_bytes(); }
+  u8* memory_of(i64 game, int at) const {
+    return memory.data() + (game * shape().seats + at) * memory_bytes();
+  }
 
   void run_now(int slot, typename SlotJob::Task task) {
     SlotJob& job = *jobs_[size_t(slot)];
@@ -433,6 +442,10 @@ class Pool final : public AnyPool {
   }
 
   void begin_game(i64 game) {
+    if (memory_bytes()) {
+      const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
+      std::memset(memory_of(game, 0), 0, bytes);
+    }
     begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows]);
     write_rows(game);
   }
@@ -448,8 +461,7 @@ class Pool final : public AnyPool {
       final_policy[at * seats + s] = table.player[s];
       if (!options().observe) continue;
       const i64 line = at * seats + s;
-      call_observe(table.game, setting_->config, s, &final_obs[line * shape().obs_bytes],
-                   side_of(game));
+      see(game, s, &final_obs[line * row_bytes()]);
       if (actions) std::memset(&final_mask[line * actions], 0, static_cast<size_t>(actions));
     }
     if (!options().observe || !truncated[game] || !actions) return;
@@ -462,6 +474,14 @@ class Pool final : public AnyPool {
     }
   }
 
+  // What a seat is shown: its observation, and its memory behind it.
+  void see(i64 game, int at, u8* out) const {
+    call_observe(tables_[game].game, setting_->config, at, out, side_of(game));
+    if (memory_bytes())
+      std::memcpy(out + shape().obs_bytes, memory_of(game, at),
+                  static_cast<size_t>(memory_bytes()));
+  }
+
   void write_rows(i64 game) {
     const Table<G>& table = tables_[game];
     for (int r = 0; r < G::kRows; ++r) {
@@ -471,11 +491,11 @@ class Pool final : public AnyPool {
       role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
       policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNobody) : table.player[s];
       if (!options().observe) continue;
-      u8* out = &obs[row * shape().obs_bytes];
+      u8* out = &obs[row * row_bytes()];
       if (s < 0)
-        std::memset(out, 0, static_cast<size_t>(shape().obs_bytes));
+        std::memset(out, 0, static_cast<size_t>(row_bytes()));
       else
-        call_observe(table.game, setting_->config, s, out, side_of(game));
+        see(game, s, out);
       if (shape().actions) expand_bits(legal_[row], shape().actions, &mask[row * shape().actions]);
     }
   }

@@ -28,6 +28,9 @@ from sparring.pools.lineups import (
     player_name,
 )
 
+MEMORY_STEP = 16
+"""Memory comes in so many bytes, so that rows stay aligned."""
+
 
 class Batch:
     """Views into a pool's arrays; the next step overwrites them."""
@@ -39,7 +42,7 @@ class Batch:
         self._slots = slots
         self._first = games.start
         self.obs: npt.NDArray[np.uint8] = native.obs[row_range]
-        """[R, obs_bytes]; `rules.widen` turns them into numbers."""
+        """[R, row_bytes]; `rules.widen` turns an observation into numbers."""
         self.mask: npt.NDArray[np.uint8] = native.mask[row_range]
         """[R, actions], 1 where legal."""
         self.seat: npt.NDArray[np.int8] = native.seat[row_range]
@@ -54,13 +57,13 @@ class Batch:
         self.truncated: npt.NDArray[np.bool_] = native.truncated[games]
 
     def _ended(self) -> slice | npt.NDArray[np.intp]:
-        """Where the ended games lie: at the front of each slot's part."""
+        """Where the ended games lie: at the front of each slot's games."""
         starts = [self._native.slot_begin(slot) for slot in self._slots]
         counts = [self._native.final_count(slot) for slot in self._slots]
         if len(starts) == 1:
             return slice(starts[0], starts[0] + counts[0])
-        parts = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
-        return np.concatenate(parts)
+        ends = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
+        return np.concatenate(ends)
 
     @property
     def final_game(self) -> npt.NDArray[np.int32]:
@@ -69,7 +72,7 @@ class Batch:
 
     @property
     def final_obs(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, obs_bytes], the last true observation of every seat of those games."""
+        """[E, seats, row_bytes], the last true row of every seat of those games."""
         return self._native.final_obs[self._ended()]
 
     @property
@@ -117,15 +120,17 @@ class Pool:
         slots: int = 1,
         first_game: int = 0,
         observe: bool = True,
+        memory: int = 0,
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
 
         threads: how many to use; None takes one per core.
-        slots: parts that `send` and `recv` step separately.
+        slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
         observe: False leaves observations and masks out, for measuring.
+        memory: bytes per (game, seat) outside the game, a multiple of 16.
         """
         if device != "cpu":
             raise ConfigError(
@@ -144,6 +149,7 @@ class Pool:
                 raise ConfigError(f"{name}={value} must be at least {low}")
         if slots > num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
+        check_memory(memory)
         self.num_games, self.threads, self.slots = int(num_games), int(threads), int(slots)
         self.first_game = int(first_game)
         self._native = _native.make_pool(
@@ -155,7 +161,11 @@ class Pool:
             self.slots,
             self.rules.skip_forced,
             observe,
+            memory,
         )
+        self.memory: npt.NDArray[np.uint8] = self._native.memory
+        """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
+        the observation. Cleared when its game begins anew."""
         self._native.set_weights(self.rules.weights(rewards))
         self._observe = observe
         self._started = False
@@ -184,13 +194,13 @@ class Pool:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes behind the observation in every row."""
-        return 0
+        """Bytes of memory per (game, seat), shown behind the observation in every row."""
+        return int(self.memory.shape[2])
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row."""
-        return self.rules.obs_bytes
+        """Length of a row, memory included."""
+        return self.rules.obs_bytes + self.memory_bytes
 
     def reset(self, seed: int | None = None) -> Batch:
         """Start a new episode in every game; with a seed, the games of that seed."""
@@ -283,12 +293,14 @@ class Pool:
         """Return all games, counters included; `load_state` continues them exactly."""
         self._check_idle()
         self._check_started()
-        body = self._native.tables.tobytes() + self._native.side.tobytes()
+        arrays = (self._native.tables, self._native.side, self.memory)
+        body = b"".join(array.tobytes() for array in arrays)
         more = {
             "games": self.num_games,
             "first_game": self.first_game,
             "seed": self.seed,
             "table": self._native.tables.shape[1],
+            **memory_entry(self.memory_bytes),
         }
         return seal(self.rules, more, body)
 
@@ -301,18 +313,21 @@ class Pool:
             "config": self.rules.config,
             "games": self.num_games,
             "first_game": self.first_game,
+            "memory": self.memory_bytes,
         }
         for key, value in mine.items():
-            if header.get(key) != value:
-                raise StateError(f"the state has {key} {header.get(key)}, this pool has {value}")
+            found = header.get(key, 0 if key == "memory" else None)
+            if found != value:
+                raise StateError(f"the state has {key} {found}, this pool has {value}")
         check_version(self.rules, header)
-        tables, side = self._native.tables, self._native.side
-        if header.get("table") != tables.shape[1] or len(body) != tables.size + side.size:
+        arrays = (self._native.tables, self._native.side, self.memory)
+        sizes = [array.size for array in arrays]
+        if header.get("table") != arrays[0].shape[1] or len(body) != sum(sizes):
             raise StateError("the state was saved by another build of the native core")
         self._native.reseed(header["seed"])
-        flat = np.frombuffer(body, np.uint8)
-        tables[:] = flat[: tables.size].reshape(tables.shape)
-        side[:] = flat[tables.size :].reshape(side.shape)
+        stretches = np.split(np.frombuffer(body, np.uint8), np.cumsum(sizes)[:-1])
+        for array, stretch in zip(arrays, stretches, strict=True):
+            array[:] = stretch.reshape(array.shape)
         self._native.refresh()
         self._started = True
         return self._whole
@@ -373,3 +388,14 @@ class Pool:
         busy = [slot for slot, flying in enumerate(self._in_flight) if flying]
         if busy:
             raise IllegalActionError(f"slot {busy[0]} is still stepping; call recv first")
+
+
+def check_memory(memory: int) -> None:
+    """Refuse a size that would leave rows unaligned."""
+    if memory < 0 or memory % MEMORY_STEP:
+        raise ConfigError(f"memory={memory} must be a multiple of {MEMORY_STEP} bytes")
+
+
+def memory_entry(memory: int) -> dict[str, int]:
+    """What the head of a saved state says of memory: nothing where there is none."""
+    return {"memory": memory} if memory else {}
