@@ -15,24 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from sparring import _native
 from sparring.errors import ConfigError, SparringError
+from sparring.views import Interface, View
 
 HEADERS = Path(_native.__file__).parent / "csrc"
 """The sources that this build of the native core was made from."""
 EXTRA = "the GPU needs the extra cuda: pip install 'sparring[cuda]'"
 
-i64 = ctypes.c_int64
-"""Marks a kernel's argument of 64 bits; a plain int has 32."""
-
 
 class Kernel:
     """One function on the GPU."""
 
-    def __init__(self, handle: Any, name: str) -> None:
+    def __init__(self, handle: Any, name: str, interface: Interface) -> None:
         self._handle, self.name = handle, name
+        self._converters = interface.converters(name)
         self._shared_bytes = 0
 
     def reserve(self, shared_bytes: int) -> None:
@@ -44,10 +42,10 @@ class Kernel:
         self._shared_bytes = shared_bytes
 
     def __call__(self, grid: int | tuple[int, ...], block: int, *args: Any) -> None:
-        """Launch on the current stream. Tensors go as addresses, int as 32 bits, None as null."""
+        """Launch on the current stream. Tensors go as addresses, views by value, None as null."""
         from cuda.bindings import driver
 
-        values = [argument(value) for value in args]
+        values = [convert(value) for convert, value in zip(self._converters, args, strict=True)]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
         x, y, z = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]
         stream = driver.CUstream(torch.cuda.current_stream().cuda_stream)
@@ -66,8 +64,10 @@ class Kernel:
 class Module:
     """Compiled kernels, by name."""
 
-    def __init__(self, code: bytes, device: torch.device) -> None:
+    def __init__(self, code: bytes, device: torch.device, interface: Interface) -> None:
         from cuda.bindings import driver
+
+        self._interface = interface
 
         torch.zeros(1, device=device)  # makes the device's context
         with torch.cuda.device(device):
@@ -81,21 +81,16 @@ class Module:
             raise AttributeError(name)
         if name not in self._kernels:
             handle = checked(driver.cuModuleGetFunction(self._module, name.encode()), name)
-            self._kernels[name] = Kernel(handle, name)
+            self._kernels[name] = Kernel(handle, name, self._interface)
         return self._kernels[name]
 
+    def view(self, struct: str, /, **fields: Any) -> View:
+        """Fill a view that the kernels take, by name."""
+        return self._interface.view(struct, **fields)
 
-def argument(value: Any) -> Any:
-    """Return a kernel's argument as it lies in memory."""
-    if value is None:
-        return ctypes.c_void_p(0)
-    if isinstance(value, Tensor):
-        return ctypes.c_void_p(value.data_ptr())
-    if isinstance(value, float):
-        return ctypes.c_float(value)
-    if isinstance(value, int):
-        return ctypes.c_int32(value)
-    return value
+    def names(self, struct: str) -> list[str]:
+        """The fields of a structure that the kernels know, in order."""
+        return self._interface.names(struct)
 
 
 def checked(answer: tuple[Any, ...], what: str) -> Any:
@@ -114,7 +109,8 @@ def build(
     exact: no fused multiply-add, so that floats come out as on a CPU.
     """
     major, minor = torch.cuda.get_device_capability(device)
-    return Module(compiled(source, defines, exact=exact, arch=f"sm_{major}{minor}"), device)
+    code = compiled(source, defines, exact=exact, arch=f"sm_{major}{minor}")
+    return Module(code, device, Interface(source, defines, HEADERS))
 
 
 def compiled(
@@ -124,6 +120,7 @@ def compiled(
 
     draft: compile quickly, to code that runs slowly.
     """
+    source += Interface(source, defines, HEADERS).checks()
     options = [
         "--std=c++20",
         f"-arch={arch}",

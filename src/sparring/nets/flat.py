@@ -1,7 +1,8 @@
 """What the learner on a GPU asks of its networks: flat arrays, and passes over batches.
 
-Every array has a leading dimension for the members of a population. Two kinds of network are
-written that way, `nets.fused_mlp` and `nets.fused_residual`.
+Every array has a leading dimension for the members of a population. Perceptrons and residual nets
+have passes of their own (`nets.fused_mlp`, `nets.fused_residual`); any other network is run by
+autograd (`nets.captured`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sparring.kernels import Module, build
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import head_width
 
-SOURCE = '#include "cuda/learn.cuh"'
+SOURCE = '#include "cuda/net.cuh"\n'
 VALUE_WIDTH = 8
 """Columns of the value head. One is used; products want their sizes in multiples of 8."""
 
@@ -41,12 +42,10 @@ class Pass(ABC):
 
     def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
         self.rows, self.flat = rows, net
-        self.x = self.make(net.width)
-        """Widened observations."""
         self.logits = self.make(net.action_width, torch.float32)
-        """Without the bias, which the kernels add."""
+        """Without the bias that the kernels add."""
         self.value = self.make(VALUE_WIDTH, torch.float32)
-        """In units of the value scale, without the bias; one column counts."""
+        """In units of the value scale, without the bias that the kernels add; one column counts."""
         if learn:
             self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
 
@@ -56,12 +55,9 @@ class Pass(ABC):
         shape = net.members, self.rows, columns
         return torch.zeros(shape, dtype=dtype or net.dtype, device=net.device)
 
-    def widen(self, obs: Tensor, places: Tensor | None = None) -> None:
-        """Take observation rows, or those at `places`, zeros where it is -1."""
-        net, rows = self.flat, self.flat.members * self.rows
-        eights = net.constants["SPARRING_U8S"] // 8
-        threads = rows * (eights + net.width - 8 * eights)
-        net.kernels.widen(-(-threads // 256), 256, obs, places, rows, self.x)
+    @abstractmethod
+    def read(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Take byte rows, or those at `places` [members, rows]; where it is -1, nobody looks."""
 
     @abstractmethod
     def forward(self) -> None:
@@ -78,17 +74,24 @@ class FlatNet(ABC):
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
     size: int
+    bias_stride: int
+    """Numbers from one member's biases to the next's."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        *,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
     ) -> None:
         self.rules, self.config, self.members, self.device = rules, config, members, device
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        self.width = widened_width(rules)
+        self.inputs = Inputs(rules, memory)
         self.action_width = rounded_up(head_width(rules))
-        self.constants = constants(rules, bf16=bf16)
-        self.kernels: Module = build(SOURCE, self.constants, exact=False, device=device)
 
     def make_arrays(self) -> None:
         """Make the flat arrays, once the pieces are laid out."""
@@ -104,6 +107,11 @@ class FlatNet(ABC):
     @abstractmethod
     def policy_bias(self) -> Tensor:
         """What the kernels add to the logits, for each member."""
+
+    @property
+    @abstractmethod
+    def value_bias(self) -> Tensor:
+        """What the kernels add to the values, for each member."""
 
     @abstractmethod
     def view(self, flat: Tensor, name: str) -> Tensor:
@@ -139,30 +147,78 @@ class FlatNet(ABC):
         return {**named, "value_scale": self.value_scale[member].cpu().clone()}
 
 
+class WidenedPass(Pass):
+    """A pass over rows whose bytes became numbers."""
+
+    flat: WidenedNet
+
+    def __init__(self, net: WidenedNet, rows: int, *, learn: bool) -> None:
+        super().__init__(net, rows, learn=learn)
+        self.x = self.make(net.width)
+        """The numbers of every row, not yet divided."""
+
+    def read(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Widen byte rows, or those at `places`; where it is -1, the numbers are 0."""
+        net, rows = self.flat, self.flat.members * self.rows
+        eights = net.constants["SPARRING_U8S"] // 8
+        threads = rows * (eights + net.width - 8 * eights)
+        net.kernels.widen(-(-threads // 256), 256, obs, places, rows, self.x)
+
+
+class WidenedNet(FlatNet):
+    """A network with passes of its own: kernels widen its rows and add the biases of its heads."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        *,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
+    ) -> None:
+        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
+        self.width = widened_width(self.inputs)
+        self.constants = row_constants(self.inputs, bf16=bf16)
+        self.kernels: Module = build(SOURCE, self.constants, exact=False, device=device)
+
+    def make_arrays(self) -> None:
+        """Make the flat arrays, once the pieces are laid out."""
+        super().make_arrays()
+        self.bias_stride = self.size
+
+    @property
+    def value_bias(self) -> Tensor:
+        """What the kernels add to the values, for each member."""
+        return self.view(self.weight, "value_head.bias")
+
+
 def rounded_up(count: int, to: int = 8) -> int:
     """The next multiple."""
     return -(-count // to) * to
 
 
-def widened_width(rules: Rules) -> int:
-    """Columns of a widened observation: the features, and zeros up to what products like."""
-    return rounded_up(len(rules.features), 32)
+def widened_width(inputs: Inputs) -> int:
+    """Columns of a widened row: the features, and zeros up to what products like."""
+    return rounded_up(len(inputs.features), 32)
 
 
-def constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
-    """The sizes that the kernels are compiled for."""
+def row_constants(inputs: Inputs, *, bf16: bool) -> dict[str, int]:
+    """The layout of a row, which the kernels are compiled for."""
     found = {
         "SPARRING_BF16": int(bf16),
-        "SPARRING_BOX": rules.box,
-        "SPARRING_ACTIONS": rules.actions,
-        "SPARRING_LEGAL_WORDS": rules.legal_words,
-        "SPARRING_OBS_BYTES": rules.obs_bytes,
-        "SPARRING_WIDTH": widened_width(rules),
+        "SPARRING_ROW_BYTES": inputs.row_bytes,
+        "SPARRING_WIDTH": widened_width(inputs),
     }
     names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
-    found |= {f"SPARRING_{name}S": 0 for name in names.values()}
-    found |= {f"SPARRING_{name}_AT": 0 for name in names.values()}
-    for dtype, first, end in Inputs(rules).byte_parts()[0]:
-        found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
-        found[f"SPARRING_{names[dtype]}_AT"] = first
+    found |= {f"SPARRING_{name}{what}": 0 for name in names.values() for what in ("S", "_AT")}
+    found |= {"SPARRING_MEMORY_F32S": 0, "SPARRING_MEMORY_AT": 0}
+    for dtype, first, end in inputs.byte_parts()[0]:
+        if first < inputs.rules.obs_bytes:
+            found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
+            found[f"SPARRING_{names[dtype]}_AT"] = first
+        else:
+            found["SPARRING_MEMORY_F32S"] = (end - first) // dtype.itemsize
+            found["SPARRING_MEMORY_AT"] = first
     return found

@@ -17,9 +17,7 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.kernels import i64
-from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
-from sparring.nets.inputs import Inputs
+from sparring.nets.flat import VALUE_WIDTH, WidenedNet, WidenedPass
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import head_width
 
@@ -47,7 +45,7 @@ class Piece:
         return self.rows * self.columns
 
 
-class Activations(Pass):
+class Activations(WidenedPass):
     """What a pass writes, and the gradients behind it."""
 
     def __init__(self, net: FusedPerceptron, rows: int, *, learn: bool) -> None:
@@ -72,15 +70,22 @@ class Activations(Pass):
         self.net.backward(self)
 
 
-class FusedPerceptron(FlatNet):
+class FusedPerceptron(WidenedNet):
     """Weights, gradients and layers of all members."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        *,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
     ) -> None:
         if wrong := unsupported(config):
             raise ConfigError(wrong)
-        super().__init__(rules, config, members, bf16=bf16, device=device)
+        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
         self.kind = KINDS[config.activation]
         self.towers = 1 if config.shared else 2
         self.pieces: dict[str, Piece] = self._lay_out()
@@ -92,7 +97,7 @@ class FusedPerceptron(FlatNet):
         ends = accumulate(b.size for b in biases)
         self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
-        _, order, divisors = Inputs(rules).byte_parts()
+        _, order, divisors = self.inputs.byte_parts()
         self._order = torch.tensor(order)
         first = self.pieces["first.weight"]
         scale = self.scale[: first.size].view(first.rows, first.columns)
@@ -131,8 +136,8 @@ class FusedPerceptron(FlatNet):
     def view(self, flat: Tensor, name: str) -> Tensor:
         """Return a matrix of all members [members, rows, columns]."""
         piece = self.pieces[name]
-        part = flat[:, piece.offset : piece.offset + piece.size]
-        return part.view(len(flat), piece.rows, piece.columns)
+        stretch = flat[:, piece.offset : piece.offset + piece.size]
+        return stretch.view(len(flat), piece.rows, piece.columns)
 
     # Exchange with Perceptron
 
@@ -197,13 +202,16 @@ class FusedPerceptron(FlatNet):
         self.kernels.activate(
             -(-out.numel() // (8 * 256)),
             256,
-            out,
-            bias,
-            i64(self.size),
-            rows,
-            columns,
-            self.members,
-            int(self.kind == KINDS["tanh"]),
+            self.kernels.view(
+                "LayerView",
+                x=out,
+                bias=bias,
+                bias_stride=self.size,
+                members=self.members,
+                rows=rows,
+                columns=columns,
+                tanh=int(self.kind == KINDS["tanh"]),
+            ),
         )
 
     def _product(self, a: Tensor, b: Tensor, out: Tensor, *, add: bool = False) -> None:
@@ -252,11 +260,19 @@ class FusedPerceptron(FlatNet):
         self.kernels.sum_columns(
             (-(-columns // 32), self.members),
             256,
-            *(at.sums, at.sum_blocks, columns, self.bias_at, self.grad, i64(self.size)),
+            self.kernels.view(
+                "BiasesView",
+                sums=at.sums,
+                blocks=at.sum_blocks,
+                columns=columns,
+                to=self.bias_at,
+                grad=self.grad,
+                grad_stride=self.size,
+            ),
         )
 
     def _layers_of(self, first: Tensor, hidden: list[list[Tensor]], t: int) -> list[Tensor]:
-        """Return a tower's layers from its part of the first one upwards."""
+        """Return a tower's layers from its share of the first one upwards."""
         width = self.config.hidden[0]
         return [first[..., t * width : (t + 1) * width], *hidden[t]]
 
@@ -269,16 +285,25 @@ class FusedPerceptron(FlatNet):
         self.kernels.backward_activation(
             (-(-columns // 256), at.sum_blocks, self.members),
             256,
-            *(grad, made, columns, rows, -(-rows // at.sum_blocks)),
-            *(self.kind if made is not None else 0, at.sums, len(self.bias_at)),
-            self._bias_column[f"{name}.bias"],
+            self.kernels.view(
+                "ColumnsView",
+                grad=grad,
+                out=made,
+                rows=rows,
+                columns=columns,
+                rows_per_block=-(-rows // at.sum_blocks),
+                kind=self.kind if made is not None else 0,
+                sums=at.sums,
+                all_columns=len(self.bias_at),
+                first_column=self._bias_column[f"{name}.bias"],
+            ),
         )
 
 
 def unsupported(config: NetConfig) -> str:
-    """Say what the kernels cannot do of a network, "" if they can do it."""
+    """Say what keeps a network from these passes, "" if nothing does."""
     if config.activation not in KINDS:
-        return f"activation {config.activation!r} has no GPU kernels; use {' or '.join(KINDS)}"
+        return f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have"
     if any(width % 8 for width in config.hidden):
-        return f"on a GPU hidden widths are multiples of 8, not {config.hidden}"
+        return f"tensor cores take hidden widths in multiples of 8, not {config.hidden}"
     return ""

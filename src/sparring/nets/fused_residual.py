@@ -17,7 +17,7 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.flat import FlatNet, Pass, rounded_up
+from sparring.nets.flat import WidenedNet, WidenedPass, rounded_up
 from sparring.nets.residual import ResidualNet, layout_of
 
 ALIGNED = 64
@@ -71,7 +71,7 @@ class Made:
     hidden: Tensor
 
 
-class BoardPass(Pass):
+class BoardPass(WidenedPass):
     """A batch of boards; what is inside the network is made anew by every pass."""
 
     def __init__(self, net: FusedResidual, rows: int, *, learn: bool) -> None:
@@ -96,13 +96,20 @@ class BoardPass(Pass):
                 self.net.view(self.net.grad, name)[member].copy_(stored)
 
 
-class FusedResidual(FlatNet):
+class FusedResidual(WidenedNet):
     """Weights, gradients and layers of all members."""
 
     def __init__(
-        self, rules: Rules, config: NetConfig, members: int, *, bf16: bool, device: torch.device
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        *,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
     ) -> None:
-        if wrong := unsupported(config):
+        if wrong := unsupported(config, memory):
             raise ConfigError(wrong)
         super().__init__(rules, config, members, bf16=bf16, device=device)
         self.layout = layout_of(rules)
@@ -320,8 +327,10 @@ def summed(grad: Tensor) -> Tensor:
     return grad.sum(0, dtype=torch.float32)
 
 
-def unsupported(config: NetConfig) -> str:
-    """Say what tensor cores cannot take of a network, "" if they can."""
+def unsupported(config: NetConfig, memory: int = 0) -> str:
+    """Say what keeps a network from these passes, "" if nothing does."""
     if config.channels % 8:
-        return f"on a GPU channels are a multiple of 8, not {config.channels}"
+        return f"tensor cores take channels in multiples of 8, not {config.channels}"
+    if memory:
+        return "boards with memory behind them have no passes of their own"
     return ""

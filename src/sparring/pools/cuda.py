@@ -12,9 +12,10 @@ from torch import Tensor
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.state import check_version, seal, unseal
-from sparring.kernels import build, i64
+from sparring.kernels import build
 from sparring.pools.lineups import Lineup, PlayerId
-from sparring.pools.native import Pool
+from sparring.pools.native import Pool, check_memory, memory_entry
+from sparring.views import View
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
@@ -34,14 +35,16 @@ class CudaBatch:
     the step, because their length is how many games ended.
     """
 
-    def __init__(self, rules: Rules, games: int, words: int, device: torch.device) -> None:
+    def __init__(
+        self, rules: Rules, games: int, row_bytes: int, words: int, device: torch.device
+    ) -> None:
         rows, seats = games * rules.rows, rules.seats
 
         def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=device)
 
-        self.obs = zeros(rows, rules.obs_bytes, dtype=torch.uint8)
-        """[R, obs_bytes]"""
+        self.obs = zeros(rows, row_bytes, dtype=torch.uint8)
+        """[R, row_bytes]"""
         self.mask = zeros(rows, rules.actions, dtype=torch.uint8)
         """[R, actions], 1 where legal."""
         self.legal = zeros(rows, words, dtype=torch.int64)
@@ -54,7 +57,7 @@ class CudaBatch:
         self.terminated = zeros(games, dtype=torch.bool)
         self.truncated = zeros(games, dtype=torch.bool)
         self.finals = {
-            "obs": zeros(games, seats, rules.obs_bytes, dtype=torch.uint8),
+            "obs": zeros(games, seats, row_bytes, dtype=torch.uint8),
             "legal": zeros(games, seats, words, dtype=torch.int64),
             "score": zeros(games, seats, dtype=torch.float32),
             "policy": zeros(games, seats, dtype=torch.int16),
@@ -64,13 +67,14 @@ class CudaBatch:
         """Last words of every game, by game; those of games that go on are old."""
         self._actions = rules.actions
 
-    def rows(self) -> tuple[Tensor, ...]:
-        """What describes the decisions, in the order of the kernels' arguments."""
-        return self.obs, self.legal, self.seat, self.role, self.policy
+    def rows(self) -> dict[str, Tensor]:
+        """What describes the decisions; `RowsView` in csrc/cuda/pool.cuh."""
+        return {name: getattr(self, name) for name in ("obs", "legal", "seat", "role", "policy")}
 
-    def outcome(self) -> tuple[Tensor, ...]:
-        """What a step writes per game, in the order of the kernels' arguments."""
-        return self.reward, self.skipped, self.terminated, self.truncated
+    def outcome(self) -> dict[str, Tensor]:
+        """What a step writes per game; `OutcomeView` in csrc/cuda/pool.cuh."""
+        names = ("reward", "skipped", "terminated", "truncated")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def final_game(self) -> Tensor:
@@ -115,6 +119,7 @@ class CudaPool:
         rewards: Rewards | None = None,
         first_game: int = 0,
         observe: bool = True,
+        memory: int = 0,
         device: str = "cuda",
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
@@ -123,6 +128,7 @@ class CudaPool:
         seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
             of their own with these seeds would play.
         observe: False leaves observations and masks out, for measuring.
+        memory: bytes per (game, seat) outside the game, a multiple of 16.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -137,6 +143,7 @@ class CudaPool:
             )
         if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
             raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
+        check_memory(memory)
         self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
         self.first_game, self._observe, self._started = int(first_game), observe, False
         # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
@@ -157,7 +164,7 @@ class CudaPool:
         side_bytes = native.side.size
         self._kernels = build(
             SOURCE.format(name=self.rules.name),
-            sizes_of(self.rules, self._hosts[0], stage_bytes),
+            sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
             exact=True,
             device=self.device,
         )
@@ -171,12 +178,49 @@ class CudaPool:
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
+            self.memory = torch.zeros(self.num_games, self.rules.seats, memory, dtype=torch.uint8)
+            """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
+            the observation. Cleared when its game begins anew."""
             self.settings = torch.zeros(len(self.seeds), setting, dtype=torch.uint8)
             self.frozen = torch.zeros(self.num_games, dtype=torch.uint8)
             self.refused = self._action_array()
             self._sampled = self._action_array()
-        self._batch = CudaBatch(self.rules, self.num_games, legal // 8, self.device)
+        self._batch = CudaBatch(self.rules, self.num_games, self.row_bytes, legal // 8, self.device)
+        self._make_views()
         self._upload()
+
+    def _make_views(self) -> None:
+        """Describe the pool's own arrays to the kernels."""
+        view, batch = self.view, self._batch
+        self._games = view(
+            "GamesView",
+            tables=self.tables,
+            settings=self.settings,
+            games=self.num_games,
+            each=self.each,
+            side=self.side,
+            memory=self.memory,
+        )
+        unseen = {} if self._observe else {"obs": None}
+        self._rows = view("RowsView", **batch.rows() | unseen)
+        self._outcome = view("OutcomeView", **batch.outcome())
+        self._finals = view("FinalsView", **batch.finals | unseen)
+        self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
+        nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count"))
+        self._no_ends = view("EndsView", **nothing, room=0, step=0, learner=0)
+
+    def view(self, struct: str, /, **fields: Any) -> View:
+        """Fill a view of csrc/cuda/pool.cuh by name."""
+        return self._kernels.view(struct, **fields)
+
+    def names(self, struct: str) -> list[str]:
+        """The fields of a structure of csrc/cuda/pool.cuh, in order."""
+        return self._kernels.names(struct)
+
+    def _answers(self, legal: Tensor, action: Tensor) -> View:
+        return self.view(
+            "ActionsView", legal=legal, action=action, frozen=self.frozen, refused=self.refused
+        )
 
     def _action_array(self) -> Tensor:
         rows = self.num_games * self.rules.rows
@@ -196,13 +240,13 @@ class CudaPool:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes behind the observation in every row."""
-        return 0
+        """Bytes of memory per (game, seat), shown behind the observation in every row."""
+        return int(self.memory.shape[2])
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row."""
-        return self.rules.obs_bytes
+        """Length of a row, memory included."""
+        return self.rules.obs_bytes + self.memory_bytes
 
     def batch(self, slot: int | None = None) -> CudaBatch:
         """Return the current rows without stepping."""
@@ -221,15 +265,9 @@ class CudaPool:
         return self._batch
 
     def _open_rows(self, *, restart: bool) -> None:
-        batch = self._batch
         self._kernels.open_rows(
-            self._blocks(),
-            BLOCK,
-            *self._games(),
-            int(restart),
-            self.frozen,
-            *self._rows(),
-            *batch.outcome(),
+            *(self._blocks(), BLOCK),
+            *(self._games, int(restart), self.frozen, self._rows, self._outcome),
         )
         self._expand_mask()
         self._started = True
@@ -239,64 +277,42 @@ class CudaPool:
         given = self._actions(action)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
-        batch = self._batch
-        finals = batch.finals
+        answers = self._answers(self._batch.legal, given)
         self._kernels.step(
-            self._blocks(),
-            BLOCK,
-            *self._games(),
-            batch.legal,
-            given,
-            self.frozen,
-            self.refused,
-            *self._rows(),
-            *batch.outcome(),
-            finals["obs"] if self._observe else None,
-            *(finals[name] for name in ("legal", "score", "policy", "length", "reason")),
-            *(None,) * 4,
-            0,
-            0,
+            *(self._blocks(), BLOCK, self._games, answers),
+            *(self._rows, self._outcome, self._finals, self._no_ends),
         )
         self._expand_mask()
-        return batch
+        return self._batch
 
     def step_into(
         self,
         *,
-        legal_before: Tensor,
+        legal: Tensor,
         action: Tensor,
-        rows: Sequence[Tensor],
-        outcome: Sequence[Tensor],
-        ends: Sequence[Tensor],
+        rows: Mapping[str, Tensor],
+        outcome: Mapping[str, Tensor],
+        ends: Mapping[str, Tensor],
         step: int,
+        learner: int,
     ) -> None:
         """Answer all rows and write into a learner's arrays; may be captured in a graph.
 
-        rows: obs, legal, seat, role, policy of the next decisions;
-        outcome: reward, skipped, terminated, truncated;
-        ends: earned, cut_obs, cut_at, cut_count (see `Ends` in csrc/cuda/pool.cuh).
+        legal, action: of the rows that came out last. rows: of the next decisions, and outcome:
+            named as those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
         """
+        room = ends["cut_at"].shape[1]
         self._kernels.step(
-            self._blocks(),
-            BLOCK,
-            *self._games(),
-            legal_before,
-            action,
-            self.frozen,
-            self.refused,
-            *rows,
-            *outcome,
-            *(None,) * 6,
-            *ends,
-            ends[2].shape[1],
-            step,
+            *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
+            *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), self._no_finals),
+            self.view("EndsView", **ends, room=room, step=step, learner=learner),
         )
 
     def sample_actions(self) -> Tensor:
         """Draw uniform legal actions. The array is reused by the next call."""
         batch = self._batch
         self._kernels.sample_actions(
-            self._blocks(), BLOCK, *self._games()[:4], batch.legal, batch.policy, self._sampled
+            self._blocks(), BLOCK, self._games, batch.legal, batch.policy, self._sampled
         )
         return self._sampled
 
@@ -359,12 +375,14 @@ class CudaPool:
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
         games = self._games_of(member)
-        body = self.tables[games].cpu().numpy().tobytes() + self.side[games].cpu().numpy().tobytes()
+        arrays = (self.tables, self.side, self.memory)
+        body = b"".join(array[games].cpu().numpy().tobytes() for array in arrays)
         more = {
             "games": self.each,
             "first_game": self.first_game,
             "seed": self._hosts[member].seed,
             "table": self.tables.shape[1],
+            **memory_entry(self.memory_bytes),
         }
         return seal(self.rules, more, body)
 
@@ -377,18 +395,21 @@ class CudaPool:
             "games": self.each,
             "first_game": self.first_game,
             "table": self.tables.shape[1],
+            "memory": self.memory_bytes,
         }
         for key, value in mine.items():
-            if header.get(key) != value:
-                raise StateError(f"the state has {key} {header.get(key)}, this pool has {value}")
+            found = header.get(key, 0 if key == "memory" else None)
+            if found != value:
+                raise StateError(f"the state has {key} {found}, this pool has {value}")
         check_version(self.rules, header)
         games = self._games_of(member)
-        tables, side = self.tables[games], self.side[games]
-        if len(body) != tables.numel() + side.numel():
+        arrays = [array[games] for array in (self.tables, self.side, self.memory)]
+        sizes = [array.numel() for array in arrays]
+        if len(body) != sum(sizes):
             raise StateError("the state was saved by another build of the native core")
         flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
-        tables.copy_(flat[: tables.numel()].view_as(tables))
-        side.copy_(flat[tables.numel() :].view_as(side))
+        for array, stretch in zip(arrays, torch.split(flat, sizes), strict=True):
+            array.copy_(stretch.view_as(array))
         self._hosts[member]._native.reseed(header["seed"])
         self._upload()
         self._open_rows(restart=False)
@@ -397,7 +418,13 @@ class CudaPool:
     def audit(self) -> str:
         """Return what is wrong with any of the games, "" if nothing."""
         for member in range(len(self.seeds)):
-            pool = Pool(self.rules, self.each, threads=1, first_game=self.first_game)
+            pool = Pool(
+                self.rules,
+                self.each,
+                threads=1,
+                first_game=self.first_game,
+                memory=self.memory_bytes,
+            )
             pool.load_state(self.state(member))
             if wrong := pool.audit():
                 return wrong
@@ -409,18 +436,11 @@ class CudaPool:
     def _blocks(self) -> int:
         return -(-self.num_games // BLOCK)
 
-    def _games(self) -> tuple[Any, ...]:
-        return self.tables, self.settings, self.num_games, self.each, self.side
-
-    def _rows(self) -> tuple[Any, ...]:
-        obs, *others = self._batch.rows()
-        return obs if self._observe else None, *others
-
     def _expand_mask(self) -> None:
         mask = self._batch.mask
         if self._observe and mask.numel():
             blocks = -(-mask.numel() // (4 * 256))
-            self._kernels.expand_masks(blocks, 256, self._batch.legal, i64(mask.numel()), mask)
+            self._kernels.expand_masks(blocks, 256, self._batch.legal, mask.numel(), mask)
 
     def _actions(self, action: Any) -> Tensor:
         rows = self.num_games * self.rules.rows
@@ -437,12 +457,15 @@ class CudaPool:
         return given.contiguous()
 
 
-def sizes_of(rules: Rules, host: Pool, stage_bytes: int = STAGE_BYTES) -> dict[str, int]:
+def sizes_of(
+    rules: Rules, host: Pool, *, memory: int = 0, stage_bytes: int = STAGE_BYTES
+) -> dict[str, int]:
     """What the kernels are compiled for."""
     return {
         "SPARRING_SEATS": rules.seats,
         "SPARRING_ACTIONS": rules.actions,
         "SPARRING_OBS_BYTES": rules.obs_bytes,
+        "SPARRING_MEMORY_BYTES": memory,
         "SPARRING_SIDE_BYTES": host._native.side.size,
         "SPARRING_ZERO_SUM": int(rules.zero_sum),
         "SPARRING_STAGE_BYTES": stage_bytes,

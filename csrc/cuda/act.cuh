@@ -1,0 +1,203 @@
+// From what a network's heads say to actions: the two distributions, and drawing from them.
+//
+// NVRTC compiles this file with the actions of the game (`action_constants` in
+// src/sparring/learn/fused/kernels.py). Actions are numbers (SPARRING_BOX of them) or one of
+// SPARRING_ACTIONS.
+#pragma once
+
+#include "core/rng.hpp"
+#include "cuda/number.cuh"
+#include "nets/gaussian.hpp"
+
+namespace sparring {
+
+inline constexpr int kActions = SPARRING_ACTIONS, kWords = SPARRING_LEGAL_WORDS;
+inline constexpr int kBox = SPARRING_BOX;  // numbers of a continuous action, 0 for discrete ones
+inline constexpr int kLogits = ((kBox ? 2 * kBox : kActions) + 7) / 8 * 8;  // the head's columns
+#if SPARRING_BOX
+using Action = f32;  // kBox of them
+#else
+using Action = i32;
+#endif
+
+// What a network says about rows, without the biases of its heads.
+struct HeadsView {
+  const f32* policy;  // [rows, kLogits]
+  const f32* value;   // [rows, value_stride], the first column counts
+  int value_stride;
+  const f32* policy_bias;
+  const f32* value_bias;
+  i64 bias_stride;  // from one member's to the next's
+
+  SPARRING_FN const f32* logits(i64 row) const { return policy + row * kLogits; }
+  SPARRING_FN const f32* logit_bias(i64 member) const { return policy_bias + member * bias_stride; }
+  // In units of the value scale.
+  SPARRING_FN f32 value_of(i64 row, i64 member) const {
+    return value[row * value_stride] + value_bias[member * bias_stride];
+  }
+};
+
+// Rows that ask for a decision, `rows_each` of every member, numbered from `first_row` in each.
+struct AskedView {
+  const u64* legal;   // [rows, kWords]
+  const i16* policy;  // [rows], whose decision it is
+  int learner;        // the policy id that is answered
+  const u64* seeds;   // [members]
+  const i32* clock;   // the number of the rollout
+  const f32* value_scale;
+  int rows, rows_each, first_row, step;
+};
+
+// What is kept of an answer. Rows that are not the learner's get action 0.
+struct AnswersView {
+  Action* action;
+  f32* log_prob;
+  f32* value;
+  f32* played;  // if not null: continuous actions, squashed for the games
+};
+
+#if SPARRING_BOX
+// The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_spread in
+// src/sparring/nets/distribution.py has them.
+struct Gaussian {
+  static constexpr f32 kShift = static_cast<f32>(kHalfLogTau);
+  f32 mean[kBox], log_spread[kBox];
+  bool free[kBox];  // the spread is not at a limit, where it has no gradient
+
+  SPARRING_FN Gaussian(const f32* product, const f32* bias) {
+    for (int i = 0; i < kBox; ++i) {
+      mean[i] = product[i] + bias[i];
+      const f32 raw = product[kBox + i] + bias[kBox + i];
+      log_spread[i] = fminf(fmaxf(raw, kLeastLogSpread), kMostLogSpread);
+      free[i] = raw >= kLeastLogSpread && raw <= kMostLogSpread;
+    }
+  }
+
+  // How many spreads a number of an action is away from its mean.
+  SPARRING_FN f32 off(const f32* action, int i) const {
+    return (action[i] - mean[i]) * expf(-log_spread[i]);
+  }
+
+  SPARRING_FN f32 log_density(const f32* action) const {
+    f32 sum = 0;
+    for (int i = 0; i < kBox; ++i)
+      sum -= 0.5f * off(action, i) * off(action, i) + log_spread[i] + kShift;
+    return sum;
+  }
+
+  SPARRING_FN f32 entropy() const {
+    f32 sum = 0;
+    for (int i = 0; i < kBox; ++i) sum += log_spread[i] + 0.5f + kShift;
+    return sum;
+  }
+};
+
+// Draws an action for every row, one thread each: the twin of nets/sampler.hpp, with the same
+// random numbers.
+extern "C" __global__ void __launch_bounds__(256)
+    draw(HeadsView heads, AskedView asked, AnswersView answers) {
+  const i64 row = global_thread();
+  if (row >= asked.rows) return;
+  const i64 member = row / asked.rows_each;
+  const Gaussian gaussian(heads.logits(row), heads.logit_bias(member));
+  Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
+          static_cast<u32>(asked.clock[0]), Stream::kSampling,
+          static_cast<u32>(asked.step) * gaussian_draws(kBox));
+  const bool mine = asked.policy[row] == asked.learner;
+  f32 log_density = 0, radius = 0, turns = 0;
+  for (int i = 0; i < kBox; ++i) {
+    if (i % 2 == 0) {
+      radius = sqrtf(-2 * logf((static_cast<f32>(rng.next()) + 1) * (1.0f / 4294967296.0f)));
+      turns = 2 * static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f);
+    }
+    const f32 normal = radius * (i % 2 ? sinpif(turns) : cospif(turns));
+    const f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
+    log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kShift;
+    answers.action[row * kBox + i] = mine ? drawn : 0.0f;
+    if (answers.played) answers.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
+  }
+  answers.log_prob[row] = mine ? log_density : 0.0f;
+  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+}
+#else
+inline constexpr int kChunks = (kActions + kWarp - 1) / kWarp;
+inline constexpr f32 kNever = -3.0e38f;
+
+// The legal choices of one row, spread over a warp in the order of the actions: lane l of chunk c
+// has action 32 c + l. Illegal ones weigh exactly 0.
+struct Choices {
+  f32 logit[kChunks];   // kNever if illegal
+  f32 weight[kChunks];  // exp(logit - top)
+  f32 top, total;
+
+  // `product` is the head's output without the bias.
+  SPARRING_FN Choices(const f32* product, const f32* bias, const u64* legal) {
+    top = kNever;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const int a = c * kWarp + lane();
+      const bool may = a < kActions && (legal[c / 2] >> (a & 63) & 1);
+      logit[c] = may ? product[a] + bias[a] : kNever;
+      top = fmaxf(top, logit[c]);
+    }
+    top = warp_max(top);
+    total = 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      weight[c] = logit[c] == kNever ? 0.0f : expf(logit[c] - top);
+      total += weight[c];
+    }
+    total = warp_sum(total);
+  }
+
+  // Any lane may ask for any action.
+  SPARRING_FN f32 logit_of(int action) const {
+    f32 found = 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c)
+      if (c == action / kWarp) found = logit[c];
+    return __shfl_sync(kAll, found, action % kWarp);
+  }
+};
+
+// Draws an action for every row, one warp each: the twin of nets/sampler.hpp, with the same random
+// numbers.
+extern "C" __global__ void __launch_bounds__(256)
+    draw(HeadsView heads, AskedView asked, AnswersView answers) {
+  const i64 row = global_warp();
+  if (row >= asked.rows) return;
+  const i64 member = row / asked.rows_each;
+  const Choices choices(heads.logits(row), heads.logit_bias(member), asked.legal + row * kWords);
+  Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
+          static_cast<u32>(asked.clock[0]), Stream::kSampling, static_cast<u32>(asked.step));
+  const f32 at = static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f) * choices.total;
+  int chosen = -1;
+  f32 up_to = 0;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    if (chosen >= 0) break;
+    f32 sum = choices.weight[c];
+    for (int by = 1; by < kWarp; by *= 2) {
+      const f32 below = __shfl_up_sync(kAll, sum, static_cast<u32>(by));
+      if (lane() >= by) sum += below;
+    }
+    const u32 past = __ballot_sync(kAll, choices.weight[c] > 0 && up_to + sum > at);
+    if (past) chosen = c * kWarp + __ffs(static_cast<int>(past)) - 1;
+    up_to += __shfl_sync(kAll, sum, kWarp - 1);
+  }
+  if (chosen < 0) {  // rounding left nothing: the last choice there is
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c)
+      if (const u32 any = __ballot_sync(kAll, choices.weight[c] > 0))
+        chosen = c * kWarp + 31 - __clz(static_cast<int>(any));
+  }
+  const f32 log_p = choices.logit_of(chosen < 0 ? 0 : chosen) - choices.top - logf(choices.total);
+  if (lane() != 0) return;
+  const bool mine = asked.policy[row] == asked.learner && chosen >= 0;
+  answers.action[row] = mine ? chosen : 0;
+  answers.log_prob[row] = mine ? log_p : 0.0f;
+  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+}
+#endif
+
+}  // namespace sparring

@@ -1,0 +1,397 @@
+// PPO's update: advantage statistics, the unit of values, minibatches, loss and early stopping.
+//
+// Every array has a leading dimension for the members of a population. The formulas are those of
+// src/sparring/learn/ppo.py; src/sparring/learn/fused/update.py launches the kernels in the order
+// in which they stand here.
+#pragma once
+
+#include "cuda/act.cuh"
+#include "cuda/optimiser.cuh"
+#include "cuda/rollout.cuh"
+
+namespace sparring {
+
+// What a run may change between updates, one per member; named as in learn/ppo.py.
+struct Knobs {
+  f32 lr, entropy, clip, value_clip, value_weight, max_grad_norm, target_kl, gamma, gae_lambda;
+};
+
+// What the advantages of a rollout amount to, one per member.
+struct Statistics {
+  f32 mean, inverse_std;  // of the advantages
+  f32 scale, ratio;       // unit of the values, and the former unit in it
+  f32 explained;          // share of the returns' variance
+};
+
+// Losses of a minibatch, means over its rows.
+struct Losses {
+  f32 policy_loss, value_loss, entropy, approx_kl, clipfrac;
+
+  SPARRING_FN friend Losses operator+(const Losses& a, const Losses& b) {
+    return {a.policy_loss + b.policy_loss, a.value_loss + b.value_loss, a.entropy + b.entropy,
+            a.approx_kl + b.approx_kl, a.clipfrac + b.clipfrac};
+  }
+};
+
+// Sums over the optimiser steps of an update, one per member.
+struct Tally {
+  f32 policy_loss, value_loss, entropy, approx_kl, clipfrac, grad_norm, optimiser_steps;
+};
+
+SPARRING_FN inline Losses warp_sums(const Losses& x) {
+  return {warp_sum(x.policy_loss), warp_sum(x.value_loss), warp_sum(x.entropy),
+          warp_sum(x.approx_kl), warp_sum(x.clipfrac)};
+}
+
+// Sums of advantages, returns and their squares; one block of `partials` per block of threads.
+extern "C" __global__ void sum_advantages(SamplesView samples, const f32* advantage,
+                                          const f32* value, f64* partials) {
+  const int member = static_cast<int>(blockIdx.y);
+  f64 sums[4]{};
+  for (i64 i = global_thread(); i < samples.counts[member]; i += i64{gridDim.x} * blockDim.x) {
+    const i32 place = samples.list[member * samples.stride + i];
+    const f64 gain = static_cast<f64>(advantage[place]);
+    const f64 back = gain + static_cast<f64>(value[place]);
+    sums[0] += gain;
+    sums[1] += gain * gain;
+    sums[2] += back;
+    sums[3] += back * back;
+  }
+  __shared__ f64 all[4][256];
+  for (int k = 0; k < 4; ++k) all[k][threadIdx.x] = sums[k];
+  __syncthreads();
+  if (threadIdx.x >= 4) return;
+  f64 sum = 0;
+  for (int i = 0; i < 256; ++i) sum += all[threadIdx.x][i];
+  partials[(i64{member} * gridDim.x + blockIdx.x) * 4 + threadIdx.x] = sum;
+}
+
+// From those sums to what an update starts with.
+struct StatisticsView {
+  const f64* partials;  // [members, blocks, 4]
+  int blocks;
+  const i32* counts;
+  const i32* clock;  // the number of the update; the first has no former unit
+  f32 keep;          // share of the former unit of values
+  f32* value_scale;
+  Statistics* statistics;
+  Tally* tallies;
+  u8* stopped;
+};
+
+// The unit of values and the normalisation of advantages, one thread per member; clears the
+// tallies.
+extern "C" __global__ void summarise_advantages(StatisticsView v) {
+  const int member = static_cast<int>(threadIdx.x);
+  f64 sums[4]{};
+  for (int b = 0; b < v.blocks; ++b)
+    for (int k = 0; k < 4; ++k) sums[k] += v.partials[(i64{member} * v.blocks + b) * 4 + k];
+  const f64 n = static_cast<f64>(v.counts[member] ? v.counts[member] : 1);
+  const f64 mean = sums[0] / n, spread = fmax(sums[1] / n - mean * mean, 0.0);
+  const f64 back = sums[2] / n, back_spread = fmax(sums[3] / n - back * back, 0.0);
+  const f32 size = fmaxf(static_cast<f32>(sqrt(sums[3] / n)), 1e-6f);
+  const f32 keep = v.clock[0] ? v.keep : 0.0f, before = v.value_scale[member];
+  const f32 scale = keep * before + (1 - keep) * size;
+  v.statistics[member] = {static_cast<f32>(mean), 1.0f / (static_cast<f32>(sqrt(spread)) + 1e-8f),
+                          scale, before / scale,
+                          back_spread > 0 ? static_cast<f32>(1 - spread / back_spread) : 0.0f};
+  v.value_scale[member] = scale;
+  v.tallies[member] = {};
+  v.stopped[member] = 0;
+}
+
+// The value head in its new unit; what it says about any row stays the same.
+extern "C" __global__ void rescale_values(f32* weight, Num* compute, i64 stride, int count,
+                                          const Statistics* statistics) {
+  const int at = static_cast<int>(global_thread());
+  if (at >= count) return;
+  const i64 place = blockIdx.y * stride + at;
+  weight[place] *= statistics[blockIdx.y].ratio;
+  compute[place] = rounded(weight[place]);
+}
+
+// Where `i` of 0..count-1 goes in a shuffle that `key` chooses: a Feistel network over the next
+// power of two, walked until it lands inside.
+SPARRING_FN inline u32 shuffled(u32 i, u32 count, u64 key) {
+  const int bits = count > 1 ? 32 - __clz(static_cast<int>(count - 1)) : 1;
+  const int low_bits = (bits + 1) / 2, high_bits = bits - low_bits;
+  const u32 low_mask = (1u << low_bits) - 1, high_mask = (1u << high_bits) - 1;
+  do {
+    u32 high = i >> low_bits, low = i & low_mask;
+    for (u32 round = 0; round < 8; ++round) {
+      const u32 from = round & 1 ? high : low;
+      u32 mixed = (from + round * 0x9E3779B9u) ^ static_cast<u32>(key);
+      mixed = (mixed ^ mixed >> 16) * 0x85EBCA6Bu;
+      mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35u ^ static_cast<u32>(key >> 32);
+      mixed = (mixed ^ mixed >> 16) * 0x7FEB352Du;
+      mixed ^= mixed >> 15;
+      if (round & 1)
+        low ^= mixed & low_mask;
+      else
+        high ^= mixed & high_mask;
+    }
+    i = high << low_bits | low;
+  } while (i >= count);
+  return i;
+}
+
+// Minibatch `number` of an epoch: which samples of the shuffled list it takes.
+struct Slice {
+  i64 first, rows;
+};
+SPARRING_FN inline Slice slice_of(int count, int number, int minibatches, int room) {
+  const i64 first = i64{count} * number / minibatches,
+            end = i64{count} * (number + 1) / minibatches;
+  return {first, least(end - first, i64{room})};
+}
+
+// The minibatches of an epoch, and what shuffles them.
+struct DealView {
+  const u64* seeds;  // [members]
+  const i32* clock;  // the number of the update
+  int epoch, minibatches, members, room;
+  i32* picked;  // [minibatches, members, room]: a place, or -1 past the minibatch's end
+};
+
+// Deals the samples of an epoch to its minibatches.
+extern "C" __global__ void shuffle(SamplesView samples, DealView deal) {
+  const i64 at = global_thread();
+  if (at >= i64{deal.minibatches} * deal.members * deal.room) return;
+  const int row = static_cast<int>(at % deal.room);
+  const int member = static_cast<int>(at / deal.room % deal.members);
+  const int count = samples.counts[member];
+  const Slice slice =
+      slice_of(count, static_cast<int>(at / deal.room / deal.members), deal.minibatches, deal.room);
+  if (row >= slice.rows) {
+    deal.picked[at] = -1;
+    return;
+  }
+  const u64 seed = deal.seeds[member];
+  const PhiloxBlock key = philox(static_cast<u32>(deal.clock[0]), static_cast<u32>(deal.epoch), 0,
+                                 0, static_cast<u32>(seed), static_cast<u32>(seed >> 32));
+  const u32 drawn = shuffled(static_cast<u32>(slice.first + row), static_cast<u32>(count),
+                             u64{key.word[0]} << 32 | key.word[1]);
+  deal.picked[at] = samples.list[member * samples.stride + drawn];
+}
+
+// The value loss of one row: the squared miss and its gradient, both unweighted.
+struct ValueMiss {
+  f32 miss, slope = 1;
+
+  // `value` in units of the scale; the old value and the advantage are not.
+  SPARRING_FN ValueMiss(f32 value, f32 old, f32 gain, const Statistics& of, const Knobs& knob) {
+    const f32 before = old / of.scale, back = (gain + old) / of.scale;
+    miss = value - back;
+    if (knob.value_clip <= 0) return;
+    const f32 moved = value - before;
+    const f32 limited = fminf(fmaxf(moved, -knob.value_clip), knob.value_clip);
+    const f32 other = before + limited - back;
+    if (other * other <= miss * miss) return;
+    miss = other;
+    slope = moved == limited ? 1.0f : 0.0f;
+  }
+  SPARRING_FN f32 gradient() const { return 2 * miss * slope; }
+};
+
+// The clipped surrogate of one row.
+struct Surrogate {
+  f32 log_ratio, ratio, gain, near;
+
+  SPARRING_FN Surrogate(f32 log_prob, f32 old_log_prob, f32 advantage, const Statistics& of,
+                        f32 clip) {
+    gain = (advantage - of.mean) * of.inverse_std;
+    log_ratio = log_prob - old_log_prob;
+    ratio = expf(log_ratio);
+    near = fminf(fmaxf(ratio, 1 - clip), 1 + clip);
+  }
+  // With respect to the log-probability; the clipped branch is constant.
+  SPARRING_FN f32 gradient() const { return gain * ratio > gain * near ? 0.0f : -gain * ratio; }
+
+  SPARRING_FN Losses losses(const ValueMiss& value, f32 entropy, f32 clip) const {
+    return {-fminf(gain * ratio, gain * near), value.miss * value.miss, entropy,
+            ratio - 1 - log_ratio, fabsf(ratio - 1) > clip ? 1.0f : 0.0f};
+  }
+};
+
+// Adds up what the warps of a block of 256 threads found.
+__device__ inline void add_losses(const Losses& warps, Losses* out) {
+  __shared__ Losses all[8];
+  if (lane() == 0) all[threadIdx.x / kWarp] = warps;
+  __syncthreads();
+  if (threadIdx.x) return;
+  Losses sum{};
+  for (const Losses& one : all) sum = sum + one;
+  *out = sum;
+}
+
+// A minibatch of every member: which samples, and what was known of them.
+struct MinibatchView {
+  const i32* picked;  // [members, room]: a place, or -1
+  const u64* legal;   // by place, as all that follows
+  const Action* action;
+  const f32* old_log_prob;
+  const f32* old_value;
+  const f32* advantage;
+  const i32* counts;  // [members], samples of the rollout
+  int number, minibatches, room;
+
+  SPARRING_FN f32 share(int member) const {  // of one row in the means
+    const i64 rows = slice_of(counts[member], number, minibatches, room).rows;
+    return 1.0f / static_cast<f32>(rows ? rows : 1);
+  }
+};
+
+// By what the loss is measured, and where its gradient and its sums go.
+struct LossView {
+  const Knobs* knobs;
+  const Statistics* statistics;
+  int rows_per_block;
+  Num* policy_grad;  // [members, room, kLogits]
+  Num* value_grad;   // [members, room, value_stride]
+  Losses* partials;  // [members, blocks]
+};
+
+// `loss` has the gradient of the loss with respect to the policy head and the value, and the sums
+// of the losses per block. The formulas are those of `ppo_loss` in src/sparring/learn/ppo.py.
+#if SPARRING_BOX
+// One thread per row.
+extern "C" __global__ void __launch_bounds__(256)
+    loss(HeadsView heads, MinibatchView batch, LossView out) {
+  const int member = static_cast<int>(blockIdx.y);
+  const Knobs knob = out.knobs[member];
+  const Statistics of = out.statistics[member];
+  const f32 share = batch.share(member);
+  const int mine =
+      static_cast<int>(blockIdx.x) * out.rows_per_block + static_cast<int>(threadIdx.x);
+  Losses sums{};
+  if (mine < batch.room) {
+    const i64 row = i64{member} * batch.room + mine;
+    const i32 place = batch.picked[row];
+    f32 head_grad[kLogits]{}, value_grad = 0;
+    if (place >= 0) {
+      const Gaussian gaussian(heads.logits(row), heads.logit_bias(member));
+      const f32* taken = batch.action + i64{place} * kBox;
+      const f32 gain = batch.advantage[place];
+      const Surrogate policy(gaussian.log_density(taken), batch.old_log_prob[place], gain, of,
+                             knob.clip);
+      const f32 pull = policy.gradient() * share;
+      for (int i = 0; i < kBox; ++i) {
+        const f32 off = gaussian.off(taken, i);
+        head_grad[i] = pull * off * expf(-gaussian.log_spread[i]);
+        if (gaussian.free[i]) head_grad[kBox + i] = pull * (off * off - 1) - knob.entropy * share;
+      }
+      const ValueMiss value(heads.value_of(row, member), batch.old_value[place], gain, of, knob);
+      value_grad = knob.value_weight * value.gradient() * share;
+      sums = policy.losses(value, gaussian.entropy(), knob.clip);
+    }
+    for (int i = 0; i < kLogits; ++i) out.policy_grad[row * kLogits + i] = rounded(head_grad[i]);
+    for (int i = 0; i < heads.value_stride; ++i)
+      out.value_grad[row * heads.value_stride + i] = rounded(i == 0 ? value_grad : 0.0f);
+  }
+  add_losses(warp_sums(sums), out.partials + i64{member} * gridDim.x + blockIdx.x);
+}
+#else
+// One warp per row.
+extern "C" __global__ void __launch_bounds__(256)
+    loss(HeadsView heads, MinibatchView batch, LossView out) {
+  const int member = static_cast<int>(blockIdx.y), value_stride = heads.value_stride;
+  const Knobs knob = out.knobs[member];
+  const Statistics of = out.statistics[member];
+  const f32 share = batch.share(member);
+  const int first = static_cast<int>(blockIdx.x) * out.rows_per_block;
+  Losses sums{};
+  for (int r = static_cast<int>(threadIdx.x) / kWarp; r < out.rows_per_block; r += 8) {
+    if (first + r >= batch.room) break;
+    const i64 row = i64{member} * batch.room + first + r;
+    const i32 place = batch.picked[row];
+    if (place < 0) {
+      for (int a = lane(); a < kLogits; a += kWarp) out.policy_grad[row * kLogits + a] = rounded(0);
+      if (lane() < value_stride) out.value_grad[row * value_stride + lane()] = rounded(0);
+      continue;
+    }
+    const i32 taken = batch.action[place];
+    const f32 gain = batch.advantage[place], old = batch.old_value[place];
+    const f32 old_log_prob = batch.old_log_prob[place];
+    const Choices choices(heads.logits(row), heads.logit_bias(member),
+                          batch.legal + i64{place} * kWords);
+    const f32 log_total = logf(choices.total) + choices.top, inverse = 1 / choices.total;
+    f32 entropy = 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c)
+      if (choices.weight[c] > 0) entropy -= choices.weight[c] * (choices.logit[c] - log_total);
+    entropy = warp_sum(entropy) * inverse;
+    const Surrogate policy(choices.logit_of(taken) - log_total, old_log_prob, gain, of, knob.clip);
+    const f32 pull = policy.gradient() * share;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const int a = c * kWarp + lane();
+      const f32 p = choices.weight[c] * inverse;
+      f32 grad = 0;
+      if (choices.logit[c] != kNever)
+        grad = pull * ((a == taken ? 1.0f : 0.0f) - p) +
+               knob.entropy * share * p * (choices.logit[c] - log_total + entropy);
+      if (a < kLogits) out.policy_grad[row * kLogits + a] = rounded(grad);
+    }
+    const ValueMiss miss(heads.value_of(row, member), old, gain, of, knob);
+    if (lane() < value_stride)
+      out.value_grad[row * value_stride + lane()] =
+          rounded(lane() == 0 ? knob.value_weight * miss.gradient() * share : 0.0f);
+    sums = sums + policy.losses(miss, entropy, knob.clip);
+  }
+  add_losses(sums, out.partials + i64{member} * gridDim.x + blockIdx.x);
+}
+#endif
+
+// One block per member. A loss that is not finite is never stepped on.
+extern "C" __global__ void __launch_bounds__(256)
+    average_losses(MinibatchView batch, const Losses* partials, int blocks, Losses* means,
+                   u8* diverged) {
+  const int member = static_cast<int>(blockIdx.x);
+  Losses sum{};
+  for (int i = static_cast<int>(threadIdx.x); i < blocks; i += 256)
+    sum = sum + partials[i64{member} * blocks + i];
+  __shared__ Losses total;
+  add_losses(warp_sums(sum), &total);
+  if (threadIdx.x) return;
+  const f32 share = batch.share(member);
+  const Losses mean{total.policy_loss * share, total.value_loss * share, total.entropy * share,
+                    total.approx_kl * share, total.clipfrac * share};
+  means[member] = mean;
+  if (!is_finite(mean.policy_loss + mean.value_loss + mean.entropy)) diverged[member] = 1;
+}
+
+// The minibatches of an epoch behind it.
+struct EpochView {
+  const Losses* means;  // [minibatches, members]
+  const Plan* plans;    // [minibatches, members]
+  int minibatches, members;
+  const Knobs* knobs;
+  Tally* tallies;
+  u8* stopped;
+};
+
+// Adds up what was learned, one thread per member, and ends the update early for those whose policy
+// moved far enough.
+extern "C" __global__ void end_epoch(EpochView v) {
+  const int member = static_cast<int>(threadIdx.x);
+  Tally tally = v.tallies[member];
+  f32 kl = 0;
+  for (int m = 0; m < v.minibatches; ++m) {
+    const Losses& mean = v.means[m * v.members + member];
+    const Plan& plan = v.plans[m * v.members + member];
+    kl += mean.approx_kl;
+    if (plan.active == 0) continue;
+    tally = {tally.policy_loss + mean.policy_loss,
+             tally.value_loss + mean.value_loss,
+             tally.entropy + mean.entropy,
+             tally.approx_kl + mean.approx_kl,
+             tally.clipfrac + mean.clipfrac,
+             tally.grad_norm + plan.norm,
+             tally.optimiser_steps + 1};
+  }
+  v.tallies[member] = tally;
+  const f32 limit = v.knobs[member].target_kl;
+  if (limit > 0 && kl / static_cast<f32>(v.minibatches) > limit) v.stopped[member] = 1;
+}
+
+}  // namespace sparring
