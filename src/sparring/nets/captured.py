@@ -1,0 +1,194 @@
+"""Any network as flat arrays on a GPU: its own forward pass, and autograd for the backward one.
+
+For networks that have no passes of their own. Shapes never change and nothing waits for the
+device, so that a CUDA graph can hold all of it. Every member's parameters are views into the flat
+arrays. A test holds it equal to the passes that were written by hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.flat import FlatNet, Pass, rounded_up
+from sparring.nets.make import make_net
+from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+
+ALIGNED = 64
+"""Every parameter begins at a multiple of this many numbers."""
+VALUE_HEAD = "value_head."
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter in the flat arrays."""
+
+    name: str
+    offset: int
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A forward pass that autograd remembers."""
+
+    parameters: dict[str, Tensor]
+    heads: Heads
+
+
+class CapturedPass(Pass):
+    """A batch of byte rows."""
+
+    flat: CapturedNet
+
+    def __init__(self, net: CapturedNet, rows: int, *, learn: bool) -> None:
+        super().__init__(net, rows, learn=learn)
+        self.learn = learn
+        self.obs = self.make(net.inputs.row_bytes, torch.uint8)
+        self.places = torch.zeros(net.members * rows, dtype=torch.int32, device=net.device)
+        self._traced: list[Traced] = []
+        """What the backward pass needs, by member."""
+
+    def read(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Take byte rows, or those at `places`; where it is -1, those of place 0."""
+        rows = self.obs.view(-1, self.obs.shape[2])
+        if places is None:
+            rows.copy_(obs.reshape(rows.shape))
+        else:
+            torch.clamp(places.reshape(-1), min=0, out=self.places)
+            torch.index_select(obs, 0, self.places, out=rows)
+
+    def forward(self) -> None:
+        """Compute logits and values."""
+        # A graph of autograd must not outlive the stream that it was made on.
+        self._traced.clear()
+        for member in range(self.flat.members):
+            with torch.set_grad_enabled(self.learn):
+                traced = self.flat.trace(member, self.obs[member])
+            policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
+            self.logits[member, :, : policy.shape[1]].copy_(policy)
+            self.value[member, :, 0].copy_(value)
+            if self.learn:
+                self._traced.append(traced)
+
+    def backward(self) -> None:
+        """Fill the network's `grad` from the gradients of logits and values."""
+        net = self.flat
+        for member, traced in enumerate(self._traced):
+            policy, value = traced.heads[POLICY], traced.heads[VALUE]
+            grads = torch.autograd.grad(
+                [policy, value],
+                list(traced.parameters.values()),
+                [
+                    self.logits_grad[member, :, : policy.shape[1]].to(policy.dtype),
+                    self.value_grad[member, :, 0].to(value.dtype),
+                ],
+                allow_unused=True,
+                materialize_grads=True,
+            )
+            for name, grad in zip(traced.parameters, grads, strict=True):
+                net.view(net.grad, name)[member].copy_(grad)
+        self._traced.clear()
+
+
+class CapturedNet(FlatNet):
+    """Weights and gradients of all members, and the network that reads them."""
+
+    bias_stride = 0
+
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        *,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
+    ) -> None:
+        super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
+        self.module: Net = make_net(rules, config, memory=memory).to(device)
+        if self.module.heads.keys() != {POLICY, VALUE}:
+            raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
+        self.pieces: dict[str, Parameter] = self._lay_out()
+        last = list(self.pieces.values())[-1]
+        self.size = rounded_up(last.offset + last.size)
+        self.make_arrays()
+        self._no_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
+
+    def _lay_out(self) -> dict[str, Parameter]:
+        """Place every parameter; those of the value head last."""
+        shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
+        order = sorted(shapes, key=lambda name: name.startswith(VALUE_HEAD))
+        placed, offset = {}, 0
+        for name in order:
+            placed[name] = Parameter(name, offset, shapes[name])
+            offset = rounded_up(offset + placed[name].size, ALIGNED)
+        return placed
+
+    @property
+    def policy_bias(self) -> Tensor:
+        """Zeros: the network adds its own."""
+        return self._no_bias
+
+    @property
+    def value_bias(self) -> Tensor:
+        """Zeros: the network adds its own."""
+        return self._no_bias
+
+    def view(self, flat: Tensor, name: str) -> Tensor:
+        """Return a parameter of all members [members, ...]."""
+        at = self.pieces[name]
+        return flat[:, at.offset : at.offset + at.size].view(len(flat), *at.shape)
+
+    def passing(self, rows: int, *, learn: bool) -> CapturedPass:
+        """Return room for passes over batches of so many rows."""
+        return CapturedPass(self, rows, learn=learn)
+
+    def trace(self, member: int, obs: Tensor) -> Traced:
+        """Run the network with the weights of a member."""
+        parameters = {
+            name: self.view(self.weight, name)[member].detach().requires_grad_()
+            for name in self.pieces
+        }
+        # Its cache of rounded weights would be read again by a graph that is replayed later.
+        rounding = torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
+        )
+        with rounding:
+            heads: Heads = functional_call(self.module, parameters, (obs,))
+        return Traced(parameters, heads)
+
+    # Exchange with the network
+
+    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
+        """Return tensors named and shaped as in the network as one flat array."""
+        flat = torch.zeros(self.size)
+        for name, at in self.pieces.items():
+            given = named[name].detach().float().cpu()
+            if tuple(given.shape) != at.shape:
+                raise RuntimeError(f"{name} has shape {tuple(given.shape)}, need {at.shape}")
+            flat[at.offset : at.offset + at.size] = given.reshape(-1)
+        return flat
+
+    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
+        """Return a flat array as tensors named and shaped as in the network."""
+        flat = flat.detach().float().cpu()[None]
+        return {name: self.view(flat, name)[0].clone() for name in self.parameter_names()}
+
+    def parameter_names(self) -> list[str]:
+        """The parameters in the order in which the network has them."""
+        return [name for name, _ in self.module.named_parameters()]
