@@ -8,7 +8,9 @@ import pytest
 
 from sparring import kernels
 from sparring.games.rules import Rules
+from sparring.learn.fused import kernels as learner
 from sparring.nets import flat
+from sparring.nets.inputs import Inputs
 from sparring.pools import cuda
 from sparring.pools.native import Pool
 
@@ -23,18 +25,26 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def learn_code(game: str = "skull_king", *, bf16: bool = True, **sizes: int) -> bytes:
-    constants = flat.constants(Rules(game), bf16=bf16) | sizes
-    return kernels.compiled(flat.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    constants = learner.action_constants(Rules(game), bf16=bf16) | sizes
+    return kernels.compiled(learner.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+
+
+def pool_code(game: str, memory: int) -> bytes:
+    rules = Rules(game)
+    sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1), memory=memory)
+    source = cuda.SOURCE.format(name=game)
+    return kernels.compiled(source, sizes, exact=True, arch="sm_90", draft=True)
 
 
 @pytest.mark.parametrize("game", GAMES)
 def test_a_pool_compiles(game: str) -> None:
-    rules = Rules(game)
-    sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
-    source = cuda.SOURCE.format(name=game)
-    code = kernels.compiled(source, sizes, exact=True, arch="sm_90", draft=True)
+    code = pool_code(game, 0)
     for kernel in (b"step", b"open_rows", b"sample_actions", b"expand_masks"):
         assert kernel in code
+
+
+def test_a_pool_with_memory_compiles() -> None:
+    assert pool_code("tic_tac_toe", 32) != pool_code("tic_tac_toe", 0)
 
 
 # Games differ for the learner in sizes alone, except that actions are discrete or continuous. Shogi
@@ -43,8 +53,19 @@ def test_a_pool_compiles(game: str) -> None:
 @pytest.mark.parametrize("game", ["skull_king", "duel", "shogi"])
 def test_the_learner_compiles(game: str, bf16: bool) -> None:
     code = learn_code(game, bf16=bf16)
-    for kernel in (b"widen", b"draw", b"advantages", b"loss", b"backward_activation", b"adam"):
+    for kernel in (b"draw", b"estimate_advantages", b"loss", b"plan_step", b"adam", b"carry"):
         assert kernel in code
+    assert b"widen" not in code
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize(("game", "memory"), [("skull_king", 0), ("duel", 32), ("shogi", 0)])
+def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bool) -> None:
+    constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
+    code = kernels.compiled(flat.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    for kernel in (b"widen", b"activate", b"backward_activation", b"sum_columns"):
+        assert kernel in code
+    assert b"adam" not in code
 
 
 def test_many_actions_compile() -> None:

@@ -17,7 +17,7 @@ from sparring.learn.phases import Phases
 from sparring.learn.rollout import Cuts, Earned, Group, Rollout, groups_of
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, played
-from sparring.pools.lineups import LEARNER
+from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, GamePool
 
 
@@ -116,12 +116,7 @@ class Collector:
 
     def collect(self, number: int) -> dict[str, float]:
         """Play rollout `number` and store every row; return what the finished games earned."""
-        unknown = sorted(self.pool.policies - self.actors.keys())
-        if unknown:
-            raise ConfigError(
-                f"policy {unknown[0]} sits at tables and nobody answers it; there are "
-                f"{sorted(self.actors)}"
-            )
+        check_answered(self.pool.policies, self.actors)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
         self.earned = Earned()

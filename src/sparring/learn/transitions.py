@@ -155,15 +155,20 @@ class Transitions:
         return advantage
 
     def load_open(self, raw: bytes) -> None:
-        """Continue with decisions that were open elsewhere; an older layout had no role."""
-        count = len(self.open)
-        if len(raw) == count * (OPEN.itemsize - OPEN["role"].itemsize):
-            names = [name for name in OPEN.names or () if name != "role"]
-            older = np.dtype([(name, OPEN[name]) for name in names])
-            self.open["role"] = 0
-            for name in names:
-                self.open[name] = np.frombuffer(raw, older)[name]
-            return
-        if len(raw) != count * OPEN.itemsize:
-            raise StateError("the checkpoint was taken with another number of games")
-        self.open[:] = np.frombuffer(raw, OPEN)
+        """Continue with decisions that were open elsewhere."""
+        self.open[:] = read_open(raw, len(self.open))
+
+
+def read_open(raw: bytes, count: int) -> npt.NDArray[Any]:
+    """Return open decisions that were saved as bytes; an older layout had no role."""
+    found: npt.NDArray[Any] = np.zeros(count, OPEN)
+    if len(raw) == count * (OPEN.itemsize - OPEN["role"].itemsize):
+        names = [name for name in OPEN.names or () if name != "role"]
+        older = np.dtype([(name, OPEN[name]) for name in names])
+        for name in names:
+            found[name] = np.frombuffer(raw, older)[name]
+        return found
+    if len(raw) != count * OPEN.itemsize:
+        raise StateError("the checkpoint was taken with another number of games")
+    found[:] = np.frombuffer(raw, OPEN)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,16 @@ def numbered(rules: Rules, lineups: Sequence[Lineup], most: int) -> list[list[in
         if not (np.isfinite(lineup.weight) and lineup.weight > 0):
             raise ConfigError(f"line-up weight {lineup.weight} must be above 0 and finite")
     return [[player_id(rules, player) for player in lineup.players] for lineup in lineups]
+
+
+def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
+    """Refuse to play with a policy at the tables that nobody answers."""
+    known = sorted(answered)
+    unknown = sorted(set(policies).difference(known))
+    if unknown:
+        raise ConfigError(
+            f"policy {unknown[0]} sits at tables and nobody answers it; there are {known}"
+        )
 
 
 class Draw:

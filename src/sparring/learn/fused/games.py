@@ -1,0 +1,268 @@
+"""The games of a learner on a GPU: with it on the device, or on CPU threads beside it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.learn.fused.rollout import EARNED, FusedRollout
+from sparring.learn.rollout import movers_of
+from sparring.pools.cuda import CudaPool
+from sparring.pools.lineups import LEARNER
+from sparring.pools.native import Batch, Pool
+
+LEAST_SLOTS = 2
+"""With one there would be nothing to step while the network thinks."""
+
+
+class Answer(Protocol):
+    """Answers some rows of a step in the rollout."""
+
+    def __call__(self, step: int, rows: slice) -> None:
+        """Write actions, log-probabilities and values of these rows."""
+
+
+class Games(Protocol):
+    """What the fused learner asks of its games."""
+
+    pool: Any
+    """The pool behind them."""
+    rules: Rules
+    device: torch.device
+    """Where the network lives."""
+    seeds: tuple[int, ...]
+    """One per member of the population."""
+    num_games: int
+    each: int
+    """Games of every member."""
+    at_once: int
+    """Rows of a member that are answered together."""
+    captures: bool
+    """Whether a whole rollout can be a CUDA graph."""
+    gpu_alone: bool
+    """Whether the time of a rollout is the GPU's alone."""
+    frozen: Tensor
+    """By game, not 0 where an action could not be played."""
+
+    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+        """Fill a rollout."""
+
+    def reset(self) -> object:
+        """Start a new episode in every game."""
+
+    def check(self) -> None:
+        """Raise the first action that could not be played."""
+
+    def audit(self) -> str:
+        """Return what is wrong with any of the games, "" if nothing."""
+
+    def state(self, member: int) -> bytes:
+        """Return the games of a member."""
+
+    def load_state(self, raw: bytes, member: int) -> object:
+        """Continue a member's games from `state`."""
+
+
+class DeviceGames:
+    """Games on the same GPU. Nothing waits for the host in a rollout."""
+
+    captures = gpu_alone = True
+
+    def __init__(self, pool: CudaPool) -> None:
+        self.pool, self.rules, self.device = pool, pool.rules, pool.device
+        self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
+        self.at_once = pool.each * pool.rules.rows
+        self.frozen = pool.frozen
+        self.reset, self.check, self.audit = pool.reset, pool.check, pool.audit
+        self.state, self.load_state = pool.state, pool.load_state
+        if pool.names("Earned") != list(EARNED):
+            raise SparringError("the kernels sum other things than the learner reads")
+
+    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+        """Fill a rollout."""
+        fresh = self.pool.batch().rows()
+        rollout.earned.zero_()
+        rollout.cut_count.zero_()
+        for name, to in rollout.rows_of(0).items():
+            to.copy_(fresh[name])
+        for step in range(rollout.steps):
+            answer(step, slice(0, rollout.rows))
+            last = step == rollout.steps - 1
+            self.pool.step_into(
+                legal=rollout.legal[rollout.at(step)],
+                action=rollout.given(step),
+                rows=fresh if last else rollout.rows_of(step + 1),
+                outcome=rollout.outcome_of(step),
+                ends=rollout.ends(),
+                step=step,
+                learner=LEARNER,
+            )
+
+
+class HostGames:
+    """Games on CPU threads: rows cross the bus as bytes, in turns.
+
+    The games are cut into slots. While the network answers one, the threads step the other. Rows
+    are copied straight from the pool's own memory, which the driver pins; actions come back the
+    same way.
+    """
+
+    captures = gpu_alone = False
+
+    def __init__(self, pool: Pool, device: str) -> None:
+        if pool.slots < LEAST_SLOTS or pool.num_games % pool.slots:
+            raise ConfigError(
+                f"{pool.slots} slots: give at least {LEAST_SLOTS}, which divide "
+                f"{pool.num_games} games"
+            )
+        if pool.rules.box:
+            raise ConfigError(f"{pool.rules.name} has continuous actions: its games go on the GPU")
+        self.pool, self.rules, self.device = pool, pool.rules, torch.device(device)
+        self.seeds, self.num_games, self.each = (pool.seed,), pool.num_games, pool.num_games
+        self.at_once = pool.num_games // pool.slots * pool.rules.rows
+        self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
+        self.reset, self.audit = pool.reset, pool.audit
+        self._record: Record | None = None
+        self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
+        native = pool._native
+        arrays = (native.obs, native.legal.view(np.int64), native.policy)
+        self._rows = [torch.from_numpy(pinned(array, self)) for array in arrays]
+
+    def check(self) -> None:
+        """Do nothing: a CPU pool refuses what cannot be played on the spot."""
+
+    def state(self, member: int = 0) -> bytes:
+        """Return all games."""
+        return self.pool.state()
+
+    def load_state(self, raw: bytes, member: int = 0) -> None:
+        """Continue from `state()`."""
+        self.pool.load_state(raw)
+
+    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+        """Fill a rollout."""
+        if self._record is None:
+            self._record = Record(rollout)
+        record, slots = self._record, range(self.pool.slots)
+        record.clear()
+        for step in range(rollout.steps):
+            for slot in slots:
+                if step:
+                    record.keep(step - 1, slot, self.pool.recv(slot))
+                self._ask(rollout, step, slot, record)
+                answer(step, self._slice(slot))
+                self._call_back(rollout, step, slot, record)
+            for slot in slots:
+                self._events[slot].synchronize()
+                self.pool.send(record.action[self._slice(slot)], slot)
+        for slot in slots:
+            record.keep(rollout.steps - 1, slot, self.pool.recv(slot))
+        record.upload(rollout)
+
+    def _slice(self, slot: int) -> slice:
+        return slice(slot * self.at_once, (slot + 1) * self.at_once)
+
+    def _ask(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
+        """Send the rows of a slot to the device."""
+        rows = self._slice(slot)
+        at = rollout.at(step, rows)
+        obs, legal, policy = self._rows
+        rollout.obs[at].copy_(obs[rows], non_blocking=True)
+        rollout.legal[at].copy_(legal[rows], non_blocking=True)
+        rollout.policy[step, rows].copy_(policy[rows], non_blocking=True)
+        batch = self.pool.batch(slot)
+        record.seat[step, rows], record.role[step, rows] = batch.seat, batch.role
+
+    def _call_back(self, rollout: FusedRollout, step: int, slot: int, record: Record) -> None:
+        """Have the actions of a slot brought to the host."""
+        rows = self._slice(slot)
+        record.actions[rows].copy_(rollout.action[rollout.at(step, rows)], non_blocking=True)
+        self._events[slot].record()
+
+
+class Record:
+    """What a rollout keeps on the host until its end."""
+
+    def __init__(self, rollout: FusedRollout) -> None:
+        self.rules, self.games = rollout.rules, rollout.games
+        self._tensors: dict[str, Tensor] = {}
+
+        def make(name: str) -> np.ndarray[Any, Any]:
+            twin: Tensor = getattr(rollout, name)
+            self._tensors[name] = torch.zeros(twin.shape, dtype=twin.dtype, pin_memory=True)
+            return self._tensors[name].numpy()
+
+        self.actions = torch.zeros(rollout.rows, dtype=torch.int32, pin_memory=True)
+        self.action: np.ndarray[Any, Any] = self.actions.numpy()
+        self.seat, self.role = make("seat"), make("role")
+        self.reward, self.skipped = make("reward"), make("skipped")
+        self.terminated, self.truncated = make("terminated"), make("truncated")
+        self.earned = make("earned")
+        self.cut_obs, self.cut_at, self.cut_count = (
+            make(name) for name in ("cut_obs", "cut_at", "cut_count")
+        )
+
+    def clear(self) -> None:
+        """Forget the games that ended before."""
+        self.earned[:] = 0
+        self.cut_count[:] = 0
+
+    def keep(self, step: int, slot: int, batch: Batch) -> None:
+        """Store what a step of a slot brought."""
+        games = len(batch.terminated)
+        at = slice(slot * games, (slot + 1) * games)
+        self.reward[step, at], self.skipped[step, at] = batch.reward, batch.skipped
+        self.terminated[step, at], self.truncated[step, at] = batch.terminated, batch.truncated
+        ended = batch.final_game
+        if not len(ended):
+            return
+        mine = batch.final_policy == LEARNER
+        found = {
+            "games": 1.0,
+            "length": batch.final_length,
+            "seats": mine.sum(1),
+            "score": np.where(mine, batch.final_score, 0).sum(1),
+        }
+        for name, of_ended in found.items():
+            self.earned[at][ended, EARNED.index(name)] += of_ended
+        if batch.truncated.any():
+            self._keep_cuts(step, at.start, batch)
+
+    def _keep_cuts(self, step: int, first: int, batch: Batch) -> None:
+        """Note the rows from which the worth of cut games is estimated."""
+        final_obs = batch.final_obs
+        movers_by_game = movers_of(self.rules, batch.final_mask)
+        for place, game in enumerate(batch.final_game):
+            if not batch.truncated[game]:
+                continue
+            movers = np.flatnonzero(movers_by_game[place])
+            for seat in movers:
+                at = int(self.cut_count[0])
+                self.cut_count[0] += 1
+                if at >= self.cut_at.shape[1]:
+                    continue
+                where = (step * self.games + first + int(game)) * self.rules.seats + int(seat)
+                self.cut_at[0, at] = 2 * where + int(self.rules.zero_sum and len(movers) == 1)
+                self.cut_obs[0, at] = final_obs[place, seat]
+
+    def upload(self, rollout: FusedRollout) -> None:
+        """Bring everything to the device; the rows are there already."""
+        for name, tensor in self._tensors.items():
+            getattr(rollout, name).copy_(tensor, non_blocking=True)
+
+
+def pinned(array: np.ndarray[Any, Any], owner: object) -> np.ndarray[Any, Any]:
+    """Have the driver pin memory that is not its own, as long as the owner lives."""
+    runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+    address = array.ctypes.data
+    code = runtime.cudaHostRegister(address, array.nbytes, 0)
+    if int(code):
+        raise SparringError(f"cudaHostRegister: {code}; the pool's memory cannot be pinned")
+    weakref.finalize(owner, runtime.cudaHostUnregister, address)
+    return array

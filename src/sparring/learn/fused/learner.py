@@ -1,0 +1,325 @@
+"""PPO on a GPU: games, rollout, advantages and update as two CUDA graphs.
+
+The same algorithm as `learn.ppo`, which stays the readable one and the one for CPUs; tests hold
+the two equal. Nothing waits for the device inside an update, nothing is allocated, and Python
+runs once per update. Several members of a population learn side by side in the same arrays.
+Where games live on CPU threads, their rollout is no graph but the answers to their rows are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.errors import ConfigError, StateError
+from sparring.games.rules import Rules
+from sparring.kernels import Module
+from sparring.learn.fused.games import Games
+from sparring.learn.fused.kernels import blocks_of, heads_view, learner_kernels
+from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.fused.update import Update, check_configs
+from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.phases import Phases
+from sparring.learn.ppo import LOGGED, optimiser_state
+from sparring.nets.flat import FlatNet
+from sparring.nets.flat_kinds import make_flat
+from sparring.nets.make import make_net
+from sparring.nets.net import Net
+from sparring.nets.policy import Policy
+from sparring.pools.lineups import LEARNER, check_answered
+from sparring.pools.protocol import EXACT
+from sparring.schedule import Moment
+
+
+class FusedPPO:
+    """The learner of one member or of a whole population."""
+
+    def __init__(
+        self,
+        games: Games,
+        collect: CollectConfig,
+        configs: PPOConfig | Sequence[PPOConfig],
+        net: NetConfig,
+        *,
+        graphs: bool = True,
+    ) -> None:
+        """Take over games whose seeds are those of the members.
+
+        configs: one for all members, or one each; they share what decides the shapes.
+        graphs: False launches every kernel from Python, for debugging.
+        """
+        self.games, self.members = games, len(games.seeds)
+        given = [configs] * self.members if isinstance(configs, PPOConfig) else list(configs)
+        check_configs(games, collect.games, given)
+        check_answered(self.pool.policies, {LEARNER})
+        self.configs, self.device, self.graphs = given, games.device, graphs
+        self.net: FlatNet = make_flat(
+            games.rules,
+            net,
+            self.members,
+            bf16=collect.bf16,
+            device=self.device,
+            memory=self.pool.memory_bytes,
+        )
+        for member, seed in enumerate(games.seeds):
+            torch.manual_seed(seed)
+            self.net.load(member, self._fresh_net().state_dict())
+        self.kernels: Module = learner_kernels(games.rules, bf16=collect.bf16, device=self.device)
+        self.rollout = FusedRollout(
+            games.rules,
+            games.num_games,
+            collect.steps,
+            members=self.members,
+            row_bytes=self.pool.row_bytes,
+            squash=self.net.squash,
+            device=self.device,
+        )
+        games.reset()
+        self.acting = cutting = self.net.passing(games.at_once, learn=False)
+        if self.rollout.cut_room != games.at_once:
+            cutting = self.net.passing(self.rollout.cut_room, learn=False)
+        self.update = Update(self.kernels, self.net, games, self.rollout, cutting, given)
+        self._acting_heads = heads_view(self.kernels, self.net, self.acting)
+        self.updates = 0
+        self.decisions, self.samples = [0] * self.members, [0] * self.members
+        self.opponent_rows = [0] * self.members
+        self.phases = Phases()
+        self._captured: dict[str, torch.cuda.CUDAGraph] = {}
+        self._ran: set[str] = set()
+        self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
+        self._ended_at = time.perf_counter()
+
+    @property
+    def pool(self) -> Any:
+        """The games' pool."""
+        return self.games.pool
+
+    @property
+    def rules(self) -> Rules:
+        """The game."""
+        rules: Rules = self.pool.rules
+        return rules
+
+    @property
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight."""
+        return EXACT in self.pool.can
+
+    def _fresh_net(self) -> Net:
+        return make_net(self.games.rules, self.net.config, memory=self.pool.memory_bytes)
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play a rollout and learn from it; returns what each member earned and learned."""
+        check_answered(self.pool.policies, {LEARNER})
+        moments = [Moment(made, progress) for made in self.decisions]
+        knobs = self.update.turn_knobs(self.updates, moments)
+        took = self._work("rollout", self._play, whole=self.games.captures)
+        now = time.perf_counter()
+        busy = min(took / max(now - self._ended_at, 1e-9), 1.0)
+        self._ended_at = now
+        self.updates += 1
+        stats = []
+        for member, mine in enumerate(knobs):
+            named = self._stats(member)
+            named |= {"learning/lr": mine.lr, "learning/entropy_weight": mine.entropy}
+            if self.games.gpu_alone:  # else the time between events is the CPU's too
+                named["charts/gpu_busy"] = busy
+            stats.append(named)
+        for member in range(self.members):
+            self._count(member)
+        return [self._report(member, named) for member, named in enumerate(stats)]
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        rollout, front = self.rollout, slice(0, self.rollout.carried)
+        kept = [
+            *self.update.kept(),
+            rollout.open,
+            *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
+            *(rollout.log_prob[front], rollout.value[front]),
+        ]
+        before = [tensor.clone() for tensor in kept]
+        self._work("free rollout", self._answer_all, whole=True)
+        for tensor, old in zip(kept, before, strict=True):
+            tensor.copy_(old)
+        torch.cuda.synchronize()
+        reports = []
+        for member in range(self.members):
+            samples = self.samples[member] + int(self.update.figures(member)["samples"])
+            counts = self.decisions[member], samples, self.opponent_rows[member]
+            reports.append(Report(self._stats(member), *counts))
+        return reports
+
+    def _work(self, name: str, rollout: Callable[[], None], *, whole: bool) -> float:
+        """Run rollout and update, wait for them, and return the device's seconds.
+
+        whole: the rollout is one graph.
+        """
+        start, middle, end = self._events
+        start.record()
+        if whole:
+            self._run(name, rollout)
+        else:
+            rollout()
+        middle.record()
+        self._run("update", self.update.learn)
+        end.record()
+        self.update.fetch()
+        torch.cuda.current_stream().synchronize()
+        self.phases.seconds = {
+            "rollout": start.elapsed_time(middle) / 1000,
+            "update": middle.elapsed_time(end) / 1000,
+        }
+        return float(start.elapsed_time(end)) / 1000
+
+    def _run(self, name: str, work: Callable[[], None]) -> None:
+        """Replay a graph. The first time runs without one, which also wakes up every library."""
+        if not self.graphs or name not in self._ran:
+            self._ran.add(name)
+            work()
+            return
+        if name not in self._captured:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                work()
+            self._captured[name] = graph
+        self._captured[name].replay()
+
+    # Rollout
+
+    def _play(self) -> None:
+        """Play `steps` steps."""
+        self.rollout.final_value.fill_(torch.nan)
+        self.games.play(self.rollout, self._answer if self.games.captures else self._answer_fast)
+
+    def _answer_all(self) -> None:
+        """Answer the rows of the last rollout once more, without games."""
+        self.rollout.final_value.fill_(torch.nan)
+        at_once = self.games.at_once * self.members
+        for step in range(self.rollout.steps):
+            for first in range(0, self.rollout.rows, at_once):
+                self._answer(step, slice(first, first + at_once))
+
+    def _answer_fast(self, step: int, rows: slice) -> None:
+        """Answer some rows of a step, as a graph of their own once everything is warm."""
+        self._run(f"answer {step} {rows.start}", lambda: self._answer(step, rows))
+
+    def _answer(self, step: int, rows: slice) -> None:
+        """One forward pass for rows of a step, and an action for each."""
+        rollout, update, view = self.rollout, self.update, self.kernels.view
+        at, count = rollout.at(step, rows), rows.stop - rows.start
+        self.acting.read(rollout.obs[at])
+        self.acting.forward()
+        asked = view(
+            "AskedView",
+            legal=rollout.legal[at],
+            policy=rollout.policy[step, rows],
+            learner=LEARNER,
+            seeds=update.seeds,
+            clock=update.clock,
+            value_scale=self.net.value_scale,
+            rows=count,
+            rows_each=count // self.members,
+            first_row=rows.start,
+            step=step,
+        )
+        answers = view(
+            "AnswersView",
+            action=rollout.action[at],
+            log_prob=rollout.log_prob[at],
+            value=rollout.value[at],
+            played=rollout.played if rollout.squash else None,
+        )
+        blocks = blocks_of(count, update.block_rows)
+        self.kernels.draw(blocks, 256, self._acting_heads, asked, answers)
+
+    # Reports
+
+    def _stats(self, member: int) -> dict[str, float]:
+        """Name what an update found as curves show it."""
+        found, update = self.update.figures(member), self.update
+        steps = found["optimiser_steps"]
+        stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
+        stats |= {
+            "losses/explained_variance": found["explained_variance"],
+            "learning/value_scale": found["value_scale"],
+            "learning/optimiser_steps": steps,
+            "learning/samples": found["samples"],
+            "learning/left_out": max(found["samples"] - update.minibatches * update.room, 0.0),
+            "learning/cuts_dropped": max(found["cuts"] - self.rollout.cut_room, 0.0),
+            "charts/games": found["earned_games"],
+            "charts/forced": found["forced"],
+        }
+        if found["earned_games"]:
+            stats["charts/length"] = found["earned_length"] / found["earned_games"]
+        if found["earned_seats"]:
+            stats["charts/score"] = found["earned_score"] / found["earned_seats"]
+        return stats
+
+    def _count(self, member: int) -> None:
+        """Add up what was done; raises what went wrong on the device."""
+        found = self.update.figures(member)
+        if found["diverged"]:
+            lr = float(self.update.knob("lr")[member])
+            raise DivergedError(
+                f"update {self.updates - 1}: a loss or gradient of member {member} (seed "
+                f"{self.games.seeds[member]}) is not finite; resume from the last checkpoint with "
+                f"a lower lr (now {lr:g})"
+            )
+        if found["frozen"]:
+            self.games.check()
+        if not found["samples"]:
+            raise ConfigError("the rollout completed no decision; raise collect.steps")
+        self.samples[member] += int(found["samples"])
+        self.decisions[member] += int(found["decisions"])
+        self.opponent_rows[member] += int(found["opponent_rows"])
+
+    def _report(self, member: int, stats: dict[str, float]) -> Report:
+        counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
+        return Report(stats, *counts)
+
+    # Saving and playing
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
+        rows, open_decisions = self.rollout.front(member)
+        return Snapshot(
+            tensors={
+                "net": self.net.state(member),
+                "optimiser": self.update.optimiser(member),
+                "carried": rows,
+            },
+            blobs={"games.bin": self.games.state(member), "open.bin": open_decisions},
+            meta={
+                "update": self.updates,
+                "decisions": self.decisions[member],
+                "samples": self.samples[member],
+                "opponent_rows": self.opponent_rows[member],
+            },
+        )
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a member of a fresh learner where the snapshot was taken."""
+        try:
+            self.net.load(member, snapshot.tensors["net"])
+        except (KeyError, RuntimeError) as wrong:
+            raise StateError(f"the checkpoint holds another network: {wrong}") from None
+        self.update.load_optimiser(member, optimiser_state(snapshot))
+        if "games.bin" in snapshot.blobs:
+            carried = snapshot.tensors["carried"]
+            self.rollout.put_front(member, carried, snapshot.blobs["open.bin"])
+            self.games.load_state(snapshot.blobs["games.bin"], member)
+        meta = snapshot.meta
+        self.updates = meta["update"]
+        self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]
+        self.opponent_rows[member] = int(meta.get("opponent_rows", 0))
+
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        net = self._fresh_net()
+        net.load_state_dict(self.net.state(member))
+        return Policy(self.rules, net, name=f"update {self.updates}")

@@ -1,0 +1,139 @@
+"""The arrays of a rollout, as `learn.rollout.Rollout` has them, on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from sparring.games.rules import Rules
+from sparring.learn.transitions import OPEN, read_open
+
+EARNED = ("games", "length", "seats", "score")
+"""Sums over the games that ended; `Earned` in csrc/cuda/pool.cuh."""
+
+
+class FusedRollout:
+    """Rows lie behind the places of decisions carried over from the rollout before.
+
+    Games come member by member of a population. Masks are bits.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        games: int,
+        steps: int,
+        *,
+        members: int,
+        row_bytes: int,
+        squash: bool,
+        device: torch.device,
+    ) -> None:
+        """Make the arrays, once and for all.
+
+        squash: continuous actions pass through tanh on their way to the games.
+        """
+        rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
+        self.rules, self.games, self.steps, self.members = rules, games, steps, members
+        self.rows, self.carried, self.squash = rows, games * seats, squash
+        self.places = self.carried + steps * rows
+        with torch.device(device):
+            self.obs = torch.zeros(self.places, row_bytes, dtype=torch.uint8)
+            self.legal = torch.zeros(self.places, words, dtype=torch.int64)
+            self.action = torch.zeros(self.places, dtype=torch.int32)
+            if rules.box:  # as drawn, before bounds or squashing
+                self.action = torch.zeros(self.places, rules.box)
+            self.played = torch.zeros(rows, rules.box)
+            """What the games are given in a step, if that is not what was drawn."""
+            self.log_prob = torch.zeros(self.places)
+            self.value = torch.zeros(self.places)
+            self.seat = torch.zeros(steps, rows, dtype=torch.int8)
+            self.role = torch.zeros(steps, rows, dtype=torch.int8)
+            self.policy = torch.zeros(steps, rows, dtype=torch.int16)
+            self.reward = torch.zeros(steps, games, seats, len(rules.roles))
+            self.skipped = torch.zeros(steps, games, seats, dtype=torch.uint16)
+            self.terminated = torch.zeros(steps, games, dtype=torch.bool)
+            self.truncated = torch.zeros(steps, games, dtype=torch.bool)
+            self.final_value = torch.zeros(steps, games, seats)
+            # Games that ended: sums, and what is seen where they were cut (one room per row).
+            self.cut_room = rows // members
+            self.earned = torch.zeros(games, len(EARNED))
+            self.cut_obs = torch.zeros(members, self.cut_room, row_bytes, dtype=torch.uint8)
+            self.cut_at = torch.zeros(members, self.cut_room, dtype=torch.int32)
+            self.cut_count = torch.zeros(members, dtype=torch.int32)
+            # Transitions and advantages, and decisions that wait for the same seat's next one.
+            self.open = torch.zeros(self.carried, OPEN.itemsize // 4, dtype=torch.int32)
+            self.open[:, 0] = -1
+            self.end = torch.zeros(self.places, dtype=torch.uint8)
+            self.next = torch.zeros(self.places, dtype=torch.int32)
+            self.paid = torch.zeros(self.places)
+            self.discount = torch.zeros(self.places)
+            self.tail = torch.zeros(self.places)
+            self.advantage = torch.zeros(self.places)
+
+    def at(self, step: int, rows: slice | None = None) -> slice:
+        """The places of a step's rows, or of some of them."""
+        first = self.carried + step * self.rows
+        start, stop = (rows.start, rows.stop) if rows else (0, self.rows)
+        return slice(first + start, first + stop)
+
+    def rows_of(self, step: int) -> dict[str, Tensor]:
+        """Where the rows of a step are written."""
+        at = self.at(step)
+        of_step = {name: getattr(self, name)[step] for name in ("seat", "role", "policy")}
+        return {"obs": self.obs[at], "legal": self.legal[at], **of_step}
+
+    def outcome_of(self, step: int) -> dict[str, Tensor]:
+        """Where what a step brought is written."""
+        names = ("reward", "skipped", "terminated", "truncated")
+        return {name: getattr(self, name)[step] for name in names}
+
+    def ends(self) -> dict[str, Tensor]:
+        """Where games that end are noted."""
+        names = ("earned", "cut_obs", "cut_at", "cut_count")
+        return {name: getattr(self, name) for name in names}
+
+    def given(self, step: int) -> Tensor:
+        """What the games are given for the answers to a step's rows."""
+        return self.played if self.squash else self.action[self.at(step)]
+
+    # Open decisions, in the layout of `learn.collect.Collector.front`
+
+    def _carried_of(self, member: int) -> slice:
+        each = self.carried // self.members
+        return slice(member * each, (member + 1) * each)
+
+    def front(self, member: int) -> tuple[dict[str, Tensor], bytes]:
+        """Copy a member's open decisions and their rows to the host."""
+        at = self._carried_of(member)
+        rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
+        for name in ("action", "log_prob", "value"):
+            rows[name] = getattr(self, name)[at].cpu()
+        return rows, self.open[at].cpu().numpy().tobytes()
+
+    def put_front(self, member: int, rows: Mapping[str, Tensor], open_decisions: bytes) -> None:
+        """Go on with the open decisions of another moment."""
+        at = self._carried_of(member)
+        count = at.stop - at.start
+        opened = read_open(open_decisions, count).view("i4").reshape(count, -1)
+        self.open[at] = torch.from_numpy(opened).to(self.open.device)
+        for name in ("obs", "action", "log_prob", "value"):
+            array = getattr(self, name)
+            array[at] = rows[name].to(array.device)
+        self.legal[at] = legal_of(rows["mask"], self.legal.shape[1]).to(self.legal.device)
+
+
+def mask_of(legal: Tensor, rules: Rules) -> Tensor:
+    """Words of legal actions [rows, words] as bytes [rows, actions]."""
+    action = torch.arange(rules.actions, device=legal.device)
+    return (legal[:, action // 64] >> (action % 64) & 1).to(torch.uint8)
+
+
+def legal_of(mask: Tensor, words: int) -> Tensor:
+    """Bytes of a mask [rows, actions] as 64-bit words [rows, words]."""
+    padded = torch.zeros(len(mask), words * 64, dtype=torch.int64)
+    padded[:, : mask.shape[1]] = mask
+    shifts = torch.arange(64)
+    return (padded.view(len(mask), words, 64) << shifts).sum(-1)

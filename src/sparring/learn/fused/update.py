@@ -1,0 +1,422 @@
+"""An update of PPO as a list of launches: `learn.ppo.PPO.update` for all members of a population.
+
+Nothing waits for the device, nothing is allocated between two updates. Minibatches all have one
+size; csrc/cuda/ppo.cuh has the kernels in the order in which they are launched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparring.config import PPOConfig
+from sparring.errors import ConfigError, SparringError, StateError
+from sparring.kernels import Module
+from sparring.learn.fused.games import Games
+from sparring.learn.fused.kernels import blocks_of, heads_view
+from sparring.learn.fused.rollout import EARNED, FusedRollout
+from sparring.learn.ppo import SCALE_MEMORY, Knobs
+from sparring.nets.flat import FlatNet, Pass
+from sparring.pools.lineups import LEARNER
+from sparring.schedule import Moment
+
+BETAS, EPSILON = (0.9, 0.999), 1e-5
+"""Adam's, as in `learn.ppo`."""
+MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
+KINDS = ("exp_avg", "exp_avg_sq")
+"""Adam's memory, by the names that checkpoints have for it."""
+
+
+class Update:
+    """Everything that an update writes, and the launches that do it."""
+
+    def __init__(
+        self,
+        kernels: Module,
+        net: FlatNet,
+        games: Games,
+        rollout: FusedRollout,
+        cutting: Pass,
+        configs: Sequence[PPOConfig],
+    ) -> None:
+        """Make everything, once and for all. `cutting` has room for the rows of cut games."""
+        self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
+        self.cutting = cutting
+        self.configs, self.config, self.members = configs, configs[0], len(configs)
+        members, device, names = self.members, games.device, kernels.names
+        samples = rollout.steps * rollout.rows // members
+        self.minibatches = max(1, round(samples / self.config.minibatch))
+        self.room = -(-samples // (8 * self.minibatches)) * 8
+        """Rows of a minibatch."""
+        self.learning = net.passing(self.room, learn=True)
+        self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
+        self.loss_blocks = -(-self.room // self.block_rows)
+        self.knob_names = names("Knobs")
+        if set(self.knob_names) != {field.name for field in fields(Knobs)}:
+            raise SparringError("the kernels have other knobs than learn.ppo")
+        places_each, roles = rollout.places // members, len(games.rules.roles)
+        with torch.device(device):
+            self.knobs = torch.zeros(members, len(self.knob_names))
+            self.gamma_into = torch.zeros(members, roles)
+            self.clock = torch.zeros(1, dtype=torch.int32)
+            """The number of the update."""
+            # The bits of unsigned 64-bit seeds.
+            seeds = np.array([seed % 2**64 for seed in games.seeds], np.uint64)
+            self.seeds = torch.from_numpy(seeds.view(np.int64)).to(device)
+            self.marks = torch.zeros(members, places_each, dtype=torch.int32)
+            self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
+            self.list = torch.zeros(members, places_each, dtype=torch.int32)
+            self.sample_counts = torch.zeros(members, dtype=torch.int32)
+            self.moments = torch.zeros(members, MOMENT_BLOCKS, 4, dtype=torch.float64)
+            self.statistics = torch.zeros(members, len(names("Statistics")))
+            self.tallies = torch.zeros(members, len(names("Tally")))
+            self.stopped = torch.zeros(members, dtype=torch.uint8)
+            self.diverged = torch.zeros(members, dtype=torch.uint8)
+            self.picked = torch.zeros(self.minibatches, members, self.room, dtype=torch.int32)
+            self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
+            self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
+            self.plans = torch.zeros(self.minibatches, members, len(names("Plan")))
+            self.squares = torch.zeros(members, SQUARE_BLOCKS)
+            self.adam_steps = torch.zeros(members, dtype=torch.int32)
+            self.first_moment = torch.zeros_like(net.weight)
+            self.second_moment = torch.zeros_like(net.weight)
+        self._knobs_host = torch.zeros(self.knobs.shape, pin_memory=True)
+        self._into_host = torch.zeros(self.gamma_into.shape, pin_memory=True)
+        figures = self._measure()
+        self._figure_names = list(figures)
+        self._figures = torch.zeros(members, len(figures), dtype=torch.float64, device=device)
+        self._figures_host = torch.zeros(self._figures.shape, dtype=torch.float64, pin_memory=True)
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Describe the arrays to the kernels."""
+        view, net, rollout = self.kernels.view, self.net, self.rollout
+        self._learning_heads = heads_view(self.kernels, net, self.learning)
+        self._cutting_heads = heads_view(self.kernels, net, self.cutting)
+        self._samples = view(
+            "SamplesView",
+            list=self.list,
+            stride=self.list.shape[1],
+            counts=self.sample_counts,
+        )
+        self._places = view(
+            "PlacesView",
+            members=self.members,
+            carried_each=rollout.carried // self.members,
+            rows_each=rollout.rows // self.members,
+            steps=rollout.steps,
+            end=rollout.end,
+        )
+        self._weights = view(
+            "WeightsView",
+            weight=net.weight,
+            compute=net.compute,
+            grad=net.grad,
+            scale=net.scale,
+            count=net.size,
+        )
+
+    def knob(self, name: str) -> Tensor:
+        """A knob of every member."""
+        return self.knobs[:, self.knob_names.index(name)]
+
+    def turn_knobs(self, number: int, moments: Sequence[Moment]) -> list[Knobs]:
+        """Send schedules and the number of the update to the device."""
+        knobs = [Knobs.at(c, moment) for c, moment in zip(self.configs, moments, strict=True)]
+        for member, (config, mine) in enumerate(zip(self.configs, knobs, strict=True)):
+            self._knobs_host[member] = torch.tensor([getattr(mine, n) for n in self.knob_names])
+            into = config.gamma_into or (mine.gamma,) * self.gamma_into.shape[1]
+            self._into_host[member] = torch.tensor(into)
+        self.knobs.copy_(self._knobs_host, non_blocking=True)
+        self.gamma_into.copy_(self._into_host, non_blocking=True)
+        self.clock.fill_(number)
+        return knobs
+
+    def learn(self) -> None:
+        """Advantages, epochs over shuffled minibatches, and what is carried on."""
+        self.value_cuts()
+        self.estimate_advantages()
+        for epoch in range(self.config.epochs):
+            self.shuffle(epoch)
+            for number in range(self.minibatches):
+                self.descend(number)
+            self._end_epoch()
+        self._carry()
+        self._figures.copy_(torch.stack([f.double() for f in self._measure().values()], 1))
+
+    def value_cuts(self) -> None:
+        """Estimate what games that were cut would still have paid the seats that were to move."""
+        rollout = self.rollout
+        self.cutting.read(rollout.cut_obs.view(-1, rollout.cut_obs.shape[2]))
+        self.cutting.forward()
+        cuts = self.kernels.view(
+            "CutsView",
+            at=rollout.cut_at,
+            count=rollout.cut_count,
+            room=rollout.cut_room,
+            members=self.members,
+            value_scale=self.net.value_scale,
+            final_value=rollout.final_value,
+        )
+        self.kernels.place_cuts(
+            blocks_of(rollout.cut_room * self.members), 256, self._cutting_heads, cuts
+        )
+
+    def estimate_advantages(self) -> None:
+        """Link decisions, estimate advantages, list the samples, choose the value unit."""
+        rollout, kernels, blocks = self.rollout, self.kernels, blocks_of(self.rollout.places)
+        self._link()
+        kernels.mark_samples(blocks, 256, self._places, self.marks)
+        torch.cumsum(self.marks, 1, out=self.ranks)
+        kernels.list_samples(blocks, 256, self._places, self.ranks, self._samples)
+        kernels.sum_advantages(
+            *((MOMENT_BLOCKS, self.members), 256),
+            *(self._samples, rollout.advantage, rollout.value, self.moments),
+        )
+        statistics = kernels.view(
+            "StatisticsView",
+            partials=self.moments,
+            blocks=MOMENT_BLOCKS,
+            counts=self.sample_counts,
+            clock=self.clock,
+            keep=SCALE_MEMORY,
+            value_scale=self.net.value_scale,
+            statistics=self.statistics,
+            tallies=self.tallies,
+            stopped=self.stopped,
+        )
+        kernels.summarise_advantages(1, self.members, statistics)
+        self._rescale_values()
+
+    def _link(self) -> None:
+        """Turn rows into transitions, and those into advantages."""
+        rollout, rules, view = self.rollout, self.games.rules, self.kernels.view
+        names = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")
+        played = view(
+            "RolloutView",
+            **{name: getattr(rollout, name) for name in (*names, "final_value", "open")},
+            steps=rollout.steps,
+            games=rollout.games,
+            rows=rules.rows,
+            seats=rules.seats,
+            roles=len(rules.roles),
+            chains=1,
+            learner=LEARNER,
+            gamma=0.0,  # every member has its own
+            gamma_into=None,
+        )
+        linked = ("end", "next", "paid", "discount", "tail")
+        links = view("Links", **{name: getattr(rollout, name) for name in linked})
+        estimate = view(
+            "EstimateView",
+            gamma=self.knob("gamma"),
+            gae_lambda=self.knob("gae_lambda"),
+            apart=len(self.knob_names),
+            gamma_into=self.gamma_into,
+            value=rollout.value,
+            advantage=rollout.advantage,
+            each=self.games.each,
+        )
+        blocks = blocks_of(rollout.games, 64)
+        self.kernels.estimate_advantages(blocks, 64, played, links, estimate)
+
+    def _rescale_values(self) -> None:
+        """Bring the value head to the new unit of values."""
+        net = self.net
+        first = net.pieces["value_head.weight"].offset
+        count = net.size - first
+        self.kernels.rescale_values(
+            *((blocks_of(count, 128), self.members), 128),
+            *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
+        )
+
+    def shuffle(self, epoch: int) -> None:
+        """Deal the samples to the minibatches of an epoch."""
+        deal = self.kernels.view(
+            "DealView",
+            seeds=self.seeds,
+            clock=self.clock,
+            epoch=epoch,
+            minibatches=self.minibatches,
+            members=self.members,
+            room=self.room,
+            picked=self.picked,
+        )
+        self.kernels.shuffle(blocks_of(self.picked.numel()), 256, self._samples, deal)
+
+    def descend(self, number: int) -> None:
+        """One optimiser step of every member."""
+        kernels, rollout, at = self.kernels, self.rollout, self.learning
+        minibatch = kernels.view(
+            "MinibatchView",
+            picked=self.picked[number],
+            legal=rollout.legal,
+            action=rollout.action,
+            old_log_prob=rollout.log_prob,
+            old_value=rollout.value,
+            advantage=rollout.advantage,
+            counts=self.sample_counts,
+            number=number,
+            minibatches=self.minibatches,
+            room=self.room,
+        )
+        loss = kernels.view(
+            "LossView",
+            knobs=self.knobs,
+            statistics=self.statistics,
+            rows_per_block=self.block_rows,
+            policy_grad=at.logits_grad,
+            value_grad=at.value_grad,
+            partials=self.losses,
+        )
+        at.read(rollout.obs, self.picked[number])
+        at.forward()
+        kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
+        at.backward()
+        kernels.average_losses(
+            *(self.members, 256),
+            *(minibatch, self.losses, self.loss_blocks, self.means[number], self.diverged),
+        )
+        self._step(number)
+
+    def _step(self, number: int) -> None:
+        """Adam behind a clipped gradient."""
+        kernels, (beta1, beta2), plans = self.kernels, BETAS, self.plans[number]
+        kernels.square((SQUARE_BLOCKS, self.members), 256, self._weights, self.squares)
+        plan = kernels.view(
+            "PlanView",
+            squares=self.squares,
+            blocks=SQUARE_BLOCKS,
+            lr=self.knob("lr"),
+            max_grad_norm=self.knob("max_grad_norm"),
+            apart=len(self.knob_names),
+            beta1=beta1,
+            beta2=beta2,
+            adam_steps=self.adam_steps,
+            stopped=self.stopped,
+            diverged=self.diverged,
+            plans=plans,
+        )
+        kernels.plan_step(self.members, 256, plan)
+        adam = kernels.view(
+            "AdamView",
+            first=self.first_moment,
+            second=self.second_moment,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=EPSILON,
+            plans=plans,
+        )
+        kernels.adam((blocks_of(self.net.size), self.members), 256, self._weights, adam)
+
+    def _end_epoch(self) -> None:
+        """Add up what was learned; members whose policy moved far enough stop here."""
+        epoch = self.kernels.view(
+            "EpochView",
+            means=self.means,
+            plans=self.plans,
+            minibatches=self.minibatches,
+            members=self.members,
+            knobs=self.knobs,
+            tallies=self.tallies,
+            stopped=self.stopped,
+        )
+        self.kernels.end_epoch(1, self.members, epoch)
+
+    def _carry(self) -> None:
+        """Keep the decisions that are still open for the next rollout."""
+        rollout = self.rollout
+        names = ("open", "obs", "legal", "action", "log_prob", "value")
+        carried = self.kernels.view(
+            "CarriedView",
+            **{name: getattr(rollout, name) for name in names},
+            carried=rollout.carried,
+            row_bytes=rollout.obs.shape[1],
+        )
+        self.kernels.carry(blocks_of(rollout.carried, 8), 256, carried)
+
+    # What the host wants to know
+
+    def _measure(self) -> dict[str, Tensor]:
+        """Every figure of an update by name, one number per member."""
+        members, rollout = self.members, self.rollout
+
+        def by_member(of_step: Tensor) -> Tensor:
+            return of_step.view(rollout.steps, members, -1).sum((0, 2))
+
+        own, asked = rollout.policy == LEARNER, rollout.policy >= 0
+        earned = rollout.earned.double().view(members, -1, len(EARNED)).sum(1)
+        explained = self.kernels.names("Statistics").index("explained")
+        return {
+            "samples": self.sample_counts,
+            "decisions": by_member(own),
+            "opponent_rows": by_member(asked & ~own),
+            "forced": by_member(rollout.skipped.int()),
+            "frozen": (self.games.frozen != 0).view(members, -1).sum(1),
+            "diverged": self.diverged,
+            "cuts": rollout.cut_count,
+            "explained_variance": self.statistics[:, explained],
+            "value_scale": self.net.value_scale,
+            **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
+            **{f"earned_{name}": earned[:, i] for i, name in enumerate(EARNED)},
+        }
+
+    def fetch(self) -> None:
+        """Have the figures brought to the host; they are there once the stream is done."""
+        self._figures_host.copy_(self._figures, non_blocking=True)
+
+    def figures(self, member: int) -> dict[str, float]:
+        """The figures of a member that were fetched last."""
+        return dict(zip(self._figure_names, self._figures_host[member].tolist(), strict=True))
+
+    # Saving
+
+    def kept(self) -> list[Tensor]:
+        """What an update changes of the network and the optimiser."""
+        net = self.net
+        moments = [self.first_moment, self.second_moment, self.adam_steps]
+        return [net.weight, net.compute, net.value_scale, *moments]
+
+    def optimiser(self, member: int) -> dict[str, Tensor]:
+        """Adam's memory of a member, named as torch's optimiser names it."""
+        moments = (self.first_moment[member], self.second_moment[member])
+        named = {kind: self.net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
+        step = torch.tensor(float(self.adam_steps[member]))
+        found = {}
+        for index, name in enumerate(self.net.parameter_names()):
+            found[f"{index}.step"] = step.clone()
+            for kind in KINDS:
+                found[f"{index}.{kind}"] = named[kind][name]
+        return found
+
+    def load_optimiser(self, member: int, state: Mapping[int, Mapping[str, Tensor]]) -> None:
+        """Go on with Adam's memory of another moment; there is none before the first update."""
+        names = self.net.parameter_names()
+        for array, kind in zip((self.first_moment, self.second_moment), KINDS, strict=True):
+            if not state:
+                array[member] = 0
+                continue
+            try:
+                named = {name: state[index][kind] for index, name in enumerate(names)}
+                array[member] = self.net.pack(named).to(array.device)
+            except (KeyError, RuntimeError) as wrong:
+                raise StateError(f"the checkpoint holds another network: {wrong}") from None
+        self.adam_steps[member] = int(state[0]["step"]) if state else 0
+
+
+def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None:
+    """Refuse what cannot be trained in one set of arrays."""
+    if len(configs) != len(games.seeds):
+        raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
+    if games.each != each:
+        raise ConfigError(f"the pool has {games.each} games, the config {each}")
+    for name in ("epochs", "minibatch"):
+        if len({getattr(config, name) for config in configs}) > 1:
+            raise ConfigError(f"members of a population share ppo.{name}; it decides the shapes")
+    roles = games.rules.roles
+    if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):
+        raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
