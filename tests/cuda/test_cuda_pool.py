@@ -141,6 +141,45 @@ def test_games_too_large_for_shared_memory_are_the_same(case: str) -> None:
         assert_same(cpu, gpu, f"{case}, step {step}")
 
 
+@pytest.mark.parametrize(
+    ("case", "stage_bytes"), [("skull_king bots", None), ("duel bot", None), ("kuhhandel five", 0)]
+)
+def test_memory_is_that_of_the_cpu(case: str, stage_bytes: int | None) -> None:
+    game, config, lineups = CASES[case]
+    rules, given = Rules(game, config), {"seed": 6, "lineups": lineups, "memory": 48}
+    staged = {} if stage_bytes is None else {"stage_bytes": stage_bytes}
+    cpu = Pool(rules, 100, threads=2, **given)
+    gpu = CudaPool(rules, 100, **given, **staged)
+    plain = CudaPool(rules, 100, seed=6, lineups=lineups)
+    rng, ends = np.random.default_rng(0), 0
+    for pool in (cpu, gpu, plain):
+        pool.reset()
+    for step in range(400):
+        written = rng.integers(0, 256, cpu.memory.shape, np.uint8)
+        cpu.memory[:] = written
+        gpu.memory.copy_(torch.from_numpy(written))
+        cpu.step(cpu.sample_actions())
+        for pool in (gpu, plain):
+            pool.step(pool.sample_actions())
+        assert_same(cpu, gpu, f"{case}, step {step}")
+        assert np.array_equal(cpu.memory, gpu.memory.cpu().numpy()), f"step {step}: memory"
+        ends += len(cpu.batch().final_game)
+    assert ends
+    seen = gpu.batch().obs[:, : rules.obs_bytes]
+    assert torch.equal(seen, plain.batch().obs)  # the game itself knows nothing of it
+    other = CudaPool(rules, 100, **given | {"seed": 1}, **staged)
+    other.load_state(cpu.state())
+    assert other.state() == cpu.state() == gpu.state()
+    assert np.array_equal(bits(cpu.batch().obs), bits(other.batch().obs))
+    gpu.reset()
+    assert not gpu.memory.any()
+    assert not gpu.batch().obs[:, rules.obs_bytes :].any()
+    with pytest.raises(StateError, match="memory 48, this pool has 0"):
+        plain.load_state(cpu.state())
+    with pytest.raises(ConfigError, match="memory=20 must be a multiple of 16"):
+        CudaPool(rules, 32, memory=20)
+
+
 @pytest.mark.parametrize("case", ["skull_king bots", "tic_tac_toe", "duel bot"])
 def test_a_game_saved_on_one_continues_on_the_other(case: str) -> None:
     cpu, gpu = pools(case, 256)

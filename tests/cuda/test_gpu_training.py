@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.commands.bench import pool as bench
-from sparring.commands.bench import train as bench_train
-from sparring.config import EvalPlan, NetConfig, PPOConfig, TrainConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.errors import ConfigError
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.agent import resume, train_population, train_with
@@ -31,8 +29,9 @@ def config(tmp_path: Path, **changes: Any) -> TrainConfig:
             runs=str(tmp_path),
             updates=4,
             net=NetConfig(hidden=(64, 32)),
-            ppo=PPOConfig(games=64, steps=20, minibatch=512, lr_end=1.0, entropy_end=1.0),
-            eval=EvalPlan(off=True),
+            collect=CollectConfig(games=64, steps=20),
+            ppo=PPOConfig(minibatch=512, lr=1e-3, entropy=0.01),
+            eval=EvaluationConfig(off=True),
             tensorboard=False,
         ),
         **changes,
@@ -112,28 +111,32 @@ def test_a_population_of_residual_nets_is_as_many_runs(tmp_path: Path) -> None:
     assert load_policy(agents[0].run).net.config.kind == "residual"
 
 
-def test_what_the_kernels_cannot_do_is_learned_the_slow_way(tmp_path: Path) -> None:
+def test_a_network_without_kernels_is_trained_on_the_gpu_too(tmp_path: Path) -> None:
     odd = NetConfig(hidden=(30,), activation="silu")
-    with pytest.warns(SparringWarning, match="silu"):
-        agent = train_with(config(tmp_path, net=odd, updates=2), quiet=True)
-    assert last(agent.run).meta["update"] == 2
-    with pytest.raises(ConfigError, match="silu"):
-        train_with(config(tmp_path, net=odd, pool="cuda"), quiet=True)
+    plan = config(tmp_path, net=odd, pool="cuda", population=2)
+    agents = train_population(plan, quiet=True)
+    first, second = (last(agent.run).tensors["net"] for agent in agents)
+    assert not torch.equal(first["first.weight"], second["first.weight"])
+    ended = resume(str(agents[0].run), updates=6, quiet=True)  # a member goes on alone
+    assert last(ended.run).meta["update"] == 6
+    assert load_policy(agents[1].run).net.config.activation == "silu"
 
 
 def test_members_share_their_shapes(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"share ppo\.steps"):
-        train_population(config(tmp_path, vary=("ppo.steps=10,20",)), quiet=True)
+    with pytest.raises(ConfigError, match=r"share ppo\.minibatch"):
+        train_population(config(tmp_path, vary=("ppo.minibatch=256,512",)), quiet=True)
 
 
 def test_a_policy_trained_on_the_gpu_wins(tmp_path: Path) -> None:
-    ppo = PPOConfig(games=1024, steps=32, minibatch=4096, lr=2e-3, epochs=4)
+    collect = CollectConfig(games=1024, steps=32)
+    ppo = PPOConfig(minibatch=4096, lr=2e-3, epochs=4)
     agent = train_with(
         config(
             tmp_path,
             game="tic_tac_toe",
             set=(),
             opponents=("self=1", "random=1"),
+            collect=collect,
             ppo=ppo,
             updates=60,
         ),
