@@ -129,8 +129,8 @@ def policy_bias(ppo: FusedPPO, member: int = 0) -> torch.Tensor:
 @pytest.mark.parametrize("memory", [16, 64])
 def test_memory_is_read_behind_the_observation(memory: int) -> None:
     config = NETS["shared"]
-    rules = CudaPool("skull_king", 32).rules
-    device = torch.device("cuda")
+    pool = CudaPool("skull_king", 32)
+    rules, device = pool.rules, pool.device
     flat = make_flat(rules, config, 1, bf16=False, device=device, memory=memory)
     module = make_net(rules, config, memory=memory)
     for parameter in module.parameters():
@@ -139,7 +139,7 @@ def test_memory_is_read_behind_the_observation(memory: int) -> None:
     obs = torch.randint(0, 3, (40, rules.obs_bytes + memory), dtype=torch.uint8)
     obs[:, rules.obs_bytes :] = torch.randn(40, memory // 4).view(torch.uint8)
     at = flat.passing(40, learn=False)
-    at.read(obs.cuda())
+    at.read(obs.to(device))
     at.forward()
     heads = module(obs)
     logits = at.logits[0, :, :86] + flat.policy_bias[0, 0, :86]
@@ -497,7 +497,7 @@ def test_reports_count_the_learners_own_decisions() -> None:
     assert after.opponent_rows == 0
     wanted = {f"losses/{name}" for name in (*LOGGED, "explained_variance", "grad_norm")}
     wanted |= {f"learning/{name}" for name in ("lr", "entropy_weight", "value_scale")}
-    assert wanted | {"charts/score", "charts/gpu_busy"} <= after.stats.keys()
+    assert wanted | {"charts/games", "charts/gpu_busy"} <= after.stats.keys()
     assert all(np.isfinite(figure) for figure in after.stats.values())
 
 
