@@ -34,7 +34,7 @@ struct Column {
   f32 divisor = 1;
 };
 
-// A named part of the observation, `rows` times the same columns. In the byte row all u8
+// A named stretch of the observation, `rows` times the same columns. In the byte row all u8
 // features come first, then i8, i16 and f32, each type in the order of the blocks; the public
 // feature order is that of the blocks, row by row.
 struct Block {

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(256) plan_step(PlanView v) {
                      norm};
 }
 
-// Adam's memory of the gradient [members, count], and the plan of this minibatch.
+// Adam's moments of the gradient [members, count], and the plan of this minibatch.
 struct AdamView {
   f32* first;
   f32* second;

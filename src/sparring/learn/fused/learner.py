@@ -82,13 +82,16 @@ class FusedPPO:
         self.acting = cutting = self.net.passing(games.at_once, learn=False)
         if self.rollout.cut_room != games.at_once:
             cutting = self.net.passing(self.rollout.cut_room, learn=False)
-        self.update = Update(self.kernels, self.net, games, self.rollout, cutting, given)
+        self.update = Update(
+            self.kernels, self.net, games, self.rollout, cutting=cutting, configs=given
+        )
         self._acting_heads = heads_view(self.kernels, self.net, self.acting)
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
         self.opponent_rows = [0] * self.members
         self.phases = Phases()
         self._captured: dict[str, torch.cuda.CUDAGraph] = {}
+        self._graph_pool: Any = None
         self._ran: set[str] = set()
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self._ended_at = time.perf_counter()
@@ -184,9 +187,10 @@ class FusedPPO:
             return
         if name not in self._captured:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            # What a graph allocates is of no use behind it: all of them share one piece of memory.
+            with torch.cuda.graph(graph, pool=self._graph_pool):
                 work()
-            self._captured[name] = graph
+            self._captured[name], self._graph_pool = graph, graph.pool()
         self._captured[name].replay()
 
     # Rollout

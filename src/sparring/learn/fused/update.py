@@ -28,7 +28,7 @@ BETAS, EPSILON = (0.9, 0.999), 1e-5
 """Adam's, as in `learn.ppo`."""
 MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
 KINDS = ("exp_avg", "exp_avg_sq")
-"""Adam's memory, by the names that checkpoints have for it."""
+"""Adam's moments, by the names that checkpoints have for them."""
 
 
 class Update:
@@ -40,6 +40,7 @@ class Update:
         net: FlatNet,
         games: Games,
         rollout: FusedRollout,
+        *,
         cutting: Pass,
         configs: Sequence[PPOConfig],
     ) -> None:
@@ -382,7 +383,7 @@ class Update:
         return [net.weight, net.compute, net.value_scale, *moments]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
-        """Adam's memory of a member, named as torch's optimiser names it."""
+        """Adam's moments of a member, named as torch's optimiser names it."""
         moments = (self.first_moment[member], self.second_moment[member])
         named = {kind: self.net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
         step = torch.tensor(float(self.adam_steps[member]))
@@ -394,7 +395,7 @@ class Update:
         return found
 
     def load_optimiser(self, member: int, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-        """Go on with Adam's memory of another moment; there is none before the first update."""
+        """Go on with moments of another time; there are none before the first update."""
         names = self.net.parameter_names()
         for array, kind in zip((self.first_moment, self.second_moment), KINDS, strict=True):
             if not state:
