@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from sparring.commands.bench import pool as bench
+from sparring.commands.bench import train as bench_train
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.store import checkpoint as checkpoints

@@ -27,13 +27,15 @@ def make_ppo(plan: Plan) -> Learner:
             threads=plan.threads,
             device=plan.device,
         )
-    from sparring.learn.fused import FusedPPO
-    from sparring.learn.host_games import LEAST_SLOTS, HostGames
+    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, FusedPPO, Games, HostGames
 
-    if plan.games_on != CPU:
-        return FusedPPO(plan.device_pool(), plan.collect, plan.settings, plan.net)
-    games = plan.host_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
-    return FusedPPO(HostGames(games, plan.device), plan.collect, plan.settings, plan.net)
+    games: Games
+    if plan.games_on == CPU:
+        pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+        games = HostGames(pool, plan.device)
+    else:
+        games = DeviceGames(plan.device_pool())
+    return FusedPPO(games, plan.collect, plan.settings, plan.net)
 
 
 LEARNERS: dict[str, Factory] = {"ppo": make_ppo}

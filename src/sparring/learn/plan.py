@@ -53,17 +53,19 @@ class Plan:
         """Cores that training leaves free: half of them if games and network have a GPU."""
         return max((os.cpu_count() or 1) // 2, 1) if self.games_on != CPU else 1
 
-    def host_pool(self, *, slots: int | None = None) -> GamePool:
+    def host_pool(self) -> GamePool:
         """The games on CPU threads, or the environment that was brought along."""
-        if self.foreign is not None:
-            return self.foreign
+        return self.foreign or self.native_pool(slots=self.collect.slots)
+
+    def native_pool(self, *, slots: int) -> Pool:
+        """The games on CPU threads."""
         return Pool(
             self.rules,
             self.collect.games,
             seed=self.seed,
             threads=self.threads,
             lineups=self.lineups,
-            slots=self.collect.slots if slots is None else slots,
+            slots=slots,
         )
 
     def device_pool(self) -> CudaPool:

@@ -124,7 +124,8 @@ class HostGames:
         if pool.rules.box:
             raise ConfigError(f"{pool.rules.name} has continuous actions: its games go on the GPU")
         self.pool, self.rules, self.device = pool, pool.rules, torch.device(device)
-        self.seeds, self.num_games, self.each = (pool.seed,), pool.num_games, pool.num_games
+        self.seeds: tuple[int, ...] = (pool.seed,)
+        self.num_games = self.each = pool.num_games
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
         self.reset, self.audit = pool.reset, pool.audit

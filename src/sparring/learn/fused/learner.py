@@ -253,6 +253,7 @@ class FusedPPO:
             "learning/value_scale": found["value_scale"],
             "learning/optimiser_steps": steps,
             "learning/samples": found["samples"],
+            "learning/decisions": found["decisions"],
             "learning/left_out": max(found["samples"] - update.minibatches * update.room, 0.0),
             "learning/cuts_dropped": max(found["cuts"] - self.rollout.cut_room, 0.0),
             "charts/games": found["earned_games"],
@@ -303,6 +304,7 @@ class FusedPPO:
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
+                "memory": self.pool.memory_bytes,
             },
         )
 
