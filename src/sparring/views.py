@@ -175,10 +175,13 @@ class Interface:
                     self.view_type(slot.type)
         lines = []
         for name, view in self._views.items():
-            lines.append(f"static_assert(sizeof({name}) == {ctypes.sizeof(view)});")
-            for slot in self._fields(name):
-                offset = getattr(view, slot.name).offset
-                lines.append(f"static_assert(__builtin_offsetof({name}, {slot.name}) == {offset});")
+            slots = self._fields(name)
+            sizes = {"": ctypes.sizeof(view)}
+            sizes |= {f"::{slot.name}": getattr(view, slot.name).size for slot in slots}
+            lines += [f"static_assert(sizeof({name}{of}) == {n});" for of, n in sizes.items()]
+            # Names in an initialiser have to stand in the order of the fields.
+            in_order = ", ".join(f".{slot.name} = {{}}" for slot in slots)
+            lines.append(f"[[maybe_unused]] constexpr {name} k{name}InOrder{{{in_order}}};")
         return "\nnamespace sparring {\n" + "\n".join(lines) + "\n}\n" if lines else ""
 
 

@@ -57,7 +57,7 @@ def test_a_view_lies_in_memory_as_its_header_says(interface: Interface) -> None:
     assert int.from_bytes(raw[8:16], "little") == given["value"].data_ptr()  # type: ignore[attr-defined]
     assert raw[16:24] == bytes([3, 0, 0, 0, 5, 0, 0, 0])
     assert int.from_bytes(raw[32:40], "little") == 2**40
-    assert "static_assert(__builtin_offsetof(RowsView, inner) == 24);" in interface.checks()
+    assert "static_assert(sizeof(RowsView::inner) == " in interface.checks()
     assert "static_assert(sizeof(Inner) == 16);" in interface.checks()
 
 
