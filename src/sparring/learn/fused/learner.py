@@ -67,7 +67,9 @@ class FusedPPO:
         )
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
-            self.net.load(member, self._fresh_net().state_dict())
+            fresh = self._fresh_net()
+            self.net.load(member, fresh.state_dict())
+        self._description = fresh.describe()
         self.kernels: Module = learner_kernels(games.rules, bf16=collect.bf16, device=self.device)
         self.rollout = FusedRollout(
             games.rules,
@@ -304,7 +306,7 @@ class FusedPPO:
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
-                "memory": self.pool.memory_bytes,
+                **self._description,
             },
         )
 
