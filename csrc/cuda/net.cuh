@@ -96,7 +96,7 @@ struct ColumnsView {
 extern "C" __global__ void __launch_bounds__(256) backward_activation(ColumnsView v) {
   __shared__ f32 all[8][256];
   const i64 member = blockIdx.z;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, kind = v.kind;
   const int column = static_cast<int>(blockIdx.x) * 256 + 8 * lane();
   f32 mine[8]{};
   if (column < v.columns) {
@@ -108,11 +108,11 @@ extern "C" __global__ void __launch_bounds__(256) backward_activation(ColumnsVie
       Num8 eight = *reinterpret_cast<const Num8*>(v.grad + at);
       f32 x[8];
       for (int i = 0; i < 8; ++i) x[i] = eight.get(i);
-      if (v.kind) {
+      if (kind) {
         const Num8 made = *reinterpret_cast<const Num8*>(v.out + at);
         for (int i = 0; i < 8; ++i) {
           const f32 y = made.get(i);
-          x[i] = v.kind == 1 ? (y > 0 ? x[i] : 0.0f) : x[i] * (1 - y * y);
+          x[i] = kind == 1 ? (y > 0 ? x[i] : 0.0f) : x[i] * (1 - y * y);
         }
         eight.put(x);
         *reinterpret_cast<Num8*>(v.grad + at) = eight;

@@ -260,8 +260,9 @@ extern "C" __global__ void sizes(i32* out) {
 }
 
 extern "C" __global__ void __launch_bounds__(kWarp)
-    step(GamesView games, ActionsView actions, RowsView rows, OutcomeView outcome,
-         FinalsView finals, EndsView ends) {
+    step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
+         SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
+         SPARRING_VIEW FinalsView finals, SPARRING_VIEW EndsView ends) {
   const int game = thread_index(), first = game - Stage::lane();
   const bool mine = game < games.games;
   const Stage stage(games.tables + first, least(games.games - first, kWarp));
@@ -301,7 +302,8 @@ extern "C" __global__ void __launch_bounds__(kWarp)
 // Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,
 // after their bytes were replaced.
 extern "C" __global__ void __launch_bounds__(kWarp)
-    open_rows(GamesView games, int restart, u8* frozen, RowsView rows, OutcomeView outcome) {
+    open_rows(SPARRING_VIEW GamesView games, int restart, u8* frozen, SPARRING_VIEW RowsView rows,
+              SPARRING_VIEW OutcomeView outcome) {
   const int game = thread_index(), first = game - Stage::lane();
   const bool mine = game < games.games;
   const Stage stage(games.tables + first, least(games.games - first, kWarp));
@@ -329,8 +331,8 @@ extern "C" __global__ void __launch_bounds__(kWarp)
 }
 
 // Uniform legal actions from each game's sampling stream.
-extern "C" __global__ void sample_actions(GamesView games, const Legal<G>* legal, const i16* policy,
-                                          G::Action* out) {
+extern "C" __global__ void sample_actions(SPARRING_VIEW GamesView games, const Legal<G>* legal,
+                                          const i16* policy, G::Action* out) {
   const int game = thread_index();
   if (game >= games.games) return;
   const Setting<G>& setting = games.settings[game / games.each];

@@ -8,6 +8,7 @@
 #include "cuda/act.cuh"
 #include "cuda/optimiser.cuh"
 #include "cuda/rollout.cuh"
+#include "cuda/view.cuh"
 
 namespace sparring {
 
@@ -256,7 +257,8 @@ struct LossView {
 #if SPARRING_BOX
 // One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
-    loss(HeadsView heads, MinibatchView batch, LossView out) {
+    loss(SPARRING_VIEW HeadsView heads, SPARRING_VIEW MinibatchView batch,
+         SPARRING_VIEW LossView out) {
   const int member = static_cast<int>(blockIdx.y);
   const Knobs knob = out.knobs[member];
   const Statistics of = out.statistics[member];
@@ -293,7 +295,8 @@ extern "C" __global__ void __launch_bounds__(256)
 #else
 // One warp per row.
 extern "C" __global__ void __launch_bounds__(256)
-    loss(HeadsView heads, MinibatchView batch, LossView out) {
+    loss(SPARRING_VIEW HeadsView heads, SPARRING_VIEW MinibatchView batch,
+         SPARRING_VIEW LossView out) {
   const int member = static_cast<int>(blockIdx.y), value_stride = heads.value_stride;
   const Knobs knob = out.knobs[member];
   const Statistics of = out.statistics[member];
@@ -311,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     const i32 taken = batch.action[place];
     const f32 gain = batch.advantage[place], old = batch.old_value[place];
-    const f32 old_log_prob = batch.old_log_prob[place];
+    const f32 old_log_prob = batch.old_log_prob[place], value = heads.value_of(row, member);
     const Choices choices(heads.logits(row), heads.logit_bias(member),
                           batch.legal + i64{place} * kWords);
     const f32 log_total = logf(choices.total) + choices.top, inverse = 1 / choices.total;
@@ -332,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(256)
                knob.entropy * share * p * (choices.logit[c] - log_total + entropy);
       if (a < kLogits) out.policy_grad[row * kLogits + a] = rounded(grad);
     }
-    const ValueMiss miss(heads.value_of(row, member), old, gain, of, knob);
+    const ValueMiss miss(value, old, gain, of, knob);
     if (lane() < value_stride)
       out.value_grad[row * value_stride + lane()] =
           rounded(lane() == 0 ? knob.value_weight * miss.gradient() * share : 0.0f);

@@ -46,10 +46,11 @@ extern "C" __global__ void estimate_advantages(RolloutView rollout, Links links,
   const int game = static_cast<int>(global_thread());
   if (game >= rollout.games) return;
   const int member = game / estimate.each;
-  rollout.gamma = estimate.gamma[i64{member} * estimate.apart];
-  rollout.gamma_into = estimate.gamma_into + member * rollout.roles;
-  link_game(rollout, links, game);
-  gae_of_game(rollout, links, estimate.value, estimate.gae_lambda[i64{member} * estimate.apart],
+  RolloutView own = rollout;
+  own.gamma = estimate.gamma[i64{member} * estimate.apart];
+  own.gamma_into = estimate.gamma_into + member * rollout.roles;
+  link_game(own, links, game);
+  gae_of_game(own, links, estimate.value, estimate.gae_lambda[i64{member} * estimate.apart],
               estimate.advantage, game);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/table.hpp"
+#include "cuda/view.cuh"
 
 namespace sparring {
 

@@ -225,8 +225,10 @@ def statements(text: str, at: int) -> Iterator[str]:
 
 
 def slots_of(declaration: str) -> list[Slot]:
-    """Read `const f32* value` or `int steps, games`."""
-    found = re.fullmatch(r"(?:const )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", declaration.strip())
+    """Read `const f32* value`, `int steps, games` or `SPARRING_VIEW RowsView rows`."""
+    found = re.fullmatch(
+        r"(?:const |SPARRING_VIEW )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", declaration.strip()
+    )
     if found is None:
         raise SparringError(f"a view or kernel declares {declaration.strip()!r}; keep it simpler")
     names: Sequence[str] = found[3].split(", ")

@@ -27,7 +27,7 @@ struct RowsView {
   int places() const { return rows * steps; }
 };
 extern "C" __global__ void __launch_bounds__(256)
-    read(RowsView rows, const i32* places, f32 share) {}
+    read(SPARRING_VIEW RowsView rows, const i32* places, f32 share) {}
 """
 
 
