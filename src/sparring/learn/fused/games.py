@@ -56,6 +56,12 @@ class Games(Protocol):
     def reset(self) -> object:
         """Start a new episode in every game."""
 
+    def step(self, action: Any) -> Any:
+        """Answer all rows at once, outside of any rollout."""
+
+    def sample_actions(self) -> Any:
+        """Draw uniform legal actions."""
+
     def check(self) -> None:
         """Raise the first action that could not be played."""
 
@@ -81,6 +87,7 @@ class DeviceGames:
         self.frozen = pool.frozen
         self.reset, self.check, self.audit = pool.reset, pool.check, pool.audit
         self.state, self.load_state = pool.state, pool.load_state
+        self.step, self.sample_actions = pool.step, pool.sample_actions
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
@@ -129,6 +136,7 @@ class HostGames:
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
         self.reset, self.audit = pool.reset, pool.audit
+        self.step, self.sample_actions = pool.step, pool.sample_actions
         self._record: Record | None = None
         self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
         native = pool._native
