@@ -250,10 +250,47 @@ struct LossView {
   Num* policy_grad;  // [members, room, kLogits]
   Num* value_grad;   // [members, room, value_stride]
   Losses* partials;  // [members, blocks]
+  u32* arrived;      // [members], blocks that have written theirs; 0 before and after
+  Losses* means;     // [members]
+  u8* diverged;      // [members]
 };
 
-// `loss` has the gradient of the loss with respect to the policy head and the value, and the sums
-// of the losses per block. The formulas are those of `ppo_loss` in src/sparring/learn/ppo.py.
+// Read past the cache of this processor: another one wrote it.
+__device__ inline Losses others_losses(const Losses* at) {
+  return {__ldcg(&at->policy_loss), __ldcg(&at->value_loss), __ldcg(&at->entropy),
+          __ldcg(&at->approx_kl), __ldcg(&at->clipfrac)};
+}
+
+// Adds up what the block's warps found. The block that comes last averages what all found, in the
+// order of the blocks, which saves a launch. A loss that is not finite is never stepped on.
+__device__ inline void settle_losses(const Losses& warps, const MinibatchView& batch,
+                                     const LossView& out) {
+  __shared__ bool is_last;
+  __shared__ Losses total;
+  const int member = static_cast<int>(blockIdx.y), blocks = static_cast<int>(gridDim.x);
+  Losses* mine = out.partials + i64{member} * blocks;
+  add_losses(warps, mine + blockIdx.x);
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicInc(out.arrived + member, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  Losses sum{};
+  for (int i = static_cast<int>(threadIdx.x); i < blocks; i += 256)
+    sum = sum + others_losses(mine + i);
+  add_losses(warp_sums(sum), &total);
+  if (threadIdx.x) return;
+  const f32 share = batch.share(member);
+  const Losses mean{total.policy_loss * share, total.value_loss * share, total.entropy * share,
+                    total.approx_kl * share, total.clipfrac * share};
+  out.means[member] = mean;
+  if (!is_finite(mean.policy_loss + mean.value_loss + mean.entropy)) out.diverged[member] = 1;
+}
+
+// `loss` has the gradient of the loss with respect to the policy head and the value, and the means
+// of the losses. The formulas are those of `ppo_loss` in src/sparring/learn/ppo.py.
 #if SPARRING_BOX
 // One thread per row.
 extern "C" __global__ void __launch_bounds__(256)
@@ -290,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (int i = 0; i < heads.value_stride; ++i)
       out.value_grad[row * heads.value_stride + i] = rounded(i == 0 ? value_grad : 0.0f);
   }
-  add_losses(warp_sums(sums), out.partials + i64{member} * gridDim.x + blockIdx.x);
+  settle_losses(warp_sums(sums), batch, out);
 }
 #else
 // One warp per row.
@@ -341,27 +378,9 @@ extern "C" __global__ void __launch_bounds__(256)
           rounded(lane() == 0 ? knob.value_weight * miss.gradient() * share : 0.0f);
     sums = sums + policy.losses(miss, entropy, knob.clip);
   }
-  add_losses(sums, out.partials + i64{member} * gridDim.x + blockIdx.x);
+  settle_losses(sums, batch, out);
 }
 #endif
-
-// One block per member. A loss that is not finite is never stepped on.
-extern "C" __global__ void __launch_bounds__(256)
-    average_losses(MinibatchView batch, const Losses* partials, int blocks, Losses* means,
-                   u8* diverged) {
-  const int member = static_cast<int>(blockIdx.x);
-  Losses sum{};
-  for (int i = static_cast<int>(threadIdx.x); i < blocks; i += 256)
-    sum = sum + partials[i64{member} * blocks + i];
-  __shared__ Losses total;
-  add_losses(warp_sums(sum), &total);
-  if (threadIdx.x) return;
-  const f32 share = batch.share(member);
-  const Losses mean{total.policy_loss * share, total.value_loss * share, total.entropy * share,
-                    total.approx_kl * share, total.clipfrac * share};
-  means[member] = mean;
-  if (!is_finite(mean.policy_loss + mean.value_loss + mean.entropy)) diverged[member] = 1;
-}
 
 // The minibatches of an epoch behind it.
 struct EpochView {

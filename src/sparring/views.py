@@ -35,6 +35,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "i16": (torch.int16,),
     "u16": (torch.uint16,),
     "i32": (torch.int32,),
+    "u32": (torch.int32,),
     "u64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),

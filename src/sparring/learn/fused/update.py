@@ -78,6 +78,7 @@ class Update:
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
             self.picked = torch.zeros(self.minibatches, members, self.room, dtype=torch.int32)
+            self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
             self.plans = torch.zeros(self.minibatches, members, len(names("Plan")))
@@ -273,15 +274,14 @@ class Update:
             policy_grad=at.logits_grad,
             value_grad=at.value_grad,
             partials=self.losses,
+            arrived=self.arrived,
+            means=self.means[number],
+            diverged=self.diverged,
         )
         at.read(rollout.obs, self.picked[number])
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
         at.backward()
-        kernels.average_losses(
-            *(self.members, 256),
-            *(minibatch, self.losses, self.loss_blocks, self.means[number], self.diverged),
-        )
         self._step(number)
 
     def _step(self, number: int) -> None:
