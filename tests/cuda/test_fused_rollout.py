@@ -1,0 +1,137 @@
+"""Rollouts on the GPU: actions, transitions and cuts are those of the CPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from learn.fused_helpers import (
+    COLLECT,
+    NETS,
+    PPO_,
+    arrays,
+    learner,
+    policy_bias,
+    turn,
+)
+from sparring.learn.fused import DeviceGames, FusedPPO
+from sparring.learn.fused.rollout import mask_of
+from sparring.learn.transitions import Transitions
+from sparring.nets.distribution import Sampler
+from sparring.nets.make import make_net
+from sparring.pools.cuda import CudaPool
+from sparring.schedule import Moment
+
+
+def test_actions_are_those_of_the_cpu_sampler() -> None:
+    ppo = learner(collect=replace(COLLECT, games=2048))
+    with torch.no_grad():
+        ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
+        ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
+    ppo.update.clock.fill_(7)
+    ppo._play()
+    rollout, step = ppo.rollout, 23
+    at = rollout.at(step)
+    logits = ppo.acting.logits[0, :, :86] + policy_bias(ppo)
+    mask = mask_of(rollout.legal[at].cpu(), ppo.rules).numpy()
+    action, log_prob = Sampler(0).draw(logits.cpu(), mask, rollout=7, step=step)
+    same = action == rollout.action[at].cpu().numpy()
+    assert same.mean() > 0.999
+    off = np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[same]
+    assert off.max() < 1e-4
+    assert mask[np.arange(2048), rollout.action[at].cpu().numpy()].all()
+
+
+@pytest.mark.parametrize("net", ["gaussian", "gaussian, predicted spread"])
+def test_continuous_actions_are_those_of_the_cpu_sampler(net: str) -> None:
+    ppo = learner(net=NETS[net], collect=replace(COLLECT, games=2048), game="duel")
+    with torch.no_grad():
+        ppo.net.weight.add_(torch.randn_like(ppo.net.weight) * 0.05)
+        ppo.net.compute.copy_(ppo.net.weight * ppo.net.scale)
+    ppo.update.clock.fill_(7)
+    ppo._play()
+    rollout, step = ppo.rollout, 23
+    at = rollout.at(step)
+    head = ppo.acting.logits[0, :, :4] + policy_bias(ppo)
+    mask = np.zeros((4096, 0), np.uint8)
+    action, log_prob = Sampler(0).draw(head.cpu(), mask, rollout=7, step=step)
+    asked = rollout.policy[step].cpu().numpy() >= 0
+    drawn = rollout.action[at].cpu().numpy()
+    assert 0.5 < asked.mean() < 1
+    assert np.abs(action - drawn)[asked].max() < 1e-3
+    assert np.abs(log_prob - rollout.log_prob[at].cpu().numpy())[asked].max() < 1e-3
+    assert (drawn[~asked] == 0).all()
+    if ppo.net.squash:
+        assert np.allclose(rollout.played.cpu().numpy(), np.tanh(drawn), atol=1e-6)
+
+
+def test_advantages_are_those_of_the_cpu() -> None:
+    ppo = learner()
+    transitions = Transitions(ppo.rules, 64, 24)
+    rollout = ppo.rollout
+    for _ in range(3):
+        turn(ppo)
+        ppo._play()
+        played, value = arrays(ppo), rollout.value.cpu().numpy()
+        ppo.update.learn()
+        transitions.link(**played, gamma=1.0, gamma_into=(0, 1))
+        advantage = transitions.advantages(value, 0.95)
+        for name in ("end", "next"):
+            mine = getattr(rollout, name).cpu().numpy()
+            assert np.array_equal(getattr(transitions, name), mine), name
+        samples = transitions.samples()
+        for name in ("paid", "discount"):
+            mine = getattr(rollout, name).cpu().numpy()
+            assert np.allclose(getattr(transitions, name)[samples], mine[samples], atol=1e-5), name
+        assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-5)
+        places = np.sort(ppo.update.list[0, : int(ppo.update.sample_counts[0])].cpu().numpy())
+        assert np.array_equal(places, samples)
+        ppo.updates += 1
+
+
+def test_discounts_follow_their_schedules() -> None:
+    config = replace(PPO_, gamma_into=(), gamma="0%:1.0,100%:0.5", gae_lambda="0%:0.9,100%:0.1")
+    ppo = learner(config)
+    transitions = Transitions(ppo.rules, 64, 24)
+    for progress in (0.0, 0.6):
+        ppo.update.turn_knobs(0, [Moment(0, progress)])
+        ppo._play()
+        played, value = arrays(ppo), ppo.rollout.value.cpu().numpy()
+        ppo.update.learn()
+        transitions.link(**played, gamma=1 - progress / 2)
+        advantage = transitions.advantages(value, 0.9 - 0.8 * progress)
+        assert np.allclose(advantage, ppo.rollout.advantage.cpu().numpy(), atol=1e-5)
+        assert ppo.update.gamma_into[0].tolist() == pytest.approx([1 - progress / 2] * 2)
+
+
+def test_games_that_are_cut_are_worth_what_the_network_says() -> None:
+    pool = CudaPool("kuhhandel", 64, seed=2, config={"max_decisions": 50})
+    collect, config = replace(COLLECT, steps=120), replace(PPO_, gamma_into=())
+    ppo = FusedPPO(DeviceGames(pool), collect, config, NETS["shared"], graphs=False)
+    for _ in range(3):  # so that values are not all 0
+        ppo.iterate(0.0)
+    turn(ppo)
+    ppo._play()
+    rollout = ppo.rollout
+    cuts = int(rollout.truncated.sum())
+    assert cuts >= 64
+    assert int(rollout.cut_count[0]) == cuts
+    ppo.update.value_cuts()
+    module = make_net(pool.rules, NETS["shared"])
+    module.load_state_dict(ppo.net.state(0))
+    met = min(cuts, 64)  # one room per game; further ones are dropped, not guessed
+    values = module.true_values(module(rollout.cut_obs[0, :met].cpu()))
+    where = (rollout.cut_at[0, :met].cpu() >> 1).long()
+    mine = rollout.final_value.flatten().cpu()
+    assert torch.allclose(mine[where], values.detach(), atol=1e-4)
+    assert int(mine.isfinite().sum()) == met
+    transitions = Transitions(pool.rules, 64, 120)
+    transitions.load_open(rollout.open.cpu().numpy().tobytes())
+    played, value = arrays(ppo, "final_value"), rollout.value.cpu().numpy()
+    ppo.update.estimate_advantages()
+    transitions.link(**played, gamma=1.0)
+    advantage = transitions.advantages(value, 0.95)
+    assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-4)

@@ -1,0 +1,87 @@
+"""Learners on the GPU for tests: small networks of every kind, and how to play with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.fused import DeviceGames, FusedPPO
+from sparring.learn.ppo import Knobs
+from sparring.nets.net import head_width
+from sparring.pools import Lineup
+from sparring.pools.cuda import CudaPool
+from sparring.schedule import Moment
+
+COLLECT = CollectConfig(games=64, steps=24, bf16=False)
+ROUNDED = replace(COLLECT, bf16=True)
+PPO_ = PPOConfig(minibatch=512, epochs=2, gamma_into=(0, 1), target_kl=0.0)
+NETS = {
+    "shared": NetConfig(hidden=(64, 32)),
+    "towers": NetConfig(hidden=(64, 64, 32), shared=False),
+    "one layer": NetConfig(hidden=(64,)),
+    "tanh": NetConfig(hidden=(64, 32), shared=False, activation="tanh"),
+    # The test game with continuous actions.
+    "gaussian": NetConfig(hidden=(64, 32)),
+    "gaussian, predicted spread": NetConfig(hidden=(64, 32), spread="predicted", squash=True),
+    # Shogi.
+    "residual": NetConfig(kind="residual", channels=16, blocks=2),
+    # Run by autograd.
+    "silu, odd widths": NetConfig(hidden=(60, 30), activation="silu"),
+    "gaussian, silu": NetConfig(hidden=(60,), activation="silu", spread="predicted"),
+    "residual, odd channels": NetConfig(kind="residual", channels=12, blocks=1),
+}
+NAMES = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")
+
+
+def learner(
+    config: PPOConfig = PPO_,
+    net: NetConfig = NETS["towers"],
+    seeds: tuple[int, ...] = (0,),
+    *,
+    collect: CollectConfig = COLLECT,
+    graphs: bool = False,
+    game: str = "skull_king",
+    memory: int = 0,
+) -> FusedPPO:
+    lineups = {
+        "skull_king": [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))],
+        "duel": [Lineup((0, 0)), Lineup((0, "pusher"))],
+        "shogi": [Lineup((0, 0)), Lineup((0, "random"))],
+    }
+    flags = {"material": 0.3} if game == "shogi" else {}
+    if game == "shogi":
+        config = replace(config, gamma_into=())
+    games = collect.games * len(seeds)
+    pool = CudaPool(game, games, config=flags, seeds=seeds, lineups=lineups[game], memory=memory)
+    return FusedPPO(DeviceGames(pool), collect, config, net, graphs=graphs)
+
+
+def turn(ppo: FusedPPO) -> list[Knobs]:
+    return ppo.update.turn_knobs(ppo.updates, [Moment(0, 0.0)] * ppo.members)
+
+
+def play(ppo: FusedPPO) -> None:
+    """A rollout, ready to be learned from."""
+    turn(ppo)
+    ppo._play()
+    ppo.update.value_cuts()
+    ppo.update.estimate_advantages()
+
+
+def game_of(net: str) -> str:
+    if "gaussian" in net:
+        return "duel"
+    return "shogi" if "residual" in net else "skull_king"
+
+
+def policy_bias(ppo: FusedPPO, member: int = 0) -> torch.Tensor:
+    """What the kernels add to the logits."""
+    of_all = ppo.net.policy_bias
+    return of_all[min(member, len(of_all) - 1)].flatten()[: head_width(ppo.rules)]
+
+
+def arrays(ppo: FusedPPO, *names: str) -> dict[str, np.ndarray]:
+    return {name: getattr(ppo.rollout, name).cpu().numpy() for name in (*NAMES, *names)}
