@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from sparring import Rules, new_state
+from sparring import Rules, game_names, new_state
 from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.league.arena import evaluate
@@ -130,7 +130,8 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
     ("words", "hint"),
     [
         ("", "CHALLENGER"),
-        ("captain", "add --game cage2 or --game kuhhandel or --game laser_hockey or "),
+        ("captain", f"add --game {' or --game '.join(game_names())}"),
+        ("skull_king", "skull_king is a game; name a player: captain --game skull_king, or a run"),
         ("capten --game skull_king", "did you mean 'captain'?"),
         ("captain --game skul_king", "did you mean 'skull_king'?"),
         ("captain --game skull_king --against capten", "did you mean 'captain'?"),

@@ -14,7 +14,7 @@ from sparring import Rules, game_names
 from sparring.cli import main
 from sparring.games import laser_hockey
 from sparring.games.laser_hockey.picture import BLINK, BLINKS, PAUSE
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 
 FAKE_FFMPEG = """#!{python}
 import sys
@@ -97,7 +97,7 @@ def test_a_gif_takes_as_long_as_the_game(
         assert total / 1000 == pytest.approx(facts["seconds"], abs=0.006)
 
 
-@pytest.mark.parametrize("game", [g for g in game_names() if part_of(g, "picture")])
+@pytest.mark.parametrize("game", [g for g in game_names() if game_module(g, "picture")])
 def test_every_game_with_a_picture_can_be_drawn(
     game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

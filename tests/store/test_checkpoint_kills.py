@@ -60,7 +60,7 @@ for line in words:
         checkpoint.save(folder, number, **content(number))
         if number % 3 == 0:
             checkpoint.save(folder, number, **content(number))
-        print("saved", number, flush=True)
+        print(f"saved {number}\\n", end="", flush=True)
         checkpoint.prune(folder, keep=3)
         if call >= 0 and number == 7:
             os._exit(0)

@@ -127,7 +127,7 @@ class PlainFirstLayer(nn.Module):
 
     def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
         super().__init__()
-        self.parts, order, divisors = inputs.byte_parts()
+        self.parts, order, divisors = inputs.stretches()
         self.bias = first.bias
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
         self.register_buffer("divisor", torch.tensor(divisors))

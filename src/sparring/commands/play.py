@@ -16,7 +16,7 @@ from sparring.config import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import as_typed, changed_flags, read_rules
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 
@@ -37,7 +37,7 @@ def run(config: PlayConfig) -> int:
     agent, rules = read_game(config)
     if rules.box or rules.rows > 1:
         watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
-        drawn = part_of(rules.name, "picture")
+        drawn = game_module(rules.name, "picture")
         instead = f"watch it: sparring render {watch}" if drawn else "try another"
         raise ConfigError(f"{rules.name} is not played in turns with single moves; {instead}")
     if not 0 <= config.seat < rules.seats:

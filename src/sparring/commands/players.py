@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
-from sparring.games.rules import Rules
+from sparring.games.rules import Rules, game_names
 
 if TYPE_CHECKING:
     from sparring.league.players import Player
@@ -33,3 +33,11 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
     policy.check_fits(rules)
     return policy, rules
+
+
+def nobody_called(word: str) -> str:
+    """Say what to do about a word that is neither a folder nor, without a game, a bot."""
+    if word in game_names():
+        bots = Rules(word).bots
+        return f"{word} is a game; name a player: {bots[-1]} --game {word}, or a run"
+    return f"no folder {word}; if it is a bot, add --game {' or --game '.join(game_names())}"

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sparring.commands.players import load_with_flags, player_called
+from sparring.commands.players import load_with_flags, nobody_called, player_called
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError, SparringError, nearest
-from sparring.games import Rules, State, game_names, new_state
+from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, read_rules
 from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
 from sparring.league.players import Player, name_of
@@ -146,9 +146,7 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
 
     trained = next((word for word in words if locate(word) is not None), None)
     if trained is None and not config.game:
-        raise ConfigError(
-            f"no folder {words[0]}; if it is a bot, add --game {' or --game '.join(game_names())}"
-        )
+        raise ConfigError(nobody_called(words[0]))
     if trained is None:
         raise ConfigError(
             f"{words[0]!r} is neither a folder nor a bot of {rules.name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from sparring.errors import ConfigError
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
 
@@ -186,9 +186,9 @@ class SvgPicture:
 
 def picture_of(rules: Rules) -> Picture | SvgPicture:
     """Return what draws a game."""
-    module = part_of(rules.name, "picture")
+    module = game_module(rules.name, "picture")
     if module is None:
-        drawn = [name for name in game_names() if part_of(name, "picture")]
+        drawn = [name for name in game_names() if game_module(name, "picture")]
         raise ConfigError(
             f"{rules.name} has no picture, only text: sparring play {rules.name}; "
             f"games with a picture: {', '.join(drawn)}"

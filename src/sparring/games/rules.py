@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
@@ -108,7 +108,7 @@ class Bots(tuple[str, ...]):
         """Return the name that is listed for a bot."""
         if not self.game or super().__contains__(name):
             return name
-        return getattr(part_of(self.game), "BOT_NAMES", {}).get(name, name)
+        return getattr(game_module(self.game), "BOT_NAMES", {}).get(name, name)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(self.called(name))

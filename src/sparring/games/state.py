@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.views import text_view
 
@@ -197,7 +197,7 @@ def set_start(state: State, start: Mapping[str, Any]) -> None:
     if not start:
         return
     rules = state.rules
-    known = getattr(part_of(rules.name), "STARTS", {})
+    known = getattr(game_module(rules.name), "STARTS", {})
     for word in start:
         if word not in known:
             accepted = ", ".join(("seed", "config", "rewards", *known))

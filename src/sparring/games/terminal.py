@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.games.state import State
 
@@ -113,6 +113,6 @@ class Terminal:
 
 def terminal_of(rules: Rules, person: int) -> Terminal:
     """Return what shows a game to a person in a seat; -1 for an onlooker."""
-    module = part_of(rules.name, "terminal")
+    module = game_module(rules.name, "terminal")
     kind: type[Terminal] = Terminal if module is None else module.TERMINAL
     return kind(rules, person)

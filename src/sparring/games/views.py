@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 
 
@@ -31,7 +31,7 @@ def text_view(state: Viewed, viewer: int | None = None) -> str:
     rules = state.rules
     if viewer is not None and not 0 <= viewer < rules.seats:
         raise SparringError(f"{rules.name} has seats 0..{rules.seats - 1}, not {viewer}")
-    view = getattr(part_of(rules.name), "text_view", None)
+    view = getattr(game_module(rules.name), "text_view", None)
     if view is not None:
         return str(view(state, viewer))
     native = str(state.native.text(-1 if viewer is None else viewer))

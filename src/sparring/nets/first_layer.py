@@ -27,7 +27,7 @@ class FirstLayer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
         self.sparse = sparse
         self.native = _native.FirstLayer(inputs.runs, threads)
-        self._parts, order, divisors = inputs.byte_parts()
+        self._parts, order, divisors = inputs.stretches()
         self.register_buffer("_order", torch.tensor(order), persistent=False)
         self.register_buffer("_divisor", torch.tensor(divisors), persistent=False)
 

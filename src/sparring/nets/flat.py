@@ -214,7 +214,7 @@ def row_constants(inputs: Inputs, *, bf16: bool) -> dict[str, int]:
     names = {torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.float32: "F32"}
     found |= {f"SPARRING_{name}{what}": 0 for name in names.values() for what in ("S", "_AT")}
     found |= {"SPARRING_MEMORY_F32S": 0, "SPARRING_MEMORY_AT": 0}
-    for dtype, first, end in inputs.byte_parts()[0]:
+    for dtype, first, end in inputs.stretches()[0]:
         if first < inputs.rules.obs_bytes:
             found[f"SPARRING_{names[dtype]}S"] = (end - first) // dtype.itemsize
             found[f"SPARRING_{names[dtype]}_AT"] = first

@@ -97,7 +97,7 @@ class FusedPerceptron(WidenedNet):
         ends = accumulate(b.size for b in biases)
         self._bias_column = {b.name: end - b.size for b, end in zip(biases, ends, strict=True)}
         self.make_arrays()
-        _, order, divisors = self.inputs.byte_parts()
+        _, order, divisors = self.inputs.stretches()
         self._order = torch.tensor(order)
         first = self.pieces["first.weight"]
         scale = self.scale[: first.size].view(first.rows, first.columns)

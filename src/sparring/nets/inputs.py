@@ -38,7 +38,7 @@ class Inputs:
         """Neighbouring features of one kind, as the native core takes them."""
         return runs_of(self.features)
 
-    def byte_parts(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
+    def stretches(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
         """Split a row by type: (dtype, from, to) stretches, feature order and divisors in them."""
         stretches, order, divisors = [], [], []
         types = {

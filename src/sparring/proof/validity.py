@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sparring.games import Rules
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.pools import Pool
 
 PROOF_GAMES, LEAST_STEPS, MOST_STEPS = 256, 300, 100_000
@@ -95,7 +95,7 @@ def wrong_lengths(rules: Rules, proof: Proof) -> list[str]:
     """Say where games are longer or shorter than the rules make them."""
     if proof.games < PROOF_GAMES:
         return [f"only {proof.games} of {PROOF_GAMES} games came to an end"]
-    expected = getattr(part_of(rules.name), "game_length", lambda _: None)(rules)
+    expected = getattr(game_module(rules.name), "game_length", lambda _: None)(rules)
     if expected is None or proof.shortest == proof.longest == expected:
         return []
     return [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (512, 512, 256)},
@@ -22,6 +22,6 @@ GPU_PRESET: dict[str, Any] = {
 def preset_of(game: str, *, gpu: bool = False) -> Mapping[str, Any]:
     """Return what a game's preset says; nothing if it has none."""
     preset: Mapping[str, Any] = getattr(
-        part_of(game, "preset"), "GPU_PRESET" if gpu else "PRESET", {}
+        game_module(game, "preset"), "GPU_PRESET" if gpu else "PRESET", {}
     )
     return preset

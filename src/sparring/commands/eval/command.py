@@ -9,12 +9,12 @@ from types import ModuleType
 import torch
 
 from sparring.commands.eval import usi_match
-from sparring.commands.players import load_with_flags
+from sparring.commands.players import load_with_flags, nobody_called
 from sparring.commands.printing import ProgressBar, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table, seat_lines, verdict
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
-from sparring.games import Rules, game_names
+from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.league import usi
 from sparring.league.arena import evaluate
@@ -111,9 +111,6 @@ def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
             raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
         return policy, rules
     if not game:
-        raise ConfigError(
-            f"no folder {config.challenger}; if it is a bot, add --game "
-            f"{' or --game '.join(game_names())}"
-        )
+        raise ConfigError(nobody_called(config.challenger))
     names = nearest(config.challenger, rules.bots)
     raise ConfigError(f"{config.challenger!r} is neither a folder nor a bot{names}")

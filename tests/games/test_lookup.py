@@ -8,26 +8,26 @@ import sys
 import pytest
 
 from sparring import game_names, new_state
-from sparring.games.parts import part_of
+from sparring.games.lookup import game_module
 from sparring.games.terminal import Terminal
 from sparring.training.settings import with_preset
 
 
 def test_parts_are_found_by_name() -> None:
-    assert part_of("shogi") is not None
-    assert part_of("shogi", "picture") is not None
-    assert part_of("kuhhandel", "picture") is None
+    assert game_module("shogi") is not None
+    assert game_module("shogi", "picture") is not None
+    assert game_module("kuhhandel", "picture") is None
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "rules", "CartPole-v1", "shogi.picture", "duel"])
 @pytest.mark.parametrize("part", ["", "picture"])
 def test_other_names_have_no_parts(name: str, part: str) -> None:
-    assert part_of(name, part) is None
+    assert game_module(name, part) is None
 
 
 @pytest.mark.parametrize("game", game_names())
 def test_every_part_keeps_its_promise(game: str) -> None:
-    picture, terminal = part_of(game, "picture"), part_of(game, "terminal")
+    picture, terminal = game_module(game, "picture"), game_module(game, "terminal")
     assert picture is None or picture.PICTURE
     assert terminal is None or issubclass(terminal.TERMINAL, Terminal)
     assert with_preset(game).game == game  # refuses settings that do not exist
