@@ -10,7 +10,7 @@ import torch
 
 from sparring import kernels
 from sparring.errors import SparringError
-from sparring.views import Interface
+from sparring.kernels.views import Interface
 
 HEADER = """
 // A comment with struct RowsView { int no; };

@@ -13,10 +13,10 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError, Stat
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
+from sparring.kernels.views import View
 from sparring.pools.cuda_batch import CudaBatch
 from sparring.pools.lineups import Lineup, PlayerId
 from sparring.pools.native import Pool, check_memory, memory_entry
-from sparring.views import View
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""

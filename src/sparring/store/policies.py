@@ -13,7 +13,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools.foreign import ForeignRules
+from sparring.pools.foreign.base import ForeignRules
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name
 from sparring.store.folders import CHECKPOINTS, LATEST, RUNS, find

@@ -15,8 +15,8 @@ from sparring.league.arena import evaluate, usual_opponents
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.nets.policy import Policy
+from sparring.pools.foreign import pool_of
 from sparring.pools.protocol import GamePool
-from sparring.pools.python import pool_of
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.display import Display

@@ -6,8 +6,8 @@ import torch
 
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
+from sparring.kernels.views import View
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
-from sparring.views import View
 
 SOURCE = '#include "cuda/ppo.cuh"\n'
 

@@ -1,4 +1,4 @@
-"""Environments that people bring along, as pools: Gymnasium vectors and PettingZoo tables."""
+"""Gymnasium vector environments as pools: every sub-env is a game with one seat."""
 
 from __future__ import annotations
 
@@ -9,58 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, SparringWarning
-from sparring.pools.encoding import MASK, Mask, Numbers, encoding_of, library
-from sparring.pools.foreign import (
+from sparring.pools.foreign.base import (
     TERMINATED,
     TRUNCATED,
-    ForeignBatch,
     ForeignPool,
-    ForeignRules,
     check_finite,
     rules_for,
 )
+from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
 from sparring.pools.lineups import LEARNER
-from sparring.pools.seats import AECPool, ParallelPool
-
-__all__ = [
-    "AECPool",
-    "ForeignBatch",
-    "ForeignPool",
-    "ForeignRules",
-    "ParallelPool",
-    "VectorEnvPool",
-    "pool_of",
-]
 
 Bools = npt.NDArray[np.bool_]
-
-ACCEPTED = (
-    "a gymnasium.vector.VectorEnv, a pettingzoo AECEnv, a pettingzoo ParallelEnv, or a list of "
-    "PettingZoo envs of one kind"
-)
-
-
-def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:
-    """Return a pool over an environment object, or over a list of PettingZoo envs.
-
-    memory: bytes per (game, seat) that are shown behind the observation.
-    """
-    gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
-    if gymnasium and isinstance(env, gymnasium.vector.VectorEnv):
-        return VectorEnvPool(env, seed=seed, memory=memory)
-    tables = list(env) if isinstance(env, list | tuple) else [env]
-    if pettingzoo and tables:
-        if all(isinstance(table, pettingzoo.AECEnv) for table in tables):
-            return AECPool(tables, seed=seed, memory=memory)
-        if all(isinstance(table, pettingzoo.ParallelEnv) for table in tables):
-            return ParallelPool(tables, seed=seed, memory=memory)
-    hint = ""
-    if gymnasium and any(isinstance(table, gymnasium.Env) for table in tables):
-        hint = (
-            "; a single gymnasium.Env needs company: gymnasium.make_vec(id, num_envs=16) or "
-            "gymnasium.vector.SyncVectorEnv([make_env] * 16)"
-        )
-    raise ConfigError(f"{type(env).__name__} cannot be trained on; give {ACCEPTED}{hint}")
 
 
 class VectorEnvPool(ForeignPool):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
-from sparring.pools.encoding import Encoding
+from sparring.pools.foreign.encoding import Encoding
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup
 
 ROW_ALIGNMENT = 16

@@ -18,8 +18,8 @@ from sparring.envs.gymnasium import SparringVectorEnv
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TERMINATED, TO_NEXT, TRUNCATED
-from sparring.pools.encoding import encoding_of
-from sparring.pools.python import ForeignRules, VectorEnvPool, pool_of
+from sparring.pools.foreign import ForeignRules, VectorEnvPool, pool_of
+from sparring.pools.foreign.encoding import encoding_of
 from sparring.schedule import Schedule
 
 MODES = list(AutoresetMode)

@@ -18,7 +18,7 @@ import torch
 
 from sparring import _native
 from sparring.errors import ConfigError, SparringError
-from sparring.views import Interface, View
+from sparring.kernels.views import Interface, View
 
 HEADERS = Path(_native.__file__).parent / "csrc"
 """The sources that this build of the native core was made from."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.pools.encoding import MASK, Encoding
-from sparring.pools.foreign import check_finite
+from sparring.pools.foreign.base import check_finite
+from sparring.pools.foreign.encoding import MASK, Encoding
 
 
 class Table(ABC):

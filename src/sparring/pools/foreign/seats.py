@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.pools.encoding import Encoding, encoding_of
-from sparring.pools.foreign import (
+from sparring.pools.foreign.base import (
     TERMINATED,
     TRUNCATED,
     ForeignPool,
     check_finite,
     rules_for,
 )
-from sparring.pools.tables import ParallelTable, Table, TurnTable, env_name
+from sparring.pools.foreign.encoding import Encoding, encoding_of
+from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_name
 
 
 class TablesPool(ForeignPool):

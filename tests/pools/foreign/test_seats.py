@@ -17,7 +17,7 @@ from sparring.envs.pettingzoo import aec_env, parallel_env
 from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TERMINATED, TO_NEXT, TRUNCATED
-from sparring.pools.python import AECPool, ParallelPool, pool_of
+from sparring.pools.foreign import AECPool, ParallelPool, pool_of
 
 
 def play_both(native: Any, foreign: Any, steps: int, *, same_obs: bool = True) -> int:
