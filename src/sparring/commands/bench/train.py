@@ -326,8 +326,8 @@ def rate_table(report: dict[str, Any]) -> Any:
     heads = ("ours", "free games")
     table = make_table(("", *heads), numbers=heads)
     table.caption = (
-        f"median and range of {report['options']['rounds']} rounds; decisions: rows a network "
-        "answered; phases: share of the time"
+        f"median and range of {report['options']['rounds']} rounds; decisions: the "
+        "learner's own; phases: share of the time"
     )
     table.caption_justify = "left"
     for key, name in (("decisions_per_s", "decisions/s"), ("samples_per_s", "samples/s")):
