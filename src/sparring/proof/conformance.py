@@ -301,6 +301,27 @@ def check_bots(rules: Rules, games: int, seed: int) -> str:
     return ", ".join(rules.bots)
 
 
+def check_zero_sum(rules: Rules, games: int, seed: int) -> str:
+    """Where a game says so, what one seat is paid the other one loses, in every part."""
+    if not rules.zero_sum:
+        return "not declared"
+    paid = 0
+    for part in rules.parts:
+        for number in range(games):
+            state = new_state(rules, seed=seed + number, rewards={part: 1.0})
+            rng = np.random.default_rng([seed, number])
+            while not state.over:
+                state.apply(random_action(state, rng))
+                sums = state.rewards_by_role.sum(axis=0)
+                paid += int(state.rewards_by_role.any())
+                demand(
+                    bool(np.allclose(sums, 0.0, atol=1e-5)),
+                    f"part {part}: the seats are paid {state.rewards.tolist()}, which is no zero "
+                    "sum; leave zero_sum out",
+                )
+    return f"{paid} payments add up to 0"
+
+
 PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "legal actions": check_legal_actions,
     "observations": check_observations,
@@ -311,5 +332,6 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "threads and splits": check_threads,
     "saved pools": check_saved_pool,
     "bots": check_bots,
+    "zero sum": check_zero_sum,
 }
 """What `check` looks at, in this order."""

@@ -13,7 +13,7 @@ from sparring.pools import Pool
 
 PROOF_GAMES, LEAST_STEPS, MOST_STEPS = 256, 300, 100_000
 AUDIT_EVERY = 37
-"""Progress between audits; odd, so that every phase of a game gets its turn."""
+"""Steps between audits; odd, so that every phase of a game gets its turn."""
 
 SIGNATURE_GAMES, SIGNATURE_SEED, SIGNATURE_STEPS = 64, 2026, 600
 SIGNATURE_WAYS = ((1, 1), (2, 1), (4, 1), (1, 2))
