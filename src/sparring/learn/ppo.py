@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -314,9 +315,12 @@ class PPO:
         net, optimiser = (copy.deepcopy(x.state_dict()) for x in (self.net, self.optimiser))
         front = collector.front()
         knobs = Knobs.at(self.config, Moment(collector.decisions, 0.0))
+        started = time.perf_counter()
         with self.forward.best_matmul():
             collector.rehearse(self.updates)
             report = self._report(self.update(knobs))
+        left = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(left, 0.0)
         self.net.load_state_dict(net)
         self.optimiser.load_state_dict(optimiser)
         collector.put_front(*front)

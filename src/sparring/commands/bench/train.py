@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from rich.text import Text
@@ -31,9 +31,6 @@ from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
 from sparring.training.plan import make_learner, resolve, uses_gpu
 from sparring.training.settings import members_of, merged, with_preset
-
-if TYPE_CHECKING:
-    pass
 
 OURS, CEILING = "ours", "ceiling"
 NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
@@ -67,9 +64,9 @@ def measure_round(learner: Measured, *, free: bool = False) -> Round:
     seconds = time.perf_counter() - started
     phases = learner.phases.take()
     at_work = sum(phases.values())
-    if free:
+    if free and at_work:
         seconds = at_work  # without putting back what it changed
-    phases["other"] = max(seconds - at_work, 0.0)
+    phases["other"] = phases.get("other", 0.0) + max(seconds - at_work, 0.0)
 
     def total(name: str) -> int:
         return int(sum(report.stats.get(name, 0.0) for report in reports))
@@ -80,7 +77,7 @@ def measure_round(learner: Measured, *, free: bool = False) -> Round:
         total("learning/samples"),
         total("charts/forced"),
         total("charts/games"),
-        int(reports[0].stats["learning/optimiser_steps"]),
+        int(reports[0].stats.get("learning/optimiser_steps", 0)),
         phases,
         reports[0].stats.get("charts/gpu_busy", 0.0),
     )
