@@ -36,7 +36,7 @@ except ModuleNotFoundError as missing:
 
 Vector = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 UNLIMITED = 65535
-"""Progress after which an episode is over in any case; the original never ends one."""
+"""Steps after which an episode is over in any case; the original never ends one."""
 RED_NAMES = {
     "sweep": "DiscoverRemoteSystems",
     "scan": "DiscoverNetworkServices",

@@ -118,7 +118,7 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
 
     @property
     def time(self) -> int:
-        """Progress of this episode so far."""
+        """Steps of this episode so far."""
         return int(self._state.fields()["time"][0])
 
     @property

@@ -20,7 +20,7 @@ class BatchLike(Protocol):
 
     @property
     def obs(self) -> npt.NDArray[np.uint8]:
-        """[R, obs_bytes]; `rules.widen` turns them into numbers."""
+        """[R, row_bytes]; `rules.widen` turns the observations in them into numbers."""
 
     @property
     def mask(self) -> npt.NDArray[np.uint8]:
@@ -60,7 +60,7 @@ class BatchLike(Protocol):
 
     @property
     def final_obs(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, obs_bytes], the last true observation of every seat of those games."""
+        """[E, seats, row_bytes], the last true observation of every seat of those games."""
 
     @property
     def final_mask(self) -> npt.NDArray[np.uint8]:
@@ -100,7 +100,7 @@ class GamePool(Protocol):
 
     @property
     def slots(self) -> int:
-        """Parts that `send` and `recv` step separately; 1 where there are none."""
+        """Groups of games that `send` and `recv` step separately; 1 where there are none."""
 
     @property
     def policies(self) -> frozenset[int]:

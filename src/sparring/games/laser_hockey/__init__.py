@@ -36,7 +36,7 @@ STEP_S = 0.02
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
 HALF_LENGTH, HALF_WIDTH = 4.25, 3.5
 KEPT = 15
-"""Progress for which a racket can keep the puck that it has just caught."""
+"""Steps for which a racket can keep the puck that it has just caught."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Position:
     right: Body = Body(x=3.0)
     puck: Body = Body(x=-1.5)
     keep: tuple[int, int] = (0, 0)
-    """Progress for which the left and the right player can keep the puck; 15 when it was caught."""
+    """Steps for which the left and the right player can keep the puck; 15 when it was caught."""
     time: int = 0
     mode: str = "NORMAL"
     touching: int = 0

@@ -53,10 +53,10 @@ RACKET = (
 PLATE = ((0.1, -0.4), (0.1, 0.4), (0.01, 0.4), (0.01, -0.4))
 PUCK_RADIUS = 13 / 60
 CAUGHT = 15
-"""Progress for which a caught puck can be kept."""
+"""Steps for which a caught puck can be kept."""
 
 TRAIL = (10, 8, 6, 4, 2)
-"""Progress that the lines of the puck's trail go back."""
+"""Steps that the lines of the puck's trail go back."""
 BLINK, BLINKS = 8, 4
 """Frames from light to dark after a goal, and how often."""
 PAUSE = 60

@@ -171,7 +171,7 @@ class ForeignPool(ABC):
         self.memory = np.zeros((num_games, rules.seats, memory), np.uint8)
         """Bytes per (game, seat), cleared at the game's reset, shown behind its observation."""
         self.steps = 0
-        """Progress since the reset."""
+        """Steps since the reset."""
         self._seed: int | None = seed
         self._running = False
         self._batch = ForeignBatch(rules, num_games, memory)
