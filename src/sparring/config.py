@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro.conf import Positional, UseAppendAction
 from tyro.constructors import PrimitiveConstructorSpec
 
+from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
 Scheduled = Annotated[
@@ -21,6 +23,13 @@ Scheduled = Annotated[
     ),
 ]
 """A number that may change on the way: 1e-3, 0:1e-3,2e6:1e-4 (decisions), 0%:1e-3,100%:1e-4."""
+
+
+def demand_least(config: Any, where: str, **least: int) -> None:
+    """Refuse settings that are too small."""
+    for name, bound in least.items():
+        if getattr(config, name) < bound:
+            raise ConfigError(f"{where}.{name} {getattr(config, name)} must be at least {bound}")
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,11 @@ class NetConfig:
     squash: bool = False
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
 
+    def __post_init__(self) -> None:
+        """Refuse layers of no width."""
+        if not self.hidden or min(self.hidden) < 1:
+            raise ConfigError(f"net.hidden {self.hidden}: give widths of at least 1")
+
 
 @dataclass(frozen=True)
 class CollectConfig:
@@ -136,13 +150,17 @@ class CollectConfig:
     games: int = 512
     """Games played at once. More gives more varied rollouts and slower updates."""
     steps: int = 64
-    """Progress per rollout. Longer looks further ahead and updates less often."""
+    """Steps per rollout. Longer looks further ahead and updates less often."""
     slots: int = 1
     """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
     bf16: bool = True
     """On a GPU, compute in bfloat16; weights stay float32."""
     compile: bool = False
     """On a GPU, compile the network with torch.compile. Pays off in long runs."""
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that nothing can be collected with."""
+        demand_least(self, "collect", games=1, steps=1, slots=1)
 
 
 @dataclass(frozen=True)
@@ -180,6 +198,11 @@ class PPOConfig:
             if isinstance(field.default, Schedule):
                 given = Schedule.read(getattr(self, field.name), f"ppo.{field.name}")
                 object.__setattr__(self, field.name, given)
+                most = 1.0 if field.name in ("gamma", "gae_lambda") else math.inf
+                if not all(0 <= value <= most for value in given.values):
+                    upper = f" and at most {most:g}" if most < math.inf else ""
+                    raise ConfigError(f"ppo.{field.name} {given} must be at least 0{upper}")
+        demand_least(self, "ppo", epochs=1, minibatch=1)
 
 
 @dataclass(frozen=True)
@@ -344,7 +367,7 @@ class BenchTrainConfig:
     games: int = 0
     """Games played at once. 0: as `sparring train` would."""
     steps: int = 0
-    """Progress per rollout. 0: as `sparring train` would."""
+    """Steps per rollout. 0: as `sparring train` would."""
     epochs: int = 0
     """Passes over each rollout. 0: as `sparring train` would."""
     minibatch: int = 0

@@ -19,7 +19,7 @@ from typing import Any
 from sparring.errors import ConfigError
 
 STEPPED = " stepped"
-HOW = 'write a number, 0:1.0,2e6:0.2 (decisions) or 0%:1.0,100%:0.2 (progress), and " stepped"'
+HOW = "write a number, 0:1.0,2e6:0.2 (decisions) or 0%:1.0,100%:0.2 (progress)"
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Schedule:
         if not self._points:
             raise ConfigError("a schedule needs at least one point")
         if not all(math.isfinite(number) for point in self._points for number in point):
-            raise ConfigError(f"schedule {self}: give finite numbers")
+            raise ConfigError(f"{self}: give finite numbers")
         if any(after <= before for (before, _), (after, _) in pairwise(self._points)):
-            raise ConfigError(f"schedule {self}: its points have to follow one another")
+            raise ConfigError(f"{self}: points have to follow one another")
         most = 1.0 if by_progress else math.inf
         if self._points[0][0] < 0 or self._points[-1][0] > most:
-            raise ConfigError(f"schedule {self}: a point lies outside of the run")
+            raise ConfigError(f"{self}: a point lies outside of the run")
 
     @classmethod
     def constant(cls, value: float) -> Schedule:
@@ -68,7 +68,7 @@ class Schedule:
         return cls(((0.0, start), (1.0, end)), by_progress=True)
 
     @classmethod
-    def read(cls, given: Any, where: str = "schedule") -> Schedule:
+    def read(cls, given: Any, where: str = "") -> Schedule:
         """Read what a user wrote: a number, text, or a list of pairs."""
         if isinstance(given, Schedule):
             return given
@@ -81,9 +81,10 @@ class Schedule:
                 return cls._from_text(given.strip())
             return cls._from_pairs(given, stepped=False)
         except ConfigError as wrong:
-            raise ConfigError(f"{where}: {wrong}") from None
+            raise ConfigError(f"{where}: {wrong}" if where else str(wrong)) from None
         except (TypeError, ValueError):
-            raise ConfigError(f"{where}: {given!r} is no schedule; {HOW}") from None
+            text = f"{given!r} is no schedule; {HOW}"
+            raise ConfigError(f"{where}: {text}" if where else text) from None
 
     @classmethod
     def _from_text(cls, text: str) -> Schedule:
@@ -117,6 +118,11 @@ class Schedule:
             return value
         ((end, target),) = following
         return value + (target - value) * (place - start) / (end - start)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Of all points; what lies between them is never beyond them."""
+        return tuple(value for _, value in self._points)
 
     def plain(self) -> float | str:
         """The same as a configuration file holds it."""

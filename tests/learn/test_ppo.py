@@ -171,6 +171,16 @@ def test_frozen_opponents_answer_their_own_rows() -> None:
         collect(ppo)
     collector.actors[1] = Sampling(Forward(frozen, torch.device("cpu"), COLLECT), seed=1)
     collect(ppo)
+    # New line-ups hold from each game's next reset on; until then the old ones sit there.
+    ppo.pool.set_lineups([Lineup((0, 0))])
+    frozen_actor = collector.actors.pop(1)
+    with pytest.raises(sparring.ConfigError, match="policy 1 sits at tables and nobody answers"):
+        collect(ppo)
+    ppo.pool.set_lineups([Lineup((0, 1))])
+    collector.actors[1] = frozen_actor
+    ppo.pool.reset()
+    collector.opponent_rows = collector.decisions = 0
+    collect(ppo)
     rollout, behind = collector.rollout, collector.transitions.carried
     rows = rollout.policy.ravel() == 1
     action, mask = rollout.action[behind:][rows], rollout.mask[behind:][rows]

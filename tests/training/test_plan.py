@@ -54,11 +54,22 @@ def test_members_vary_schedules_too() -> None:
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("--ppo.games 8", "--ppo.games has moved: it is --collect.games now"),
-        ("--ppo.bf16=False", "--ppo.bf16 has moved: it is --collect.bf16 now"),
-        ("--ppo.lambda- 0.9", "--ppo.lambda- has moved: it is --ppo.gae-lambda now"),
-        ("--ppo.lr-end 0.1", "--ppo.lr-end has moved: it is part of ppo.lr, for example 0%:1e-3"),
+        ("--ppo.games 8", "--ppo.games has moved: it is now --collect.games"),
+        ("--ppo.no-bf16", "--ppo.no-bf16 has moved: it is now --collect.no-bf16"),
+        ("--ppo.bf16=False", "--ppo.bf16 has moved: it is now --collect.no-bf16"),
+        ("--ppo.lambda- 0.9", "--ppo.lambda- has moved: it is now --ppo.gae-lambda"),
+        (
+            "--ppo.lr-end 0.1",
+            "--ppo.lr-end has moved: it is now part of ppo.lr, for example 0%:1e-3",
+        ),
         ("--ppo.lr fast", "'fast' is no schedule"),
+        ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:0.001,10:-5.0 must be at least 0"),
+        ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be at least 0 and at most 1"),
+        ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),
+        ("--collect.steps 0", "collect.steps 0 must be at least 1"),
+        ("--net.hidden 0", "net.hidden (0,): give widths of at least 1"),
+        ("--algo-set lr=1", "algo_set is for a learner of your own; ppo has the settings ppo"),
+        ("--algo .a:b", "neither module:factory"),
     ],
 )
 def test_a_flag_that_moved_names_its_new_place(
@@ -69,10 +80,32 @@ def test_a_flag_that_moved_names_its_new_place(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    env = gymnasium.make_vec("CartPole-v1", num_envs=4)
+    for settings, hint in (
+        ({"pool": "nonsense"}, "pool 'nonsense' is unknown"),
+        ({"population": 3}, "several runs at once"),
+        ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
+        ({"collect": 5}, "collect is a table of settings"),
+        ({"algo_set": ("a=1",)}, "algo_set is for a learner of your own"),
+    ):
+        with pytest.raises(sparring.SparringError, match=hint):
+            sparring.train(env, updates=1, quiet=True, runs=str(tmp_path / "runs"), **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_learner_of_ones_own_has_its_games_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    config = merged(TrainConfig(), {"algo": "mine:make", "device": "cuda"}, "test")
+    plan = resolve([config])
+    assert (plan.device, plan.games_on, plan.fused, plan.spare_threads) == ("cuda", "cpu", False, 1)
+
+
 def test_a_file_that_is_older_names_the_new_place(tmp_path: Path) -> None:
     file = tmp_path / "old.toml"
     file.write_text("[ppo]\nsteps = 8\n")
-    with pytest.raises(sparring.ConfigError, match=r"no setting 'steps'; it is collect\.steps"):
+    with pytest.raises(sparring.ConfigError, match=r"no setting 'steps'; it is now collect\.steps"):
         with_preset("tic_tac_toe", str(file))
 
 

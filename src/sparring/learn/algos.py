@@ -47,7 +47,7 @@ def factory_of(algo: str) -> Factory:
     if algo in LEARNERS:
         return LEARNERS[algo]
     module, colon, name = algo.partition(":")
-    if not colon or not module or not name:
+    if not colon or not name or not module or module.startswith("."):
         raise ConfigError(
             f"algo {algo!r} is neither module:factory nor known{nearest(algo, LEARNERS)}"
         )

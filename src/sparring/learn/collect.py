@@ -163,6 +163,7 @@ class Collector:
             obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
             mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
             draws = Draws(number, step, group.rows.start + rows)
+            check_answered({int(one)}, self.actors)  # it may have sat down under other line-ups
             answer = self.actors[int(one)].answer(obs, mask, draws)
             places = at.start + rows
             rollout.action[places] = answer.action

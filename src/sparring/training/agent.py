@@ -116,15 +116,18 @@ def train(
     if isinstance(game, str):
         gpu = uses_gpu(changes.get("device", "auto"))
         config = merged(with_preset(game, gpu=gpu), changes, "train")
-        if len(members_of(config)) > 1:
-            raise SparringError("several runs at once: use `sparring train --population`")
-        return train_with(config, quiet=quiet)
+        return train_with(alone(config), quiet=quiet)
     pool = pool_of(game, seed=changes.get("seed", 0))
     usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
     base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
-    collect = {**changes.get("collect", {}), "games": pool.num_games}
-    config = merged(base, {**changes, "collect": collect}, "train")
-    return train_with(config, quiet=quiet, pool=pool)
+    return train_with(alone(merged(base, changes, "train")), quiet=quiet, pool=pool)
+
+
+def alone(config: TrainConfig) -> TrainConfig:
+    """Refuse settings of a population."""
+    if len(members_of(config)) > 1:
+        raise SparringError("several runs at once: use `sparring train --population`")
+    return config
 
 
 def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:

@@ -15,23 +15,25 @@ MOVED = {
     "entropy_end": "part of ppo.entropy, for example 0%:0.01,100%:0.001",
 }
 """What was in `ppo` before."""
+SWITCHES = {"bf16": "--collect.no-bf16", "compile": "--collect.compile"}
+"""Those that are switched away from their default."""
 
 
 def moved_to(config: type, key: str) -> str:
     """Say where a setting is now, "" if it never was there."""
-    return f"; it is {MOVED[key]} now" if config is PPOConfig and key in MOVED else ""
+    return f"; it is now {MOVED[key]}" if config is PPOConfig and key in MOVED else ""
 
 
 def moved_option(words: list[str]) -> str:
     """Say which word of a command line has another name by now, "" if none has."""
     for word in words:
         option = word.partition("=")[0]
-        key = option.removeprefix("--ppo.").replace("-", "_")
+        key = option.removeprefix("--ppo.").removeprefix("no-").replace("-", "_")
         key = "lambda_" if key in ("lambda", "lambda_") else key
         if option.startswith("--ppo.") and key in MOVED:
             place = MOVED[key]
             shown = place if " " in place else f"--{place.replace('_', '-')}"
-            return f"{option} has moved: it is {shown} now"
+            return f"{option} has moved: it is now {SWITCHES.get(key, shown)}"
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import torch
 
@@ -30,8 +30,15 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
-    games_on = CPU if pool else choose_pool(config.pool, device)
-    fused = pool is None and device != CPU
+    ours = config.algo in LEARNERS
+    if config.algo_set and ours:
+        raise ConfigError(
+            f"algo_set is for a learner of your own; {config.algo} has the settings {config.algo}"
+        )
+    games_on = choose_pool(config.pool, device)
+    if pool or not ours:  # somebody else's: stepped and learned from step by step
+        games_on = CPU
+    fused = ours and pool is None and device != CPU
     hindrance = why_not_fused(rules.box, games_on) if fused else ""
     if hindrance:
         if games_on != CPU and (config.pool == "cuda" or len(configs) > 1):
@@ -39,13 +46,17 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         text = f"slower than it could be, with games on the CPU: {hindrance}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         games_on, fused = CPU, False
+    if len(configs) > 1 and not ours:
+        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
     if len(configs) > 1 and games_on == CPU:
         raise ConfigError(
             "a population is trained on one GPU, games included; "
             f"here the games are on {'a foreign environment' if pool else games_on}"
         )
-    if len(configs) > 1 and config.algo not in LEARNERS:
-        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
+    if pool and config.collect.games != pool.num_games:
+        raise ConfigError(
+            f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
+        )
     return Plan(
         rules=rules,
         lineups=tuple(read_opponents(rules, config.opponents)),
@@ -54,7 +65,7 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         device=device,
         games_on=games_on,
         fused=fused,
-        collect=replace(config.collect, games=pool.num_games) if pool else config.collect,
+        collect=config.collect,
         net=config.net,
         settings=tuple(getattr(member, config.algo, None) for member in configs),
         options=read_options(config.algo_set),

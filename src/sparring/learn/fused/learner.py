@@ -277,6 +277,11 @@ class FusedPPO:
                 f"{self.games.seeds[member]}) is not finite; resume from the last checkpoint with "
                 f"a lower lr (now {lr:g})"
             )
+        if found["opponent_rows"]:
+            raise ConfigError(
+                f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
+                "down under other line-ups, reset the games"
+            )
         if found["frozen"]:
             self.games.check()
         if not found["samples"]:
