@@ -119,6 +119,8 @@ class Screen:
 
     def __init__(self, *words: str) -> None:
         self.master, slave = pty.openpty()
+        # A job in the background is deaf to Ctrl-C, and so would be its children.
+        deaf = signal.signal(signal.SIGINT, signal.SIG_DFL)
         self.process = subprocess.Popen(
             [str(PROGRAM), *words],
             stdin=slave,
@@ -127,6 +129,7 @@ class Screen:
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"},
             start_new_session=True,
         )
+        signal.signal(signal.SIGINT, deaf)
         os.close(slave)
         self.seen, self.at = "", 0
 
