@@ -86,7 +86,6 @@ class Collector:
         *,
         squash: bool = False,
         pinned: bool = False,
-        by_role: bool = False,
     ) -> None:
         """Take over a pool and start its games.
 
@@ -96,9 +95,7 @@ class Collector:
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
         self.pool, self.steps, self.phases, self.squash = pool, config.steps, phases, squash
-        self.transitions = Transitions(
-            pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
-        )
+        self.transitions = Transitions(pool.rules, config.games, config.steps, learner=LEARNER)
         self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""

@@ -21,7 +21,7 @@ LEAST_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
 
 
-class Answer(Protocol):
+class Answering(Protocol):
     """Answers some rows of a step in the rollout."""
 
     def __call__(self, step: int, rows: slice) -> None:
@@ -50,23 +50,14 @@ class Games(Protocol):
     frozen: Tensor
     """By game, not 0 where an action could not be played."""
 
-    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+    def play(self, rollout: FusedRollout, answer: Answering) -> None:
         """Fill a rollout."""
 
     def reset(self) -> object:
         """Start a new episode in every game."""
 
-    def step(self, action: Any) -> Any:
-        """Answer all rows at once, outside of any rollout."""
-
-    def sample_actions(self) -> Any:
-        """Draw uniform legal actions."""
-
     def check(self) -> None:
         """Raise the first action that could not be played."""
-
-    def audit(self) -> str:
-        """Return what is wrong with any of the games, "" if nothing."""
 
     def state(self, member: int) -> bytes:
         """Return the games of a member."""
@@ -85,13 +76,12 @@ class DeviceGames:
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         self.at_once = pool.each * pool.rules.rows
         self.frozen = pool.frozen
-        self.reset, self.check, self.audit = pool.reset, pool.check, pool.audit
+        self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
-        self.step, self.sample_actions = pool.step, pool.sample_actions
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
-    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+    def play(self, rollout: FusedRollout, answer: Answering) -> None:
         """Fill a rollout."""
         fresh = self.pool.batch().rows()
         rollout.earned.zero_()
@@ -135,8 +125,7 @@ class HostGames:
         self.num_games = self.each = pool.num_games
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)
-        self.reset, self.audit = pool.reset, pool.audit
-        self.step, self.sample_actions = pool.step, pool.sample_actions
+        self.reset = pool.reset
         self._record: Record | None = None
         self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
         native = pool._native
@@ -154,7 +143,7 @@ class HostGames:
         """Continue from `state()`."""
         self.pool.load_state(raw)
 
-    def play(self, rollout: FusedRollout, answer: Answer) -> None:
+    def play(self, rollout: FusedRollout, answer: Answering) -> None:
         """Fill a rollout."""
         if self._record is None:
             self._record = Record(rollout)
