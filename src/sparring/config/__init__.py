@@ -1,0 +1,45 @@
+"""Every default value, as frozen dataclasses. The line under a field is its help text."""
+
+from sparring.config.commands import (
+    BenchPoolConfig,
+    BenchTrainConfig,
+    CheckConfig,
+    DoctorConfig,
+    EvalConfig,
+    ExportConfig,
+    GamesConfig,
+    PlayConfig,
+    RenderConfig,
+    UsiConfig,
+)
+from sparring.config.learning import (
+    CollectConfig,
+    EvaluationConfig,
+    NetConfig,
+    PPOConfig,
+)
+from sparring.config.runs import (
+    PlotConfig,
+    ResumeConfig,
+    TrainConfig,
+)
+
+__all__ = [
+    "BenchPoolConfig",
+    "BenchTrainConfig",
+    "CheckConfig",
+    "CollectConfig",
+    "DoctorConfig",
+    "EvalConfig",
+    "EvaluationConfig",
+    "ExportConfig",
+    "GamesConfig",
+    "NetConfig",
+    "PPOConfig",
+    "PlayConfig",
+    "PlotConfig",
+    "RenderConfig",
+    "ResumeConfig",
+    "TrainConfig",
+    "UsiConfig",
+]

@@ -1,0 +1,234 @@
+"""What the commands around a run take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tyro.conf import Positional
+
+
+@dataclass(frozen=True)
+class GamesConfig:
+    """List the games, or one game's flags, bots, rewards and observation."""
+
+    game: Positional[str] = ""
+    """A game to describe. Left out: all games in one table."""
+    features: bool = False
+    """List every number of the observation: index, name, type, offset, divisor."""
+    actions: bool = False
+    """List every action with its name."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class BenchPoolConfig:
+    """Prove a game's pool valid, then measure decisions per second."""
+
+    game: Positional[str]
+    """The game to measure."""
+    games: int = 4096
+    """Games in the pool. More hide the cost of a call from Python and need more memory."""
+    seconds: float = 10.0
+    """Time for measuring. More gives narrower spreads."""
+    rounds: int = 5
+    """How often every combination is measured, in turn. The median is reported."""
+    threads: tuple[int, ...] = ()
+    """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
+    device: str = "cpu"
+    """Where the games live: cpu or cuda, which is held equal to the CPU first."""
+    bots: tuple[str, ...] = ()
+    """A bot for all seats, or one for each: their decisions count. Left out: random actions."""
+    seed: int = 0
+    """Which games are played. The signature does not depend on it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """Play against bots or a trained agent in the terminal."""
+
+    game: Positional[str]
+    """The game to play, or a run or checkpoint: its agent sits in the other seats."""
+    seat: int = 0
+    """Where you sit."""
+    against: str = ""
+    """A bot, run or checkpoint for the other seats, or one per seat. Left out: the best bot."""
+    seed: int | None = None
+    """Which game is dealt. Left out: a new one, and the seed is shown."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value; skip_forced=1 plays your only move for you."""
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """Run the conformance test every game has to pass."""
+
+    game: Positional[str]
+    """The game to check."""
+    games: int = 20
+    """Games played per property. More find rarer faults."""
+    seed: int = 0
+    """Which games are played."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class DoctorConfig:
+    """Look at this installation and say what is missing."""
+
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """Measure a trained policy or a bot over thousands of seat-fair games."""
+
+    challenger: Positional[str]
+    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
+    against: str = ""
+    """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
+    games: int = 0
+    """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against
+    an engine, or as many as the protocol says."""
+    protocol: str = ""
+    """A published way to measure: cage2, the nine settings of its challenge."""
+    engine: str = ""
+    """A USI engine to play Shogi against, as a command line: "fairy-stockfish"."""
+    engine_limit: str = "movetime=100"
+    """What the engine may use for a move: movetime or byoyomi in milliseconds, nodes, depth."""
+    engine_option: tuple[str, ...] = ()
+    """An option of the engine as NAME=VALUE."""
+    engine_timeout_s: float = 30.0
+    """Seconds without an answer after which the engine has lost the game."""
+    opening_plies: int = 6
+    """Moves by lot before a game against an engine. More give more varied, less even games."""
+    openings: str = ""
+    """A file of positions to begin from instead, one SFEN per line."""
+    seed: int = 0
+    """Which games are dealt."""
+    game: str = ""
+    """The game, where a bot is evaluated."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class UsiConfig:
+    """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
+
+    player: Positional[str]
+    """A run, a checkpoint or a saved policy, or a bot: random, greedy (ab1), ab2, ab3."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one (option Sampled)."""
+    seed: int = 0
+    """What a player's chances depend on; every new game has its own (option Seed)."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+
+
+@dataclass(frozen=True)
+class ExportConfig:
+    """Write a trained network as an ONNX file and prove that it computes the same."""
+
+    policy: Positional[str]
+    """A run, a checkpoint or a saved policy."""
+    onnx: str
+    """The file to write."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class BenchTrainConfig:
+    """Measure training end to end, and how far it is from what free games would allow."""
+
+    game: Positional[str]
+    """The game to train on."""
+    rounds: int = 7
+    """Rounds that are measured, a rollout and its update each. More gives surer medians."""
+    warm_up: int = 2
+    """Rounds before that, not measured."""
+    games: int = 0
+    """Games played at once. 0: as `sparring train` would."""
+    steps: int = 0
+    """Steps per rollout. 0: as `sparring train` would."""
+    epochs: int = 0
+    """Passes over each rollout. 0: as `sparring train` would."""
+    minibatch: int = 0
+    """Samples per gradient step. 0: as `sparring train` would."""
+    hidden: tuple[int, ...] = ()
+    """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
+    shared: bool | None = None
+    """One trunk for policy and value. None: as `sparring train` would."""
+    channels: int = 0
+    """Of a residual net: channels per square. 0: as `sparring train` would."""
+    blocks: int = 0
+    """Of a residual net: blocks of two convolutions. 0: as `sparring train` would."""
+    sparse: bool | None = None
+    """On a CPU, our own layers where there are any. None: as `sparring train` would."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    device: str = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    pool: str = "auto"
+    """Where the games live: cpu, cuda, or auto, which is with the network."""
+    population: int = 1
+    """Runs that are trained at once on one GPU."""
+    opponents: tuple[str, ...] = ()
+    """A line-up as NAME=WEIGHT, once per line-up. Left out: as `sparring train` would."""
+    seed: int = 0
+    """Which games are played and where the network starts."""
+    config: str = ""
+    """A TOML file with settings of `sparring train`; the options here go before it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for example num_players=6."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class RenderConfig:
+    """Draw a game between policies or bots as a film or a picture."""
+
+    players: Positional[str]
+    """A run, checkpoint, policy or bot (bot:NAME too) for seat 0, or one per seat: latest,weak."""
+    out: str = "game.gif"
+    """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
+    game: str = ""
+    """The game, where all players are bots."""
+    against: str = ""
+    """Who sits in the other seats, where one player is given. Left out: the best bot."""
+    episodes: int = 1
+    """Games, one after the other."""
+    seed: int = 0
+    """Which game is dealt; the next ones have the numbers after it."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    still: bool = False
+    """One picture of the whole game. A .png is always that."""
+    speed: float = 1.0
+    """How fast the film runs. 0.5: half as fast as the game."""
+    fps: float = 0.0
+    """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
+    width: int = 760
+    """Pixels from left to right."""
+    json: bool = False
+    """Print one JSON object instead of lines."""

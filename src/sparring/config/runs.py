@@ -1,0 +1,85 @@
+"""A run: what is trained for how long, and what is done with it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tyro.conf import Positional, UseAppendAction
+
+from sparring.config.learning import CollectConfig, EvaluationConfig, NetConfig, PPOConfig
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Train an agent by self-play and measure its strength."""
+
+    game: Positional[str] = "skull_king"
+    """The game to learn."""
+    minutes: float = 5.0
+    """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
+    updates: int = 0
+    """Updates to make. 0: as many as the minutes allow."""
+    seed: int = 0
+    """Which games are played and where the network starts."""
+    threads: int = 0
+    """Threads for games and network. 0: one per core."""
+    device: str = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    pool: str = "auto"
+    """Where the games live: cpu, cuda, or auto, which is with the network."""
+    population: int = 1
+    """Runs that are trained at once on one GPU, with seeds of their own."""
+    vary: UseAppendAction[tuple[str, ...]] = ()
+    """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
+    set: UseAppendAction[tuple[str, ...]] = ()
+    """A flag of the game as key=value, for example num_players=6."""
+    config: str = ""
+    """A TOML file with any of these settings; the command line goes before it."""
+    opponents: tuple[str, ...] = ("self=1",)
+    """Line-ups as NAME=WEIGHT: self (every seat learns) or a bot in all other seats."""
+    algo: str = "ppo"
+    """What learns: ppo, or a learner of your own as module:factory."""
+    algo_set: UseAppendAction[tuple[str, ...]] = ()
+    """A setting of a learner of your own as key=value."""
+    collect: CollectConfig = CollectConfig()
+    net: NetConfig = NetConfig()
+    ppo: PPOConfig = PPOConfig()
+    eval: EvaluationConfig = EvaluationConfig()
+    checkpoint_every_s: float = 60.0
+    """Seconds between checkpoints. They are written in the background."""
+    keep: int = 3
+    """Checkpoints that are kept besides the best one."""
+    runs: str = "runs"
+    """The folder in which run folders are made."""
+    tensorboard: bool = True
+    """Write TensorBoard events."""
+    wandb: bool = False
+    """Log to Weights & Biases (extra `track`)."""
+    json: bool = False
+    """Print one JSON object at the end instead of lines."""
+
+
+@dataclass(frozen=True)
+class ResumeConfig:
+    """Go on with a run exactly where its last checkpoint stands."""
+
+    run: Positional[str] = "latest"
+    """The folder of the run, or `latest`."""
+    checkpoint: int = -1
+    """Which checkpoint. -1: the newest that is whole."""
+    updates: int = 0
+    """Train up to this update. 0: to the end the run had planned."""
+    json: bool = False
+    """Print one JSON object at the end instead of lines."""
+
+
+@dataclass(frozen=True)
+class PlotConfig:
+    """Draw a run's curves: strength, score, speed, where the time goes, losses."""
+
+    run: Positional[str] = "latest"
+    """The run's folder, the beginning of its name, or `latest`."""
+    out: str = ""
+    """Where plot.png and plot.html go. Left out: into the run's folder."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
