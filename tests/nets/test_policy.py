@@ -11,6 +11,7 @@ import torch
 
 from sparring import ConfigError, Pool, Rules, SparringError, new_state
 from sparring.config import NetConfig
+from sparring.errors import SparringWarning
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.checkpoint import CheckpointError, save
@@ -167,11 +168,24 @@ def test_a_run_gives_its_best_or_its_newest(tmp_path: Path) -> None:
     loaded = load_policy(run)
     assert (loaded.name, loaded.meta["update"]) == ("skull/1", 3)
     (run / "best.json").write_text(json.dumps({"checkpoint": 9}))
-    with pytest.raises(CheckpointError, match="names checkpoint 9, which is gone"):
-        load_policy(run)
+    with pytest.warns(SparringWarning, match="taking checkpoint 2, .* 9, cannot be used"):
+        assert number(run) == 2
     (run / "best.json").write_text("{")
-    with pytest.raises(CheckpointError, match="delete it"):
-        load_policy(run)
+    with pytest.warns(SparringWarning, match="taking the newest"):
+        assert number(run) == 2
+
+
+def test_a_damaged_best_checkpoint_gives_way_to_the_newest_whole_one(tmp_path: Path) -> None:
+    run = tmp_path / "skull"
+    save_run(run, *[make_policy(seed=seed) for seed in range(4)])
+    (run / "best.json").write_text(json.dumps({"checkpoint": 1}))
+    for number in (1, 3):
+        net = run / "checkpoints" / f"{number:08d}" / "net.safetensors"
+        net.write_bytes(net.read_bytes()[:100])
+    with pytest.warns(SparringWarning) as told:
+        assert load_policy(run).name == "skull/2"
+    assert "skipped checkpoint 3" in str(told[0].message)
+    assert "taking checkpoint 2" in str(told[1].message)
 
 
 def test_runs_are_found_by_name_and_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +194,14 @@ def test_runs_are_found_by_name_and_latest(tmp_path: Path, monkeypatch: pytest.M
     assert load_policy("mine").name == "mine/0"
     (tmp_path / "runs" / "mine" / "config.toml").write_text("")
     assert load_policy("latest").name == "mine/0"
+    assert load_policy("mi").name == "mine/0"
+    assert load_policy("latest/0").name == "mine/0"
+    with pytest.raises(ConfigError, match="no folder latest/7"):
+        load_policy("latest/7")
+    failed = tmp_path / "runs" / "newer"
+    (failed / "checkpoints").mkdir(parents=True)
+    (failed / "config.toml").write_text("")
+    assert load_policy("latest").name == "mine/0"  # a run without a checkpoint is passed over
 
 
 def test_other_rules_are_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -31,17 +31,21 @@ __all__ = [
     "BackgroundSaver",
     "Checkpoint",
     "CheckpointError",
+    "is_whole",
     "latest",
     "load",
     "newest_valid",
     "numbers",
     "prune",
     "save",
+    "set_aside",
 ]
 
 LOCK = ".lock"
 OLD = ".old-"
 """A checkpoint that is being replaced; it goes back if its successor does not arrive."""
+DAMAGED = "damaged-"
+"""A checkpoint that was passed over because it is not whole; nobody counts it any more."""
 LOCK_S = 60.0
 """How long a save waits for another one into the same folder."""
 
@@ -128,6 +132,15 @@ def latest(folder: Path) -> Path | None:
     return folder / f"{found[-1]:08d}" if found else None
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a checkpoint is there with every byte as it was written."""
+    try:
+        verified(path)
+    except CheckpointError:
+        return False
+    return True
+
+
 def newest_valid(folder: Path) -> Path | None:
     """Return the newest checkpoint that is whole; a warning names each one that is not."""
     tidy(folder)
@@ -157,6 +170,19 @@ def prune(folder: Path, *, keep: int, always: Collection[int] = ()) -> list[int]
         with suppress(FileNotFoundError):
             remove_folder(folder / f"{number:08d}")
     return removed
+
+
+def set_aside(folder: Path, *, after: int) -> list[int]:
+    """Rename the checkpoints behind one that a run goes on from: all of them are damaged.
+
+    Under their own numbers they would count as the newest and be kept in place of whole ones.
+    """
+    passed = [number for number in numbers(folder) if number > after]
+    for number in passed:
+        aside = folder / f"{DAMAGED}{number:08d}"
+        shutil.rmtree(aside, ignore_errors=True)
+        (folder / f"{number:08d}").rename(aside)
+    return passed
 
 
 def tidy(folder: Path) -> None:

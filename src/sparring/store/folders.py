@@ -23,10 +23,11 @@ def find(path: Path, root: Path) -> Path:
     within = path.parent if len(path.parts) > 1 else root
     runs = sorted_runs(within)
     if path.name == LATEST and runs:
-        return runs[-1]
+        return ([run for run in runs if holds_checkpoint(run)] or runs)[-1]
     found = [run for run in runs if run.name.startswith(path.name)]
-    if len(found) == 1:
-        return found[0]
+    exact = [run for run in found if run.name == path.name]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
     names = [run.name for run in reversed(found or runs)]
     if found:
         raise ConfigError(f"{len(found)} runs begin with {path.name!r}: {shortened(names)}")
@@ -44,6 +45,11 @@ def sorted_runs(root: Path) -> list[Path]:
         with suppress(OSError):
             dated.append((config.stat().st_mtime_ns, config.parent))
     return [path for _, path in sorted(dated)]
+
+
+def holds_checkpoint(run: Path) -> bool:
+    """Whether something was trained here: a run that failed before that is never the latest."""
+    return any((run / CHECKPOINTS).glob("[0-9]*/manifest.json"))
 
 
 def shortened(names: list[str], most: int = 5) -> str:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign.base import ForeignRules
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name
-from sparring.store.folders import CHECKPOINTS, LATEST, RUNS, find
-from sparring.store.manifest import MANIFEST
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
+from sparring.store.manifest import MANIFEST, Checkpoint
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
@@ -34,8 +36,7 @@ def load_policy(
     found = locate(path)
     if found is None:
         raise ConfigError(f"no folder {path}; give a run, a checkpoint or a saved policy")
-    folder = checkpoint_of(found)
-    saved = load(folder)
+    folder, saved = whole_checkpoint(found)
     rules = rules_of(folder, saved.meta)
     try:
         net = make_net(
@@ -56,49 +57,59 @@ def load_policy(
 
 
 def locate(text: str | Path) -> Path | None:
-    """Return the folder that a user means: its path, a run's name, or `latest`."""
+    """Return the folder that a user means, None if there is none.
+
+    That is a path, a run's name or its beginning, `latest`, or one of these with the number of a
+    checkpoint behind it: latest/40.
+    """
     path = Path(text)
-    if path.is_dir():
-        return path
-    if path.name == LATEST:
+    for place in (path, RUNS / path):
+        if place.is_dir():
+            return place
+    if path.name.isdecimal() and len(path.parts) > 1:
+        run = locate(path.parent)
+        numbered = run / CHECKPOINTS / f"{int(path.name):08d}" if run else None
+        return numbered if numbered and numbered.is_dir() else None
+    within = path.parent if len(path.parts) > 1 else RUNS
+    if path.name == LATEST or any(within.glob(f"{glob.escape(path.name)}*/{CONFIG}")):
         return find(path, RUNS)
-    return RUNS / path if (RUNS / path).is_dir() else None
+    return None
 
 
-def checkpoint_of(path: Path) -> Path:
-    """Return the folder with the manifest."""
+def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
+    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole."""
     if (path / MANIFEST).is_file():
-        return path
+        return path, load(path)
     checkpoints = path / CHECKPOINTS
-    best = best_of(path)
+    best, why = best_of(path), ""
     if best is not None:
-        named = checkpoints / f"{best:08d}"
-        if (named / MANIFEST).is_file():
-            return named
-        raise CheckpointError(
-            f"{path / BEST} names checkpoint {best}, which is gone; delete {BEST} to use the "
-            "newest, or give a checkpoint folder"
-        )
+        try:
+            return (named := checkpoints / f"{best:08d}"), load(named)
+        except CheckpointError as wrong:
+            why = f"the best checkpoint of {path.name}, {best}, cannot be used: {wrong}"
     newest = newest_valid(checkpoints) if checkpoints.is_dir() else None
     if newest is None:
         raise CheckpointError(
             f"{path} holds no checkpoint; give a run folder, one of its checkpoints/<number> "
             "folders, or a saved policy"
         )
-    return newest
+    if why:
+        text = f"taking checkpoint {int(newest.name)}, the newest that is whole: {why}"
+        warnings.warn(SparringWarning(text), stacklevel=3)
+    return newest, load(newest)
 
 
 def best_of(run: Path) -> int | None:
-    """Return the number that best.json names, None without that file."""
+    """Return the number that best.json names, None without that file or if it is damaged."""
     file = run / BEST
     if not file.is_file():
         return None
     try:
-        return int(json.loads(file.read_text())["checkpoint"])
+        return int(json.loads(file.read_bytes())["checkpoint"])
     except (ValueError, KeyError, TypeError):
-        raise CheckpointError(
-            f'{file} is not {{"checkpoint": number}}; delete it to use the newest checkpoint'
-        ) from None
+        text = f'{file} is not {{"checkpoint": number}}; taking the newest checkpoint'
+        warnings.warn(SparringWarning(text), stacklevel=3)
+        return None
 
 
 def label(folder: Path) -> str:
