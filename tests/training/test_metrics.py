@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.training import metrics
 from sparring.training.metrics import MetricsError, MetricsWriter, read
+from sparring.training.sinks import TensorBoard
 
 
 def writer(folder: Path, **options: Any) -> MetricsWriter:
@@ -138,25 +139,72 @@ def test_a_reader_sees_whole_updates_while_another_process_writes(tmp_path: Path
     assert len(read(tmp_path)["m0"][0]) == said + 1
 
 
-def test_an_error_of_the_thread_is_raised_by_the_next_call(
+def test_what_a_full_disk_refused_is_written_once_there_is_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_args: Any) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+    honest, full = MetricsWriter._write, True
 
-    monkeypatch.setattr(MetricsWriter, "_write", full)
+    def write(self: MetricsWriter, rows: list[Any]) -> None:
+        if full and rows:
+            raise sqlite3.OperationalError("database or disk is full")
+        honest(self, rows)
+
+    monkeypatch.setattr(MetricsWriter, "_write", write)
     out = writer(tmp_path)
     out.add(1, {"a": 1.0}, seconds=0)
-    with pytest.raises(MetricsError, match=r"disk is full; free some space"):
+    with pytest.warns(SparringWarning, match=r"disk is full; free some space on this disk; train"):
         out.flush()
-    with pytest.raises(MetricsError):
-        out.add(2, {"a": 1.0}, seconds=0)
-    with pytest.raises(MetricsError):
-        out.close()
-    with pytest.raises(KeyError) as seen, writer(tmp_path) as again:
-        again.add(1, {"a": 1.0}, seconds=0)
-        raise KeyError("training failed")
-    assert "disk is full" in seen.value.__notes__[0]
+    out.add(2, {"a": 2.0}, seconds=0)
+    out.flush()  # once is enough
+    full = False
+    out.add(3, {"a": 3.0}, seconds=0)
+    out.close()
+    assert read(tmp_path)["a"][2].tolist() == [1.0, 2.0, 3.0]
+    full = True
+    last = writer(tmp_path)
+    last.add(4, {"a": 1.0}, seconds=0)
+    with pytest.warns(SparringWarning) as told:
+        last.close()
+    assert "updates 4 to 4 could not be written" in str(told[-1].message)
+
+
+def test_a_sink_that_fails_is_left_out_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TensorBoard, "write", full)
+    out = writer(tmp_path, tensorboard=True)
+    out.add(1, {"a": 1.0}, seconds=0)
+    with pytest.warns(SparringWarning, match="TensorBoard gets no more values, training goes on"):
+        out.flush()
+    out.add(2, {"a": 2.0}, seconds=0)
+    out.close()
+    assert read(tmp_path)["a"][2].tolist() == [1.0, 2.0]
+
+
+def test_a_clean_end_leaves_one_file(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.add(1, {"a": 1.0}, seconds=0)
+    assert read(tmp_path)["a"][2].tolist() == [1.0]
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.sqlite"]
+
+
+def test_curves_as_csv_follow_a_run_back(tmp_path: Path) -> None:
+    with writer(tmp_path, csv=True) as out:
+        for update in (1, 2, 3):
+            out.add(update, {"a": update / 2, "bad": math.nan}, seconds=update)
+    with writer(tmp_path, csv=True) as out:
+        out.truncate_after(2)
+        out.add(3, {"a": 8.0}, seconds=3.5)
+    lines = (tmp_path / "metrics.csv").read_text().splitlines()
+    assert lines == [
+        "update,seconds,name,value",
+        "1,1.000,a,0.5",
+        "2,2.000,a,1.0",
+        "3,3.500,a,8.0",
+    ]
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

@@ -1,34 +1,33 @@
-"""Numbers over time: SQLite for us, TensorBoard and Weights & Biases beside it."""
+"""Numbers over time in SQLite, from where everything that shows a run reads them."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import itertools
 import math
 import queue
 import sqlite3
 import threading
 import time
-import tomllib
+import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import SparringError, SparringWarning
+from sparring.training.sinks import MetricsTable, Row, Sink, TensorBoard, WeightsAndBiases
 
 FILE = "metrics.sqlite"
 BATCH_S = 1.0
 """How long values wait for company before they are written. So much a dying process loses."""
 BUSY_S = 30.0
 """How long the writer waits for another program that holds the file."""
+MOST_LATE = 100_000
+"""How many updates wait at most for a disk that has space again."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS metrics (
   update_number INTEGER NOT NULL,
@@ -56,31 +55,30 @@ class MetricsError(SparringError):
     """Metrics that could not be written or read."""
 
 
-@dataclass(frozen=True)
-class _Row:
-    update: int
-    values: dict[str, float | None]
-    seconds: float
-    wall_time: float
-
-
 class MetricsWriter:
-    """Takes numbers without waiting; a thread writes them in batches."""
+    """Takes numbers without waiting; a thread writes them in batches.
 
-    def __init__(self, run_folder: Path, *, tensorboard: bool = True, wandb: bool = False) -> None:
+    What cannot be written, because a disk is full, is kept and tried again with the next batch:
+    training goes on, and a warning says so once.
+    """
+
+    def __init__(
+        self,
+        run_folder: Path,
+        *,
+        tensorboard: bool = True,
+        wandb: bool = False,
+        csv: bool = False,
+    ) -> None:
         self.folder = run_folder
         self.nonfinite: Counter[str] = Counter()
         """How many values of each name were NaN or infinite; they are stored as NULL."""
-        if tensorboard and importlib.util.find_spec("tensorboard") is None:
-            raise ConfigError(
-                "tensorboard is not installed: pip install tensorboard, or turn it off"
-            )
-        self._tensorboard = tensorboard
-        self._events: Any = None
-        self._purge: int | None = None
-        self._wandb = start_wandb(run_folder) if wandb else None
-        self._queue: queue.SimpleQueue[_Row | threading.Event | None] = queue.SimpleQueue()
-        self._error: Exception | None = None
+        wanted: list[tuple[bool, Callable[[Path], Sink]]]
+        wanted = [(tensorboard, TensorBoard), (wandb, WeightsAndBiases), (csv, MetricsTable)]
+        self._sinks = [make(run_folder) for asked, make in wanted if asked]
+        self._queue: queue.SimpleQueue[Row | threading.Event | None] = queue.SimpleQueue()
+        self._late: list[Row] = []
+        self._wrong: list[str] = []
         try:
             connect(run_folder).close()
         except (sqlite3.Error, OSError) as wrong:
@@ -97,21 +95,16 @@ class MetricsWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            self.close()
-        except MetricsError as wrong:
-            if error is None:
-                raise
-            error.add_note(str(wrong))  # the first error says more
+        self.close()
 
     def add(self, update: int, values: Mapping[str, float], *, seconds: float) -> None:
         """Note values of an update, `seconds` of training into the run. Never waits for a disk."""
-        self._raise()
         numbers = {name: float(value) for name, value in values.items()}
         wrong = [name for name, value in numbers.items() if not math.isfinite(value)]
         self.nonfinite.update(wrong)
         kept: dict[str, float | None] = {**numbers, **dict.fromkeys(wrong)}
-        self._queue.put(_Row(int(update), kept, float(seconds), time.time()))
+        self._queue.put(Row(int(update), kept, float(seconds), time.time()))
+        self._tell()
 
     def flush(self) -> None:
         """Wait until everything added so far can be read."""
@@ -119,13 +112,10 @@ class MetricsWriter:
         self._queue.put(written)
         while not written.wait(0.1) and self._thread.is_alive():
             pass
-        self._raise()
+        self._tell()
 
     def truncate_after(self, update: int) -> None:
-        """Forget what came after an update, before a run goes on from there.
-
-        W&B cannot take values back; there, the resumed run's values are added to the old ones.
-        """
+        """Forget what came after an update, before a run goes on from there."""
         self.flush()
         try:
             with closing(connect(self.folder)) as db, db:
@@ -134,43 +124,74 @@ class MetricsWriter:
                 db.executemany(rename, ((new, old) for old, new in RENAMED.items()))
         except sqlite3.Error as wrong:
             raise MetricsError(explain(self.folder, wrong)) from wrong
-        self._purge = update + 1
+        for sink in self._sinks:
+            sink.truncate_after(update)
 
     def close(self) -> None:
-        """Write what is left and end the thread; an error of it is raised."""
+        """Write what is left and end the thread."""
         self._queue.put(None)
         self._thread.join()
-        self._raise()
+        if self._late:
+            first, last = self._late[0].update, self._late[-1].update
+            self._wrong.append(f"the curves of updates {first} to {last} could not be written")
+        self._tell()
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise MetricsError(explain(self.folder, self._error)) from self._error
+    def _tell(self) -> None:
+        """Warn in the thread that trains, so that the display is not torn."""
+        told, self._wrong = self._wrong, []
+        for text in told:
+            warnings.warn(SparringWarning(text), stacklevel=3)
 
     def _work(self) -> None:
         """Write batches until told to stop."""
-        waiting: list[threading.Event] = []
-        try:
-            with closing(connect(self.folder)) as db:
-                more = True
-                while more:
-                    rows, waiting, more = self._take()
-                    self._write(db, rows)
-                    for event in waiting:
-                        event.set()
-        except Exception as wrong:
-            self._error = wrong  # the next call of the training thread raises it
-        finally:
+        more = True
+        while more:
+            rows, waiting, more = self._take()
+            self._keep(rows)
+            self._show(rows)
             for event in waiting:
                 event.set()
+        for sink in self._sinks:
             with suppress(Exception):  # the numbers are in SQLite by now
-                if self._events is not None:
-                    self._events.close()
-                if self._wandb is not None:
-                    self._wandb.finish()
+                sink.close()
+        with suppress(sqlite3.Error), closing(connect(self.folder)) as db:
+            # Readers then need no files beside this one.
+            db.execute("PRAGMA journal_mode = DELETE")
 
-    def _take(self) -> tuple[list[_Row], list[threading.Event], bool]:
+    def _keep(self, rows: list[Row]) -> None:
+        """Put rows into SQLite, behind those that are still waiting."""
+        rows = [*self._late, *rows]
+        try:
+            self._write(rows)
+        except (sqlite3.Error, OSError) as wrong:
+            if not self._late:
+                text = f"{explain(self.folder, wrong)}; training goes on, they are kept for now"
+                self._wrong.append(text)
+            self._late = rows[-MOST_LATE:]
+        else:
+            self._late = []
+
+    def _write(self, rows: list[Row]) -> None:
+        if rows:
+            with closing(connect(self.folder)) as db, db:
+                db.executemany(
+                    "INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?)",
+                    ((r.update, n, v, r.seconds) for r in rows for n, v in r.values.items()),
+                )
+
+    def _show(self, rows: list[Row]) -> None:
+        """Hand rows to the other places; one that fails gets no more of them."""
+        for sink in list(self._sinks) if rows else []:
+            try:
+                sink.write(rows)
+            except Exception as wrong:
+                self._sinks.remove(sink)
+                name = type(sink).__name__
+                self._wrong.append(f"{name} gets no more values, training goes on: {wrong}")
+
+    def _take(self) -> tuple[list[Row], list[threading.Event], bool]:
         """Wait for something to write, then a little longer, unless somebody waits for it."""
-        rows: list[_Row] = []
+        rows: list[Row] = []
         due = math.inf
         while True:
             left = None if due == math.inf else max(due - time.monotonic(), 0.0)
@@ -185,28 +206,6 @@ class MetricsWriter:
             rows.append(item)
             due = min(due, time.monotonic() + BATCH_S)
 
-    def _write(self, db: sqlite3.Connection, rows: list[_Row]) -> None:
-        with db:
-            db.executemany(
-                "INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?)",
-                ((r.update, n, v, r.seconds) for r in rows for n, v in r.values.items()),
-            )
-        if self._tensorboard and rows:
-            if self._events is None:
-                from torch.utils.tensorboard import SummaryWriter
-
-                folder = str(self.folder / "tensorboard")
-                self._events = SummaryWriter(folder, purge_step=self._purge)
-            for row in rows:
-                for name, value in row.values.items():
-                    if value is not None:
-                        self._events.add_scalar(name, value, row.update, row.wall_time)
-            self._events.flush()
-        if self._wandb is not None:
-            for row in rows:
-                known = {name: value for name, value in row.values.items() if value is not None}
-                self._wandb.log({"update": row.update, "seconds": row.seconds, **known})
-
 
 def connect(run_folder: Path) -> sqlite3.Connection:
     """Open a run's metrics for writing; they are made if missing. Others may read meanwhile."""
@@ -218,6 +217,12 @@ def connect(run_folder: Path) -> sqlite3.Connection:
     return db
 
 
+def copy(run_folder: Path, other: Path) -> None:
+    """Give another run the same curves, whoever writes them meanwhile."""
+    with closing(connect(run_folder)) as mine, closing(connect(other)) as theirs:
+        mine.backup(theirs)
+
+
 def explain(run_folder: Path, wrong: Exception) -> str:
     """Say what failed and what to do."""
     text = f"metrics of {run_folder}: {wrong}"
@@ -226,24 +231,6 @@ def explain(run_folder: Path, wrong: Exception) -> str:
     if "malformed" in str(wrong) or "not a database" in str(wrong):
         return f"{text}; move {FILE} away, the run goes on without its past curves"
     return f"{text}; check that the folder is there, can be written and has space"
-
-
-def start_wandb(run_folder: Path) -> Any:
-    """Begin or go on with this run on Weights & Biases; steps are the updates."""
-    try:
-        wandb: Any = importlib.import_module("wandb")
-    except ImportError as missing:
-        raise ConfigError(
-            f"wandb is not there ({missing}): pip install 'sparring[track]'"
-        ) from None
-    config = run_folder / "config.toml"
-    known = tomllib.loads(config.read_text()) if config.exists() else None
-    name = run_folder.absolute().name
-    run = wandb.init(
-        project="sparring", name=name, id=name, resume="allow", dir=str(run_folder), config=known
-    )
-    run.define_metric("*", step_metric="update")
-    return run
 
 
 def read(run_folder: Path) -> dict[str, Curve]:

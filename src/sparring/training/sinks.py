@@ -1,0 +1,166 @@
+"""Where numbers go besides our own file: TensorBoard, Weights & Biases, CSV.
+
+A sink that fails is closed and said once; the numbers are in SQLite all the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import importlib.util
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparring.errors import ConfigError
+from sparring.store.files import write_atomic
+
+CSV = "metrics.csv"
+CSV_HEAD = ("update", "seconds", "name", "value")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The values of one update."""
+
+    update: int
+    values: dict[str, float | None]
+    """By name, None for what is not a finite number."""
+    seconds: float
+    wall_time: float
+
+    def known(self) -> dict[str, float]:
+        """The values that are numbers."""
+        return {name: value for name, value in self.values.items() if value is not None}
+
+
+class Sink(Protocol):
+    """Takes rows in batches."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add some rows."""
+
+    def truncate_after(self, update: int) -> None:
+        """Forget what came after an update, where that can be done."""
+
+    def close(self) -> None:
+        """Finish writing."""
+
+
+class TensorBoard:
+    """Event files in the run's folder, made when there is something to write."""
+
+    def __init__(self, run_folder: Path) -> None:
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ConfigError(
+                "tensorboard is not installed: pip install tensorboard, or turn it off"
+            )
+        self.folder = run_folder / "tensorboard"
+        self._events: Any = None
+        self._purge: int | None = None
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add some rows."""
+        if self._events is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._events = SummaryWriter(str(self.folder), purge_step=self._purge)
+        for row in rows:
+            for name, value in row.known().items():
+                self._events.add_scalar(name, value, row.update, row.wall_time)
+        self._events.flush()
+
+    def truncate_after(self, update: int) -> None:
+        """Readers drop what was written before under these numbers."""
+        self._purge = update + 1
+
+    def close(self) -> None:
+        """Finish writing."""
+        if self._events is not None:
+            self._events.close()
+
+
+class WeightsAndBiases:
+    """This run on Weights & Biases; steps are the updates.
+
+    It cannot take values back: those of a resumed run are added to the old ones.
+    """
+
+    def __init__(self, run_folder: Path) -> None:
+        try:
+            wandb: Any = importlib.import_module("wandb")
+        except ImportError as missing:
+            raise ConfigError(
+                f"wandb is not there ({missing}): pip install 'sparring[track]'"
+            ) from None
+        config = run_folder / "config.toml"
+        known = tomllib.loads(config.read_text()) if config.exists() else None
+        name = run_folder.absolute().name
+        self._run = wandb.init(
+            project="sparring",
+            name=name,
+            id=name,
+            resume="allow",
+            dir=str(run_folder),
+            config=known,
+        )
+        self._run.define_metric("*", step_metric="update")
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add some rows."""
+        for row in rows:
+            self._run.log({"update": row.update, "seconds": row.seconds, **row.known()})
+
+    def truncate_after(self, update: int) -> None:
+        """Nothing can be taken back."""
+
+    def close(self) -> None:
+        """Finish writing."""
+        self._run.finish()
+
+
+class Table:
+    """A CSV file: a line per value, or whatever its columns say; appended in batches."""
+
+    def __init__(self, file: Path, head: Sequence[str]) -> None:
+        self.file, self.head = file, head
+
+    def append(self, lines: Sequence[Sequence[Any]]) -> None:
+        """Add some lines, below the names of the columns."""
+        fresh = not self.file.exists()
+        with self.file.open("a", newline="", encoding="utf-8") as out:
+            csv.writer(out).writerows([self.head, *lines] if fresh else lines)
+
+    def truncate_after(self, update: int) -> None:
+        """Drop the lines of later updates; the first column is the update."""
+        if not self.file.exists():
+            return
+        head, *lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if int(line.partition(",")[0]) <= update]
+        write_atomic(self.file, "".join([head, *kept]).encode())
+
+
+class MetricsTable:
+    """The curves as CSV."""
+
+    def __init__(self, run_folder: Path) -> None:
+        self._table = Table(run_folder / CSV, CSV_HEAD)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add some rows."""
+        self._table.append(
+            [
+                (row.update, f"{row.seconds:.3f}", name, value)
+                for row in rows
+                for name, value in row.known().items()
+            ]
+        )
+
+    def truncate_after(self, update: int) -> None:
+        """Drop the lines of later updates."""
+        self._table.truncate_after(update)
+
+    def close(self) -> None:
+        """Nothing is left to write."""
