@@ -180,7 +180,7 @@ class Collector:
             rollout.reward[step, games], rollout.skipped[step, games] = batch.reward, batch.skipped
             rollout.terminated[step, games] = batch.terminated
             rollout.truncated[step, games] = batch.truncated
-            self.earned.add(batch)
+            self.earned.add(batch, games.start)
             if batch.truncated.any():
                 rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.learn.phases import Phases
+from sparring.learn.rollout import Episodes
 from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool
 
@@ -33,6 +34,8 @@ class Report:
     """Decisions that were learned from so far."""
     opponent_rows: int = 0
     """Rows that frozen opponents answered so far."""
+    episodes: Episodes | None = None
+    """The games that finished in this update, where they are kept one by one."""
 
 
 @dataclass(frozen=True)

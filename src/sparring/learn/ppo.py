@@ -158,7 +158,8 @@ class PPO:
 
     def _report(self, stats: dict[str, float]) -> Report:
         collector = self.collector
-        return Report(stats, collector.decisions, self.samples, collector.opponent_rows)
+        counts = collector.decisions, self.samples, collector.opponent_rows
+        return Report(stats, *counts, episodes=collector.earned.episodes())
 
     def update(self, knobs: Knobs) -> dict[str, float]:
         """Learn from the rollout."""
@@ -263,8 +264,7 @@ class PPO:
         if not torch.isfinite(norm + losses.total.detach()):
             raise DivergedError(
                 f"update {self.updates}: the loss is {losses.total.item()} and the gradient norm "
-                f"{float(norm)}; resume from the last checkpoint with a lower lr "
-                f"(now {knobs.lr:g})"
+                f"{float(norm)} with a learning rate of {knobs.lr:g}"
             )
         self.optimiser.step()
         return losses, norm

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -137,23 +137,58 @@ def groups_of(pool: GamePool) -> list[Group]:
     return groups
 
 
+@dataclass(frozen=True)
+class Episodes:
+    """Games that finished, a line each."""
+
+    game: npt.NDArray[np.int32]
+    """Which of the pool's games."""
+    length: npt.NDArray[np.int32]
+    """Decisions of all seats."""
+    end: npt.NDArray[np.uint8]
+    """Why it ended, an index into `rules.ends`."""
+    score: npt.NDArray[np.float32]
+    """[games, seats]."""
+    policy: npt.NDArray[np.int16]
+    """[games, seats], who sat there: 0 is the learner, bots are below -1."""
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.game)
+
+
 @dataclass
 class Earned:
-    """What the games that finished in a rollout brought the learner."""
+    """The games that finished in a rollout, and what they brought the learner."""
 
-    scores: list[npt.NDArray[np.float32]] = field(default_factory=list)
-    lengths: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    batches: list[Episodes] = field(default_factory=list)
 
-    def add(self, batch: BatchLike) -> None:
+    def add(self, batch: BatchLike, first_game: int = 0) -> None:
         """Note the games that ended in this step."""
         if len(batch.final_game):
-            self.scores.append(batch.final_score[batch.final_policy == LEARNER])
-            self.lengths.append(batch.final_length.copy())
+            one = Episodes(
+                batch.final_game + first_game,
+                batch.final_length.copy(),
+                batch.final_reason.copy(),
+                batch.final_score.copy(),
+                batch.final_policy.copy(),
+            )
+            self.batches.append(one)
+
+    def episodes(self) -> Episodes | None:
+        """All of them in the order of their ends, None if there was none."""
+        if not self.batches:
+            return None
+        names = [item.name for item in fields(Episodes)]
+        return Episodes(*(np.concatenate([getattr(b, n) for b in self.batches]) for n in names))
 
     def stats(self) -> dict[str, float]:
         """Means over games, as curves show them."""
-        stats = {"charts/games": float(sum(len(x) for x in self.lengths))}
-        if self.scores:
-            stats["charts/score"] = float(np.concatenate(self.scores).mean())
-            stats["charts/length"] = float(np.concatenate(self.lengths).mean())
-        return stats
+        found = self.episodes()
+        if found is None:
+            return {"charts/games": 0.0}
+        return {
+            "charts/games": float(len(found)),
+            "charts/score": float(found.score[found.policy == LEARNER].mean()),
+            "charts/length": float(found.length.mean()),
+        }

@@ -78,6 +78,10 @@ class BatchLike(Protocol):
     def final_length(self) -> npt.NDArray[np.int32]:
         """[E], decisions of the episode."""
 
+    @property
+    def final_reason(self) -> npt.NDArray[np.uint8]:
+        """[E], why it ended: an index into `rules.ends`."""
+
 
 class GamePool(Protocol):
     """N games stepped together."""

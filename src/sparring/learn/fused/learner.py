@@ -274,8 +274,7 @@ class FusedPPO:
             lr = float(self.update.knob("lr")[member])
             raise DivergedError(
                 f"update {self.updates - 1}: a loss or gradient of member {member} (seed "
-                f"{self.games.seeds[member]}) is not finite; resume from the last checkpoint with "
-                f"a lower lr (now {lr:g})"
+                f"{self.games.seeds[member]}) is not finite with a learning rate of {lr:g}"
             )
         if found["opponent_rows"]:
             raise ConfigError(
