@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sparring.proof.conformance import check as check
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
-    from sparring.training.agent import resume as resume
-    from sparring.training.agent import train as train
+    from sparring.training.train import resume as resume
+    from sparring.training.train import train as train
 
 __version__ = "0.1.0"
 
@@ -58,7 +58,8 @@ _HOMES = {
     "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool"),
     "sparring.proof.conformance": ("check",),
     "sparring.store.policies": ("load",),
-    "sparring.training.agent": ("Agent", "resume", "train"),
+    "sparring.training.agent": ("Agent",),
+    "sparring.training.train": ("resume", "train"),
 }
 _NAMES_AT_HOME = {"load": "load_policy"}
 _ROOMS = ("errors", "games", "pools")

@@ -124,6 +124,11 @@ class Schedule:
         """Of all points; what lies between them is never beyond them."""
         return tuple(value for _, value in self._points)
 
+    def scaled(self, factor: float) -> Schedule:
+        """The same course with every value multiplied."""
+        points = [(at, value * factor) for at, value in self._points]
+        return Schedule(points, by_progress=self._by_progress, stepped=self._stepped)
+
     def plain(self) -> float | str:
         """The same as a configuration file holds it."""
         return self._points[0][1] if len(self._points) == 1 else str(self)

@@ -17,8 +17,8 @@ from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfi
 from sparring.errors import ConfigError
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
-from sparring.training.agent import resume, train_population, train_with
 from sparring.training.metrics import read
+from sparring.training.train import resume, train_population, train_with
 
 
 def config(tmp_path: Path, **changes: Any) -> TrainConfig:

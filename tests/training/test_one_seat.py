@@ -11,11 +11,11 @@ import pytest
 from sparring.cli import main
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
-from sparring.training.agent import train
 from sparring.training.display import line, shown_strength
 from sparring.training.member import Member
 from sparring.training.metrics import read
 from sparring.training.settings import merged, with_preset
+from sparring.training.train import train
 
 QUICK: dict[str, Any] = {
     "net": {"hidden": (16, 16)},
@@ -76,7 +76,7 @@ def test_who_cannot_be_met_is_refused_before_the_run(
 
 
 def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
-    from sparring.training.agent import new_run
+    from sparring.training.train import new_run
 
     config = merged(with_preset("cage2"), {**QUICK, "runs": str(tmp_path)}, "test")
     rules = Rules("cage2")

@@ -13,9 +13,9 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
-from sparring.training.agent import resume, train
 from sparring.training.plan import resolve
 from sparring.training.settings import members_of, merged, read_config, with_preset, written
+from sparring.training.train import resume, train
 
 
 def test_a_plan_decides_everything_once() -> None:

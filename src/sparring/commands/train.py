@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sparring.commands.plotting import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.league.arena import ALONE, strength_of, usual_opponents
-from sparring.training.agent import Agent, resume, train_population, train_with
-from sparring.training.metrics import read
-from sparring.training.plan import uses_gpu
+from sparring.errors import SparringWarning
+from sparring.games.rules import Rules
+from sparring.league.arena import strength_of, usual_opponents
+from sparring.league.results import MatchResult
+from sparring.learn.learner import DivergedError
+from sparring.training.agent import Agent
+from sparring.training.plan import resolve, uses_gpu
+from sparring.training.results import measure, rates
+from sparring.training.run import Run
 from sparring.training.settings import members_of, read_config, with_preset
+from sparring.training.train import at_once, resume, train_population, train_with
 
-OK, FAILED, INTERRUPTED = 0, 3, 130
+OK, FAILED = 0, 3
 
 
 def prepare(args: list[str]) -> TrainConfig:
@@ -52,48 +63,166 @@ def run(config: TrainConfig | ResumeConfig) -> int:
             lambda: resume(
                 config.run,
                 number=config.checkpoint,
+                minutes=config.minutes,
                 updates=config.updates,
+                decisions=config.decisions,
+                episodes=config.episodes,
                 quiet=config.json,
             ),
             as_json=config.json,
         )
     if len(members_of(config)) > 1:
-        return report_population(config)
+        return report_several(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
 
 
-def report_population(config: TrainConfig) -> int:
-    """Train several runs at once, measure each, and list them."""
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM while nothing is trained."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.name = signal.Signals(number).name
+        self.code = 128 + number
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupted for a signal, whatever is done meanwhile."""
+
+    def hear(number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def stopped(agents: Sequence[Agent]) -> int:
+    """Say that the runs of a signal are saved, and how to go on; return the exit code."""
+    for agent in agents:
+        print(f"{agent.ended}: saved in {agent.elsewhere or agent.run}", file=sys.stderr)
+        print(f"go on with: sparring resume {agent.run}", file=sys.stderr)
+    return 128 + signal.Signals[agents[-1].ended]
+
+
+def report(work: Callable[[], Agent], *, as_json: bool) -> int:
+    """Do the work, evaluate the result, draw the curves and say what to do next."""
     started = time.perf_counter()
-    agents = train_population(config, quiet=config.json)
+    agent = work()
     trained_s = time.perf_counter() - started
-    ended = agents[0].ended
-    if ended.startswith("SIG"):
-        for agent in agents:
-            print(f"{ended}: saved; go on with: sparring resume {agent.run}", file=sys.stderr)
-        return INTERRUPTED
-    rules = agents[0].policy.rules
-    against = config.eval.against or usual_opponents(rules, 2)
+    if agent.ended.startswith("SIG"):
+        return stopped([agent])
+    settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
+    try:
+        with interruptible():
+            results = measured(agent, settings)
+    except Interrupted as wrong:
+        print(f"{wrong.name} while measuring; the run is saved in {agent.run}", file=sys.stderr)
+        print(f"measure it with: sparring resume {agent.run}", file=sys.stderr)
+        return wrong.code
+    plots = drawn(agent)
+    summary: dict[str, Any] = {
+        "run": str(agent.run),
+        "ended": agent.ended,
+        "seconds": trained_s,
+        "decisions": agent.decisions,
+        "minutes": agent.minutes,
+        "results": {name: found.summary() for name, found in results.items()},
+        "progress": rates(agent),
+    }
+    code = FAILED if agent.elsewhere else OK  # measured all the same
+    if as_json:
+        print_json(summary)
+        return code
+    print_table(results_table(results))
+    for line in draw_lines(results):
+        print(line)
+    for name, value in summary["progress"].items():
+        print(f"{name}: {value:,.2f}")
+    if plots:
+        print(f"curves: {', '.join(str(path) for path in plots)}")
+    print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
+    return code
+
+
+def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
+    """Play the final games with a bar that tells whom against."""
+    matches = len(settings.eval.against or usual_opponents(agent.policy.rules)) or 1
+    with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
+        return measure(agent, settings, steps.next)
+
+
+def drawn(agent: Agent) -> list[Path]:
+    """Draw the curves; a disk without space for a picture spoils nothing."""
+    try:
+        return list(plot_run(agent.run))
+    except OSError as wrong:
+        text = f"the curves of {agent.run} were not drawn: {wrong.strerror}"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+        return []
+
+
+def report_several(config: TrainConfig) -> int:
+    """Train several runs, at once or one after the other, measure each, and list them."""
+    started = time.perf_counter()
+    members = members_of(config)
+    for member in () if at_once(config) else members:
+        resolve([member])  # what would be refused later is refused now
+    agents: list[Agent] = []
     rows: list[dict[str, Any]] = []
-    with ProgressBar(f"measuring {config.game}", len(agents)) as steps:
-        for agent, member in zip(agents, members_of(config), strict=True):
-            steps.next(agent.run.name)
-            found = agent.evaluate(
-                *against,
-                games=config.eval.final_games,
-                seed=77_000_000,
-                threads=config.threads or 1,
-            )
-            rows.append(
-                {
-                    "run": str(agent.run),
-                    "seed": member.seed,
-                    "results": {name: one.summary() for name, one in found.items()},
-                }
-            )
+    code = OK
+    try:
+        with ExitStack() as held:
+            for member, agent in trained(config, members):
+                if agent is None:
+                    code = FAILED
+                    continue
+                agents.append(agent)
+                if agent.ended.startswith("SIG"):
+                    return stopped([one for one in agents if one.ended.startswith("SIG")])
+                held.enter_context(interruptible())
+                results = measured(agent, member)
+                held.close()
+                found = {name: one.summary() for name, one in results.items()}
+                rows.append({"run": str(agent.run), "seed": member.seed, "results": found})
+    except Interrupted as wrong:
+        print(f"{wrong.name} while measuring; all runs are saved:", file=sys.stderr)
+        for agent in agents:
+            print(f"  measure it with: sparring resume {agent.run}", file=sys.stderr)
+        return wrong.code
     if config.json:
-        print_json({"ended": ended, "seconds": trained_s, "members": rows})
-        return OK
+        print_json({"seconds": time.perf_counter() - started, "members": rows})
+        return code
+    if rows:
+        show_several(agents[0].policy.rules, rows)
+    return code
+
+
+def trained(
+    config: TrainConfig, members: Sequence[TrainConfig]
+) -> Iterator[tuple[TrainConfig, Agent | None]]:
+    """Train the members; one that fails does not keep the others from it."""
+    if at_once(config):
+        yield from zip(members, train_population(config, quiet=config.json), strict=True)
+        return
+    for number, member in enumerate(members, start=1):
+        print(f"run {number} of {len(members)}: seed {member.seed}", file=sys.stderr)
+        try:
+            agent = train_with(member, quiet=config.json)
+        except DivergedError as wrong:
+            print(f"sparring: run {number} failed: {wrong}", file=sys.stderr)
+            yield member, None
+            continue
+        yield member, agent
+        if agent.ended.startswith("SIG"):
+            return
+
+
+def show_several(rules: Rules, rows: Sequence[dict[str, Any]]) -> None:
+    """List what several runs are worth."""
     shown = "score" if rules.seats == 1 else "win"
     heads = ("run", "seed", *rows[0]["results"])
     table = make_table(heads, numbers=heads[1:])
@@ -103,67 +232,4 @@ def report_population(config: TrainConfig) -> int:
     print_table(table)
     best = max(rows, key=lambda row: strength_of(rules, row["results"]))
     print(f"best run: {best['run']}; next: {next_command(rules, best['run'])}")
-    return OK
-
-
-def report(work: Callable[[], Agent], *, as_json: bool) -> int:
-    """Do the work, evaluate the result, draw the curves and say what to do next."""
-    started = time.perf_counter()
-    agent = work()
-    trained_s = time.perf_counter() - started
-    if agent.ended.startswith("SIG"):
-        print(f"{agent.ended}: saved in {agent.run}", file=sys.stderr)
-        print(f"go on with: sparring resume {agent.run}", file=sys.stderr)
-        return INTERRUPTED
-    from sparring.training.run import Run
-
-    settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
-    # One match after the other, so that each is told; alone is a match too.
-    against = settings.eval.against or usual_opponents(agent.policy.rules)
-    matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
-    results = {}
-    with ProgressBar(f"measuring {agent.policy.rules.name}", len(matches)) as steps:
-        for number, match in enumerate(matches):
-            steps.next(*match or (ALONE,))
-            found = agent.evaluate(
-                *match,
-                games=settings.eval.final_games,
-                seed=77_000_000 + number,
-                threads=settings.threads or 1,
-            )
-            results.update(found)
-    plots = plot_run(agent.run)
-    summary: dict[str, Any] = {
-        "run": str(agent.run),
-        "ended": agent.ended,
-        "seconds": trained_s,
-        "results": {name: found.summary() for name, found in results.items()},
-        "progress": rates(agent.run),
-    }
-    if as_json:
-        print_json(summary)
-        return OK
-    print_table(results_table(results))
-    for line in draw_lines(results):
-        print(line)
-    for name, value in summary["progress"].items():
-        print(f"{name}: {value:,.2f}")
-    print(f"curves: {', '.join(str(path) for path in plots)}")
-    print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
-    return OK
-
-
-def rates(run: Any) -> dict[str, float]:
-    """Score per hour and per million decisions, from the first evaluation to the last."""
-    metrics = read(run)
-    found: dict[str, float] = {}
-    if "charts/score" in metrics and "charts/decisions" in metrics:
-        _, seconds, score = metrics["charts/score"]
-        _, _, decisions = metrics["charts/decisions"]
-        if len(score) > 1 and seconds[-1] > seconds[0]:
-            gained = float(score[-1] - score[0])
-            found["score gained per hour"] = gained / (seconds[-1] - seconds[0]) * 3600
-            found["score gained per million decisions"] = gained / (
-                (decisions[-1] - decisions[0]) / 1e6
-            )
-    return found
+    print(f"compare them with: sparring compare {' '.join(row['run'] for row in rows)}")

@@ -127,16 +127,19 @@ class EvaluationConfig:
     """How a run measures itself while it trains."""
 
     every_s: float = 40.0
-    """Seconds between evaluations. They run beside training at low priority."""
+    """Seconds between evaluations, less in a short run. They run beside training."""
+    every_decisions: int = 0
+    """Decisions of the learner between them instead; then a run repeats anywhere. 0: by seconds."""
     games: int = 1024
     """Games against each opponent. More gives narrower intervals and takes longer."""
     final_games: int = 8192
     """Games against each opponent after training."""
     against: tuple[str, ...] = ()
     """Bots to meet, unless the game has one seat. Left out: the two best, at the end all."""
-    target: float = 0.0
-    """Win share against the hardest bot, or score of one seat, whose time is noted. 0: none."""
+    target: tuple[float, ...] = ()
+    """Win shares against the hardest bot, or scores of one seat, whose times are noted: each
+    counts as reached when the lower end of the 95 % interval is there."""
     patience: int = 0
-    """Stop after this many evaluations without progress. 0: never."""
+    """Stop after this many evaluations in a row without a new best. 0: never."""
     off: bool = False
     """No evaluation while training, only at the end."""

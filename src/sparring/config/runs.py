@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
+from tyro.constructors import PrimitiveConstructorSpec
 
 from sparring.config.learning import CollectConfig, EvaluationConfig, NetConfig, PPOConfig
+
+Count = Annotated[
+    int,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: read_count(words[0]),
+        is_instance=lambda given: isinstance(given, int),
+        str_from_instance=lambda count: [str(count)],
+    ),
+]
+"""A whole number that may be large: 2000000, 2_000_000 or 2e6."""
+
+
+def read_count(text: str) -> int:
+    """Read a whole number as people write large ones."""
+    try:
+        return int(text)
+    except ValueError:
+        count = float(text)
+    if not count.is_integer():
+        raise ValueError(f"{text} is not a whole number")
+    return int(count)
 
 
 @dataclass(frozen=True)
@@ -17,8 +42,16 @@ class TrainConfig:
     """The game to learn."""
     minutes: float = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
-    updates: int = 0
-    """Updates to make. 0: as many as the minutes allow."""
+    updates: Count = 0
+    """Updates to make instead. 0: as many as the minutes allow."""
+    decisions: Count = 0
+    """Decisions of the learner to make instead. 0: as many as the minutes allow."""
+    episodes: Count = 0
+    """Games to finish instead. 0: as many as the minutes allow."""
+    name: str = ""
+    """The name of the run's folder. Left out: game, algorithm, date and four letters."""
+    init: str = ""
+    """A run, checkpoint or saved policy whose weights the network starts with."""
     seed: int = 0
     """Which games are played and where the network starts."""
     threads: int = 0
@@ -27,6 +60,8 @@ class TrainConfig:
     """Where the network lives: cpu, cuda, or auto."""
     pool: str = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
+    seeds: int = 1
+    """Runs with this many seeds: one after the other, on a GPU at once as a population."""
     population: int = 1
     """Runs that are trained at once on one GPU, with seeds of their own."""
     vary: UseAppendAction[tuple[str, ...]] = ()
@@ -47,12 +82,18 @@ class TrainConfig:
     eval: EvaluationConfig = EvaluationConfig()
     checkpoint_every_s: float = 60.0
     """Seconds between checkpoints. They are written in the background."""
+    checkpoint_every_decisions: Count = 0
+    """Decisions between checkpoints instead, the same on every machine. 0: by seconds."""
     keep: int = 3
     """Checkpoints that are kept besides the best one."""
     runs: str = "runs"
     """The folder in which run folders are made."""
     tensorboard: bool = True
     """Write TensorBoard events."""
+    csv: bool = False
+    """Write the curves to metrics.csv too, a line per value."""
+    episodes_csv: bool = False
+    """Write every finished game to episodes.csv. Only where games are stepped on a CPU."""
     wandb: bool = False
     """Log to Weights & Biases (extra `track`)."""
     json: bool = False
@@ -61,14 +102,23 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class ResumeConfig:
-    """Go on with a run exactly where its last checkpoint stands."""
+    """Go on with a run exactly where its last checkpoint stands.
+
+    Budgets are totals over the life of the run, and are kept for the next time.
+    """
 
     run: Positional[str] = "latest"
-    """The folder of the run, or `latest`."""
+    """The folder of the run, the beginning of its name, or `latest`."""
     checkpoint: int = -1
-    """Which checkpoint. -1: the newest that is whole."""
-    updates: int = 0
-    """Train up to this update. 0: to the end the run had planned."""
+    """Which checkpoint; an older one begins a new run there. -1: the newest that is whole."""
+    minutes: float = 0.0
+    """Train up to this many minutes in all. 0: to the end the run had planned."""
+    updates: Count = 0
+    """Train up to this update instead."""
+    decisions: Count = 0
+    """Train up to this many decisions of the learner instead."""
+    episodes: Count = 0
+    """Train up to this many finished games instead."""
     json: bool = False
     """Print one JSON object at the end instead of lines."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -93,10 +94,14 @@ def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float
 
 
 def least_share(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return the win share against the hardest opponent; in a game of one seat, the score."""
+    """Return what is sure, the lower end of the 95 % interval, against the hardest opponent.
+
+    That is a win share; in a game of one seat, the score.
+    """
     if rules.seats == 1:
-        return strength_of(rules, results)
-    return min(float(found["win"]) for found in results.values())
+        low = results[ALONE]["score_low"]
+        return -math.inf if low is None else float(low)
+    return min(float(found["low"]) for found in results.values())
 
 
 def shifted(progress: Progress | None, by: int) -> Progress | None:

@@ -1,36 +1,21 @@
-"""Training from Python in three lines."""
+"""What comes out of training: a policy, the run it came from, and what it is worth."""
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparring.config import TrainConfig
+import numpy as np
+import numpy.typing as npt
+
 from sparring.errors import SparringError
 from sparring.league.arena import evaluate, usual_opponents
-from sparring.learn.learner import Learner
-from sparring.learn.plan import Plan
 from sparring.nets.policy import Policy
-from sparring.pools.foreign import pool_of
-from sparring.pools.protocol import GamePool
-from sparring.store import checkpoint as checkpoints
-from sparring.store.policies import load_policy, save_policy
-from sparring.training.display import Display
-from sparring.training.loop import Trainer
-from sparring.training.plan import make_learner, resolve, uses_gpu
-from sparring.training.run import Run
-from sparring.training.settings import (
-    demand_same,
-    members_of,
-    merged,
-    read_config,
-    with_preset,
-    written,
-)
+from sparring.store.policies import save_policy
+from sparring.training.run import RESULTS
 
 if TYPE_CHECKING:
     from sparring.league.results import MatchResult
@@ -39,8 +24,47 @@ if TYPE_CHECKING:
 class Agent:
     """A trained policy and the run it came from."""
 
-    def __init__(self, policy: Policy, run: Path, ended: str) -> None:
-        self.policy, self.run, self.ended = policy, run, ended
+    def __init__(
+        self, policy: Policy, run: Path, ended: str, *, elsewhere: Path | None = None
+    ) -> None:
+        """Take over what a run ended with.
+
+        ended: done, early, stopped, or the signal that stopped it.
+        elsewhere: where the last checkpoint lies if the run's disk took no more.
+        """
+        self.policy, self.run, self.ended, self.elsewhere = policy, run, ended, elsewhere
+
+    def __repr__(self) -> str:
+        return (
+            f"Agent({self.policy.rules.name}: {self.policy.name}, {self.decisions:,} decisions, "
+            f"{self.minutes:.1f} minutes, {self.ended})"
+        )
+
+    @property
+    def decisions(self) -> int:
+        """Decisions that the policy was trained with."""
+        return int(self.policy.meta.get("decisions", 0))
+
+    @property
+    def minutes(self) -> float:
+        """Minutes of training behind the policy."""
+        return float(self.policy.meta.get("seconds", 0.0)) / 60
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        """The last measurement of the finished run by opponent; {} before there is one."""
+        with suppress(OSError, ValueError, KeyError):
+            found: dict[str, dict[str, Any]]
+            found = json.loads((self.run / RESULTS).read_bytes())["results"]
+            return found
+        return {}
+
+    def act(
+        self, obs: npt.ArrayLike, mask: npt.ArrayLike, *, greedy: bool = True
+    ) -> npt.NDArray[Any]:
+        """Return an action for every row of obs [B, obs_bytes] and mask [B, actions]."""
+        rows, legal = np.asarray(obs, np.uint8), np.asarray(mask, np.uint8)
+        return self.policy.act(np.atleast_2d(rows), np.atleast_2d(legal), greedy=greedy)
 
     def evaluate(
         self, *against: str | Policy, games: int = 4096, seed: int = 0, threads: int = 1
@@ -56,110 +80,3 @@ class Agent:
     def save(self, path: str | Path) -> Path:
         """Write the policy to a folder of its own; `sparring.load` reads it."""
         return save_policy(self.policy, Path(path))
-
-
-@dataclass(frozen=True)
-class Session:
-    """A plan and its learner, about to train one run or a population."""
-
-    configs: Sequence[TrainConfig]
-    plan: Plan
-    learner: Learner
-
-    @classmethod
-    def prepare(cls, configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Session:
-        """Decide and build everything; nothing is written yet."""
-        plan = resolve(configs, pool=pool)
-        return cls(configs, plan, make_learner(configs[0], plan))
-
-    def finish(
-        self,
-        runs: Sequence[Run],
-        *,
-        resume: checkpoints.Checkpoint | None = None,
-        quiet: bool = False,
-    ) -> list[Agent]:
-        """Run the loop to its end and load what came out of it."""
-        with ExitStack() as held:
-            for run in runs:
-                held.enter_context(run.held())
-            trainer = Trainer(
-                self.learner,
-                self.configs,
-                runs,
-                spare_threads=self.plan.spare_threads,
-                resume=resume,
-                watch=held.enter_context(Display(quiet=quiet)),
-            )
-            ended = trainer.train()
-        return [Agent(load_policy(run.path), run.path, ended) for run in runs]
-
-
-def train(
-    game: Any = "skull_king",
-    *,
-    minutes: float | None = None,
-    updates: int | None = None,
-    quiet: bool = False,
-    **settings: Any,
-) -> Agent:
-    """Train an agent; any setting of `sparring train` may be given by name.
-
-    game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
-        PettingZoo AEC or parallel environment.
-    """
-    changes: dict[str, Any] = dict(settings)
-    if minutes is not None:
-        changes["minutes"] = float(minutes)
-    if updates is not None:
-        changes["updates"] = updates
-    if isinstance(game, str):
-        gpu = uses_gpu(changes.get("device", "auto"))
-        config = merged(with_preset(game, gpu=gpu), changes, "train")
-        return train_with(alone(config), quiet=quiet)
-    pool = pool_of(game, seed=changes.get("seed", 0))
-    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
-    base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
-    return train_with(alone(merged(base, changes, "train")), quiet=quiet, pool=pool)
-
-
-def alone(config: TrainConfig) -> TrainConfig:
-    """Refuse settings of a population."""
-    if len(members_of(config)) > 1:
-        raise SparringError("several runs at once: use `sparring train --population`")
-    return config
-
-
-def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
-    """Train an agent under a complete configuration."""
-    session = Session.prepare([config], pool=pool)  # what is refused leaves no folder behind
-    return session.finish([new_run(config)], quiet=quiet)[0]
-
-
-def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
-    """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
-    session = Session.prepare(members_of(config))
-    return session.finish([new_run(member) for member in session.configs], quiet=quiet)
-
-
-def new_run(config: TrainConfig) -> Run:
-    """Make the folder of a run."""
-    name = re.sub(r"\W+", "_", config.game).strip("_") or "env"
-    algo = re.sub(r"\W+", "_", config.algo).strip("_")
-    return Run.create(Path(config.runs), name, algo, written(config))
-
-
-def resume(path: str, *, number: int = -1, updates: int = 0, quiet: bool = False) -> Agent:
-    """Go on with a run from one of its checkpoints."""
-    run = Run.open(path)
-    config = read_config(run.config, f"{run.path}/config.toml")
-    folder = run.path / "checkpoints"
-    at = checkpoints.newest_valid(folder) if number < 0 else folder / f"{number:08d}"
-    if at is None:
-        raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
-    saved = checkpoints.load(at)
-    before = read_config(saved.meta["config"], f"{at}/manifest.json")
-    demand_same(written(before), written(config))
-    if updates:
-        config = replace(config, updates=updates)
-    return Session.prepare([config]).finish([run], resume=saved, quiet=quiet)[0]

@@ -1,4 +1,4 @@
-"""The training loop: collect, learn, measure, save, until the planned number of updates."""
+"""The training loop: collect, learn, measure, save, until the budget is used up."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
-from sparring.learn.learner import Learner, Snapshot
+from sparring.learn.learner import DivergedError, Learner, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
+from sparring.training.budget import Every, planned_updates
+from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.evaluate import EvalWorker
 from sparring.training.member import Member, Status
 from sparring.training.run import Run
 
-PLAN_AFTER_S = 8.0
-"""Seconds of training after which the minutes are turned into a number of updates."""
-PLAN_AGAIN = (0.25, 0.5, 0.75)
-"""Shares of the time or of that number after which it is corrected: machines get busy and idle."""
+FIRST_EVALUATION_S = 5.0
+"""Seconds after which the first evaluation is asked for at the latest: curves begin early."""
+EVALUATIONS = 8
+"""How many evaluations a run by minutes has at least, however short it is."""
 LAST_EVALUATION_S = 120.0
 """Longest wait for the evaluation of the last checkpoint."""
-PLAN_MARGIN = 0.97
-"""Share of the remaining time that is planned; the rest covers slower updates later on."""
+WAIT_S = 0.2
+"""How often a wait for an evaluation looks for Ctrl-C."""
 
 
 class Stop:
@@ -61,12 +63,14 @@ class Trainer:
         spare_threads: int = 1,
         resume: checkpoints.Checkpoint | None = None,
         watch: Callable[[Status], None] | None = None,
+        callbacks: Callbacks | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
         spare_threads: cores that training leaves to evaluations.
         """
         self.learner, self.config, self.watch = learner, configs[0], watch
+        self.callbacks = callbacks or Callbacks()
         rules = learner.rules
         if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
@@ -77,10 +81,24 @@ class Trainer:
             Member(config, run, rules, resume=resume)
             for config, run in zip(configs, runs, strict=True)
         ]
+        self.watched = [Watched(member) for member in self.members]
         # The very lowest priority would starve beside training that uses every core.
         wanted = rules.bots and not self.config.eval.off
         worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
         self.worker = worker if wanted else None
+        self._turn = 0
+        now = time.perf_counter()
+        self._saves = Every(
+            self.config.checkpoint_every_s, self.config.checkpoint_every_decisions, self.status, now
+        )
+        self._evaluations = self._first_evaluation(now)
+
+    def _first_evaluation(self, now: float) -> Every:
+        """When to evaluate: a short run does so more often, and the first time is soon."""
+        wanted, limit_s = self.config.eval, self.status.limit_s
+        every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
+        early_s = max(every_s - FIRST_EVALUATION_S, 0.0)
+        return Every(every_s, wanted.every_decisions, self.status, now - early_s)
 
     @property
     def status(self) -> Status:
@@ -88,43 +106,37 @@ class Trainer:
         return self.members[0].status
 
     def train(self) -> str:
-        """Train to the end; returns why it ended: done, early or the signal that stopped it."""
+        """Train to the end; returns why it ended: done, early, stopped or the signal."""
         why = "done"
         started, before = time.perf_counter(), self.status.seconds
-        last_save = last_eval = started
         with Stop() as stop:
             try:
                 while not self._finished():
                     self._one_update(started, before)
-                    now = time.perf_counter()
                     self._plan()
-                    self._hear_results()
-                    if self.worker and now - last_eval >= self.config.eval.every_s:
-                        last_eval = last_save = now
-                        self._save()
-                        self._want_evaluation()
-                    elif now - last_save >= self.config.checkpoint_every_s:
-                        last_save = now
-                        self._save()
-                    if stop.asked:
-                        why = stop.asked
+                    self._measure(stop)
+                    if ended := stop.asked or self._early():
+                        why = ended
                         break
-                    if self._ran_dry():
-                        why = "early"
-                        break
-                self._save()
-                for member in self.members:
-                    member.saver.wait()
-                if why in ("done", "early"):
+                of_itself = not stop.asked
+                if of_itself:
+                    self._want_evaluation()
+                self._save_last()
+                if of_itself:
                     self._judge_last()
+                for member in self.members:
+                    member.note("ended", why=why, seconds=self.status.seconds)
+            except DivergedError as wrong:
+                for member in self.members:
+                    member.note("diverged", why=str(wrong), seconds=self.status.seconds)
+                raise
             finally:
                 self._close()
         return why
 
     def _finished(self) -> bool:
-        if self.status.total_updates:
-            return self.learner.updates >= self.status.total_updates
-        return self.status.seconds >= self.status.limit_s
+        """Whether every member has used up its budget."""
+        return all(member.status.progress >= 1 for member in self.members)
 
     def _one_update(self, started: float, before: float) -> None:
         """Collect and learn once, and write down how it went."""
@@ -145,60 +157,105 @@ class Trainer:
                 took=took,
                 phases=phases,
             )
+        self._call_back(reports)
         if self.watch:
             self.watch(self.status)
 
+    def _call_back(self, reports: Sequence[Report]) -> None:
+        """Let the program that trains look at this update."""
+        called = self.callbacks
+        for watched, report in zip(self.watched, reports, strict=True):
+            if called.on_episode and report.episodes is not None:
+                self._call(called.on_episode, watched, report.episodes)
+            if called.on_update:
+                self._call(called.on_update, watched)
+
+    def _call(self, callback: Callable[..., Any], *args: Any) -> None:
+        """Call somebody else's code; an error of it ends the run, saved."""
+        try:
+            callback(*args)
+        except Exception:
+            self._save_last()
+            raise
+
     def _plan(self) -> None:
-        """Turn the minutes into a number of updates, by the pace since the last such plan."""
-        status, limit = self.status, self.status.limit_s
-        if self.config.updates:
-            return
-        plans = [e for e in self.members[0].events if e["event"] == "planned"]
-        if plans:
-            gone = max(status.seconds / limit, status.progress)
-            due = len(plans) <= len(PLAN_AGAIN) and gone >= PLAN_AGAIN[len(plans) - 1]
-        else:
-            due = status.seconds >= min(PLAN_AFTER_S, limit / 8)
-        if not due:
-            return
-        start = {"seconds": 0.0, "update": 0}
-        last = plans[-1] if plans and "seconds" in plans[-1] else start
-        updates = self.learner.updates
-        if updates == last["update"]:
-            return
-        pace = (status.seconds - last["seconds"]) / (updates - last["update"])
-        left = (limit - status.seconds) * PLAN_MARGIN
-        total = updates + max(int(left / pace), 1)
-        for member in self.members:
+        """Turn the minutes into a number of updates now and then."""
+        total = planned_updates(self.status, self.members[0].events)
+        for member in self.members if total else ():
             member.status.total_updates = total
-            member.note("planned", total_updates=total, seconds=status.seconds)
+            member.note("planned", total_updates=total, seconds=self.status.seconds)
 
-    def _ran_dry(self) -> bool:
-        """Whether every member has gone long enough without progress."""
+    def _early(self) -> str:
+        """Why the run ends before its budget does, "" if it goes on."""
         patience = self.config.eval.patience
-        if not patience or any(member.dry < patience for member in self.members):
-            return False
-        for member in self.members:
-            member.note("stopped early: no progress", evaluations=member.dry)
-        return True
+        if patience and all(member.dry >= patience for member in self.members):
+            for member in self.members:
+                member.note("stopped early: no progress", evaluations=member.dry)
+            return "early"
+        asked = [watched.asked for watched in self.watched if watched.asked]
+        for member in self.members if asked else ():
+            member.note("stopped by a callback", why=asked[0])
+        return "stopped" if asked else ""
 
-    def _save(self) -> None:
+    # Saving
+
+    def save(self) -> None:
+        """Hand a checkpoint of every member to the background writers."""
         for index, member in enumerate(self.members):
             member.save(self.learner.snapshot(index))
 
+    def _save_last(self) -> None:
+        for index, member in enumerate(self.members):
+            member.save_last(self.learner.snapshot(index))
+
+    # Evaluation
+
+    def _measure(self, stop: Stop) -> None:
+        """Take in what evaluations found, ask for the next ones, save.
+
+        By the clock, an answer takes effect when it comes. By decisions, it does when the next
+        evaluation is asked for, which waits for it: so a run repeats on any machine.
+        """
+        now, status = time.perf_counter(), self.status
+        by_clock = not self._evaluations.decisions
+        due = self.worker is not None and self._evaluations.due(status, now)
+        if self.worker and by_clock:
+            self._take_in(self.worker.poll())
+        if due:
+            if not by_clock:
+                self._await_answers(stop)
+            self._want_evaluation()
+            self._evaluations.done(status, now)
+        if due or self._saves.due(status, now):
+            self._saves.done(status, now)
+            self.save()
+        self._ask_for_evaluation()
+
+    def _await_answers(self, stop: Stop) -> None:
+        """Wait until every evaluation that was asked for is played."""
+        assert self.worker
+        for _ in self.members:
+            while self.worker.busy and not stop.asked:
+                self._take_in(self.worker.drain(WAIT_S))
+            self._ask_for_evaluation()
+        while self.worker.busy and not stop.asked:
+            self._take_in(self.worker.drain(WAIT_S))
+
     def _want_evaluation(self) -> None:
-        for member in self.members:
-            member.to_evaluate = self.learner.updates
+        for member in self.members if self.worker else ():
+            member.want_evaluation()
 
     def _ask_for_evaluation(self) -> None:
-        """Send the next waiting checkpoint to the worker once it is free."""
+        """Send the next waiting checkpoint to the worker once it is free; members take turns."""
         if not self.worker or self.worker.busy:
             return
-        for index, member in enumerate(self.members):
-            number = member.to_evaluate
+        for step in range(len(self.members)):
+            index = (self._turn + step) % len(self.members)
+            member = self.members[index]
             request = member.request()
             if request is not None:
-                self.worker.submit({"id": f"{index}/{number}", **request})
+                self._turn = index + 1
+                self.worker.submit({"id": f"{index}/{member.playing}", **request})
                 return
 
     def _judge_last(self) -> None:
@@ -206,20 +263,16 @@ class Trainer:
         if not self.worker:
             return
         self._take_in(self.worker.drain(LAST_EVALUATION_S))
-        self._want_evaluation()
         for _ in self.members:
             self._ask_for_evaluation()
             self._take_in(self.worker.drain(LAST_EVALUATION_S))
 
-    def _hear_results(self) -> None:
-        if self.worker:
-            self._take_in(self.worker.poll())
-            self._ask_for_evaluation()
-
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:
             index, number = map(int, result["id"].split("/"))
-            self.members[index].take_in(number, result)
+            found = self.members[index].take_in(number, result)
+            if found and self.callbacks.on_evaluation:
+                self._call(self.callbacks.on_evaluation, self.watched[index], found)
             if self.watch:
                 self.watch(self.status)
 

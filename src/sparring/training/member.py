@@ -1,9 +1,11 @@
-"""One run while it trains: its folder, curves, checkpoints, and what evaluations found."""
+"""One run of a training loop: its folder, its curves, its checkpoints, what evaluations found."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,11 @@ from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
-from sparring.store.policies import foreign_meta
+from sparring.store.policies import BEST, foreign_meta
+from sparring.training.budget import BUDGETS, budget_of, progress_of, set_budget
+from sparring.training.episodes import EpisodesTable
 from sparring.training.metrics import MetricsWriter
-from sparring.training.run import Run
+from sparring.training.run import EVENTS, Run
 from sparring.training.settings import as_plain, written
 
 PREVIOUS_BEST = "previous best"
@@ -34,6 +38,9 @@ class Status:
     seconds: float = 0.0
     limit_s: float = 0.0
     decisions: int = 0
+    total_decisions: int = 0
+    episodes: int = 0
+    total_episodes: int = 0
     samples: int = 0
     decisions_per_s: float = 0.0
     samples_per_s: float = 0.0
@@ -46,9 +53,7 @@ class Status:
     @property
     def progress(self) -> float:
         """From 0 to 1."""
-        if self.total_updates:
-            return min(self.update / self.total_updates, 1.0)
-        return min(self.seconds / self.limit_s, 1.0) if self.limit_s else 0.0
+        return progress_of(self)
 
 
 class Member:
@@ -63,25 +68,57 @@ class Member:
         resume: checkpoints.Checkpoint | None = None,
     ) -> None:
         self.config, self.run, self.rules = config, run, rules
-        self.status = Status(rules.name, run.path, limit_s=config.minutes * 60)
-        self.status.total_updates = config.updates
+        self.status = Status(rules.name, run.path)
+        set_budget(self.status, *budget_of(config))
+        self.active = True
+        """False for a member of a population that has diverged."""
         self.events: list[dict[str, Any]] = []
         self.best: dict[str, float] = {"update": -1, "strength": -1.0}
+        self.first: dict[str, float] = {}
+        """Seconds and score of the first evaluation."""
         self.dry = 0
-        self.to_evaluate = -1
-        self.asked: set[int] = set()
+        """Evaluations in a row without a new best."""
+        self.waiting: dict[int, float] = {}
+        """Checkpoints whose evaluation was asked for, with their seconds, the oldest first."""
+        self.playing = -1
+        """The one of them that is evaluated now."""
+        self.evaluated = -1
+        """The last one that was."""
+        self.elsewhere: Path | None = None
+        """Where the last checkpoint lies if the run's own disk took no more."""
+        self.metrics = MetricsWriter(
+            run.path, tensorboard=config.tensorboard, wandb=config.wandb, csv=config.csv
+        )
+        self.games = EpisodesTable(run.path, rules) if config.episodes_csv else None
         if resume is not None:
-            meta = resume.meta
-            self.status.update, self.status.seconds = meta["update"], meta["seconds"]
-            self.status.decisions, self.status.samples = meta["decisions"], meta["samples"]
-            self.status.total_updates = config.updates or meta["total_updates"]
-            self.events, self.best = meta["events"], meta["best"]
-            self.status.wins = meta["wins"]
-        self.metrics = MetricsWriter(run.path, tensorboard=config.tensorboard, wandb=config.wandb)
-        if resume is not None:
-            self.metrics.truncate_after(resume.meta["update"])
+            self._go_on(resume)
         self.saver = checkpoints.BackgroundSaver(run.checkpoints)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
+
+    def _go_on(self, resume: checkpoints.Checkpoint) -> None:
+        """Take over what a checkpoint says, and forget what came after it."""
+        meta, status = resume.meta, self.status
+        for name in ("update", "seconds", "decisions", "samples"):
+            setattr(status, name, meta[name])
+        status.episodes, status.wins = meta.get("episodes", 0), meta["wins"]
+        self.events, self.best = meta["events"], meta["best"]
+        self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
+        self.waiting = {int(number): at for number, at in meta.get("waiting", {}).items()}
+        checkpoints.set_aside(self.run.checkpoints, after=resume.number)
+        self.metrics.truncate_after(resume.number)
+        if self.games:
+            self.games.truncate_after(resume.number)
+        kind, amount = budget_of(self.config)
+        if any(getattr(self.config, key) != meta["config"].get(key, 0) for key in BUDGETS):
+            self.note("budget", **{kind: amount}, seconds=status.seconds)
+        elif kind == "minutes":
+            status.total_updates = meta["total_updates"]
+        best = int(self.best["update"])
+        if best >= 0 and not checkpoints.is_whole(self.run.checkpoints / f"{best:08d}"):
+            self.best = {"update": -1, "strength": -1.0}
+            self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
+        self._write_json(EVENTS, self.events)
+        self._name_best()
 
     def record(
         self,
@@ -97,6 +134,7 @@ class Member:
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
         status.decisions, status.samples = report.decisions, report.samples
+        status.episodes += int(stats.get("charts/games", 0))
         status.decisions_per_s = (report.decisions - before[0]) / took
         status.samples_per_s = (report.samples - before[1]) / took
         status.score = stats.get("charts/score", status.score)
@@ -108,24 +146,45 @@ class Member:
             "charts/SPS": status.decisions_per_s,
             "charts/samples_per_s": status.samples_per_s,
             "charts/decisions": float(report.decisions),
+            "charts/episodes": float(status.episodes),
             "charts/opponent_rows": float(report.opponent_rows),
         }
         self.metrics.add(update, values, seconds=seconds)
+        if self.games and report.episodes is not None:
+            self.games.add(update, report.episodes)
 
     def note(self, what: str, **facts: Any) -> None:
         """Record something that came from beside, with the update at which it took effect."""
         self.events.append({"update": self.status.update, "event": what, **facts})
-        self.run.write_json("events.json", self.events)
+        self._write_json(EVENTS, self.events)
 
-    def noted(self, what: str) -> bool:
+    def noted(self, what: str, **facts: Any) -> bool:
         """Whether something was recorded before."""
-        return any(event["event"] == what for event in self.events)
+        wanted = {"event": what, **facts}
+        return any(wanted.items() <= event.items() for event in self.events)
 
-    def save(self, snapshot: Snapshot) -> None:
-        """Hand a checkpoint to the background writer; a full disk does not stop training."""
-        self.metrics.flush()  # a run that is resumed here has every curve up to here
-        rules = self.rules
-        meta = {
+    def _write_json(self, name: str, obj: Any) -> None:
+        """Write a small file; a full disk does not stop training."""
+        try:
+            self.run.write_json(name, obj)
+        except OSError as wrong:
+            text = f"{self.run.path / name} was not written, training goes on: {wrong.strerror}"
+            warnings.warn(SparringWarning(text), stacklevel=3)
+
+    def _name_best(self) -> None:
+        """Say in a file which checkpoint is the best one."""
+        if self.best["update"] >= 0:
+            best = {"checkpoint": int(self.best["update"]), "strength": self.best["strength"]}
+            self._write_json(BEST, best)
+        else:
+            (self.run.path / BEST).unlink(missing_ok=True)
+
+    # Saving
+
+    def meta(self, snapshot: Snapshot) -> dict[str, Any]:
+        """What a checkpoint says besides tensors and games."""
+        rules, status = self.rules, self.status
+        return {
             "net": as_plain(asdict(self.config.net)),
             **snapshot.meta,
             "game": rules.name,
@@ -133,25 +192,90 @@ class Member:
             "game_config": rules.config,
             **foreign_meta(rules),
             "config": written(self.config),
-            "seconds": self.status.seconds,
-            "total_updates": self.status.total_updates,
+            "seconds": status.seconds,
+            "episodes": status.episodes,
+            "total_updates": status.total_updates,
             "events": list(self.events),
             "best": dict(self.best),
-            "wins": dict(self.status.wins),
+            "first": dict(self.first),
+            "dry": self.dry,
+            "waiting": {str(number): at for number, at in self.waiting.items()},
+            "wins": dict(status.wins),
         }
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Hand a checkpoint to the background writer; a full disk does not stop training."""
+        self.metrics.flush()  # a run that is resumed here has every curve up to here
         try:
-            self.saver.submit(
-                snapshot.meta["update"], tensors=snapshot.tensors, blobs=snapshot.blobs, meta=meta
-            )
+            self._submit(snapshot)
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
             return
-        always = {int(self.best["update"]), self.to_evaluate, *self.asked}
-        checkpoints.prune(self.run.checkpoints, keep=self.config.keep, always=always)
+        self._prune(self.config.keep)
+
+    def save_last(self, snapshot: Snapshot) -> None:
+        """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
+        self.metrics.flush()
+        wrong: Exception | None = None
+        for keep in (self.config.keep, 1):
+            try:
+                self._submit(snapshot)
+                self.saver.wait()
+            except checkpoints.CheckpointError as failed:
+                wrong = failed
+                self._prune(1)
+            else:
+                self._prune(keep)
+                return
+        number, meta = snapshot.meta["update"], self.meta(snapshot)
+        place = f"sparring-{self.run.name}"
+        for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
+            try:
+                (folder / place).mkdir(exist_ok=True)
+                self.elsewhere = checkpoints.save(
+                    folder / place,
+                    number,
+                    tensors=snapshot.tensors,
+                    blobs=snapshot.blobs,
+                    meta=meta,
+                )
+            except (checkpoints.CheckpointError, OSError):
+                continue
+            text = (
+                f"{wrong}; it lies in {self.elsewhere} instead: once there is space, move it to "
+                f"{self.run.checkpoints} to go on from it"
+            )
+            warnings.warn(SparringWarning(text), stacklevel=2)
+            return
+        text = f"{wrong}; no other place took it either: it is lost when this program ends"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+
+    def _submit(self, snapshot: Snapshot) -> None:
+        self.saver.submit(
+            snapshot.meta["update"],
+            tensors=snapshot.tensors,
+            blobs=snapshot.blobs,
+            meta=self.meta(snapshot),
+        )
+
+    def _prune(self, keep: int) -> None:
+        always = {int(self.best["update"]), *self.waiting}
+        checkpoints.prune(self.run.checkpoints, keep=keep, always=always)
+
+    # Evaluation
+
+    def want_evaluation(self) -> None:
+        """Ask for an evaluation of the checkpoint that is saved now.
+
+        One that was asked for and is not played yet gives way: the newest says most.
+        """
+        self.waiting = {n: at for n, at in self.waiting.items() if n == self.playing}
+        if self.status.update != self.evaluated:
+            self.waiting.setdefault(self.status.update, self.status.seconds)
 
     def request(self) -> dict[str, Any] | None:
         """The evaluation that is due, once its checkpoint is written."""
-        number = self.to_evaluate
+        number = next(iter(self.waiting), -1)
         folder = self.run.checkpoints / f"{number:08d}"
         if number < 0 or not folder.exists():
             return None
@@ -159,7 +283,7 @@ class Member:
         before = folder.with_name(f"{best:08d}")
         is_shared = self.rules.seats > 1
         rivals = [str(before)] if is_shared and best >= 0 and before.exists() else []
-        self.asked, self.to_evaluate = {number, best}, -1
+        self.playing = number
         return {
             "checkpoint": str(folder),
             "opponents": [*self.opponents, *rivals],
@@ -167,12 +291,14 @@ class Member:
             "seed": 1_000_000 + number,
         }
 
-    def take_in(self, number: int, result: dict[str, Any]) -> None:
+    def take_in(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
         """Learn what an evaluation found: curves, the best checkpoint, early stopping."""
+        seconds = self.waiting.pop(number, self.status.seconds)
+        self.playing, self.evaluated = -1, number
         if result.get("error"):
             text = f"evaluation of update {number} failed: {result['error']}"
             warnings.warn(SparringWarning(text), stacklevel=2)
-            return
+            return None
         values = {}
         alone = self.rules.seats == 1
         known = [ALONE] if alone else self.opponents
@@ -184,19 +310,36 @@ class Member:
         results = {name: result["results"][name] for name in known}
         strength = strength_of(self.rules, results)
         values["eval/strength"] = strength
-        self.metrics.add(number, values, seconds=self.status.seconds)
+        values |= self._pace(results, seconds)
+        self.metrics.add(number, values, seconds=seconds)
+        self._reach_targets(least_share(self.rules, results), seconds)
         self.dry += 1
-        target = self.config.eval.target
-        least = least_share(self.rules, results)
-        if target and least >= target and not self.noted("target reached"):
-            self.note("target reached", strength=least, seconds=self.status.seconds)
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
             self.best = {"update": number, "strength": strength}
             self.note("best", checkpoint=number, strength=strength)
-            self.run.write_json("best.json", {"checkpoint": number})
+            self._name_best()
+        return results
+
+    def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
+        """The mean score over opponents, and what was gained of it per hour since the first."""
+        score = sum(found["score"] for found in results.values()) / len(results)
+        if not self.first:
+            self.first = {"seconds": seconds, "score": score}
+        hours = (seconds - self.first["seconds"]) / 3600
+        paced = {"eval/score_per_hour": (score - self.first["score"]) / hours} if hours > 0 else {}
+        return {"eval/score": score, **paced}
+
+    def _reach_targets(self, least: float, seconds: float) -> None:
+        """Note the time of every target that the hardest opponent's lower bound has passed."""
+        for target in self.config.eval.target:
+            if least >= target and not self.noted("target reached", target=target):
+                self.note("target reached", target=target, low=least, seconds=seconds)
 
     def close(self) -> None:
         """Finish writing."""
-        self.saver.close()
+        try:
+            self.saver.close()
+        except checkpoints.CheckpointError as wrong:
+            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
         self.metrics.close()

@@ -18,7 +18,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.pools.protocol import GamePool
 from sparring.training.settings import check_against, read_opponents
 
-MAY_DIFFER = ("seed", "minutes", "updates", "runs", "json")
+MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json")
 """What members of a population may have otherwise than the first, besides the algorithm's own."""
 
 

@@ -6,6 +6,8 @@ import json
 import math
 import re
 import secrets
+import shutil
+import sqlite3
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,12 +21,20 @@ from tomlkit.exceptions import TOMLKitError
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, remove_stale_files, write_atomic
-from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
 from sparring.training import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
-HEADER = "# Complete: the run repeats from this file alone.\n\n"
+PARTS_OF_NAME = 5
+"""Game, algorithm, date, time and letters, in the name of a run that was given none."""
+EVENTS = "events.json"
+"""What came from beside, with the update at which it took effect."""
+RESULTS = "results.json"
+"""What the agent was worth in the end: every opponent, with intervals, parity and seats."""
+ORIGIN = "origin.json"
+"""Where a run begins that is not from scratch."""
+HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n\n"
 
 
 class Run:
@@ -47,26 +57,56 @@ class Run:
         return self.path / CHECKPOINTS
 
     @classmethod
-    def create(cls, root: Path, game: str, algo: str, config: Mapping[str, Any]) -> Run:
-        """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/` with its configuration."""
+    def create(
+        cls, root: Path, game: str, algo: str, config: Mapping[str, Any], *, name: str = ""
+    ) -> Run:
+        """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings."""
         for word in (game, algo):
             if not re.fullmatch(r"\w+", word):
                 raise ConfigError(f"{word!r} cannot be part of a folder's name; use letters and _")
+        check_name(root, name)
         text = to_toml(config)
         try:
-            path = make_folder(root, f"{game}-{algo}-{datetime.now():%Y%m%d-%H%M%S}")
+            root.mkdir(parents=True, exist_ok=True)
+            path = root / name if name else fresh_folder(root, game, algo)
+            path.mkdir(exist_ok=not name)
             (path / CHECKPOINTS).mkdir()
             metrics.connect(path).close()
             run = cls(path, tomllib.loads(text))
             run.write_json("machine.json", {**machine_facts(), **learning_facts()})
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
-        except OSError as wrong:
+        except (OSError, sqlite3.Error) as wrong:
             raise SparringError(
-                f"cannot make a run in {root}: {wrong.strerror or wrong}; choose a folder that "
-                "can be written, and check the space on its disk"
+                f"cannot make a run in {root}: {getattr(wrong, 'strerror', '') or wrong}; choose a "
+                "folder that can be written, and check the space on its disk"
             ) from wrong
         return run
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Replace the settings; the file is the old one or the new one at any moment."""
+        text = to_toml(config)
+        write_atomic(self.path / CONFIG, text.encode())
+        self.config = tomllib.loads(text)
+
+    def branch(self, number: int, config: Mapping[str, Any], *, best: int = -1) -> Run:
+        """Begin a new run at one of this run's checkpoints; this one stays as it is.
+
+        best: the best checkpoint up to there, which comes along.
+        """
+        game, algo = self.path.name, "back"
+        parts = self.path.name.split("-")
+        if len(parts) == PARTS_OF_NAME:
+            game, algo = parts[:2]
+        game = re.sub(r"\W+", "_", game)
+        new = Run.create(self.path.parent, game, algo, {**config, "name": ""})
+        for kept in {number, best} - {-1}:
+            came = self.checkpoints / f"{kept:08d}"
+            if came.is_dir():
+                shutil.copytree(came, new.checkpoints / came.name)
+        metrics.copy(self.path, new.path)
+        new.write_json(ORIGIN, {"run": str(self.path), "checkpoint": number})
+        return new
 
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
@@ -105,11 +145,23 @@ class Run:
             ) from None
 
 
-def make_folder(root: Path, name: str) -> Path:
-    """Make a folder that was not there before: the name and four letters."""
-    root.mkdir(parents=True, exist_ok=True)
+def check_name(root: Path, name: str) -> None:
+    """Refuse a name that no run can have."""
+    if not name:
+        return
+    if name == LATEST or not re.fullmatch(r"[A-Za-z0-9_][\w.+-]{0,99}", name):
+        raise ConfigError(
+            f"name {name!r} cannot be a run's; use up to 100 letters, digits and _ - + ."
+        )
+    if (root / name).exists():
+        raise ConfigError(f"{root / name} is there already; choose another name, or resume it")
+
+
+def fresh_folder(root: Path, game: str, algo: str) -> Path:
+    """Make a folder that was not there before: its name ends with four letters."""
     while True:
-        path = root / f"{name}-{''.join(secrets.choice(LETTERS) for _ in range(4))}"
+        letters = "".join(secrets.choice(LETTERS) for _ in range(4))
+        path = root / f"{game}-{algo}-{datetime.now():%Y%m%d-%H%M%S}-{letters}"
         with suppress(FileExistsError):
             path.mkdir()
             return path

@@ -18,8 +18,10 @@ from sparring.training.moved import modernised, moved_to
 from sparring.training.presets import GPU_PRESET, preset_of
 
 MAY_CHANGE = frozenset(
-    {"minutes", "updates", "threads", "runs", "json", "tensorboard", "wandb", "keep", "config"}
-    | {"checkpoint_every_s", "eval", "device", "pool", "population", "vary"}
+    {"minutes", "updates", "decisions", "episodes", "threads", "device", "pool"}
+    | {"name", "init", "runs", "json", "tensorboard", "wandb", "csv", "episodes_csv", "config"}
+    | {"checkpoint_every_s", "checkpoint_every_decisions", "keep", "eval"}
+    | {"population", "vary", "seeds"}
 )
 """Settings that a resumed run may have otherwise than before."""
 
@@ -88,7 +90,7 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
         raise ConfigError(f"population {config.population} must be at least 1")
     varied = [read_varied(word) for word in config.vary]
     rounds = max([len(values) for _, values in varied], default=1)
-    count = config.population if config.population > 1 else rounds
+    count = config.population if config.population > 1 else rounds * config.seeds
     members = []
     for index in range(count):
         changes: dict[str, Any] = {}
@@ -97,7 +99,10 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
             for key in keys[:-1]:
                 inner = inner.setdefault(key, {})
             inner[keys[-1]] = values[index % len(values)]
-        alone = replace(config, seed=config.seed + index // rounds, population=1, vary=())
+        name = f"{config.name}-{index + 1}" if config.name and count > 1 else config.name
+        alone = replace(
+            config, seed=config.seed + index // rounds, name=name, population=1, seeds=1, vary=()
+        )
         members.append(merged(alone, changes, "vary"))
     return members
 

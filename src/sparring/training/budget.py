@@ -1,0 +1,118 @@
+"""How long a run goes on, and how often something is done on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+
+COUNTED = ("updates", "decisions", "episodes")
+"""Budgets that do not depend on the clock; one of them goes before the minutes."""
+BUDGETS = ("minutes", *COUNTED)
+PLAN_AFTER_S = 8.0
+"""Seconds of training after which the minutes are turned into a number of updates."""
+PLAN_AGAIN = (0.25, 0.5, 0.75)
+"""Shares of the time or of that number after which it is corrected: machines get busy and idle."""
+PLAN_MARGIN = 0.97
+"""Share of the remaining time that is planned; the rest covers slower updates later on."""
+
+
+class Counts(Protocol):
+    """How far a run is, and how far it may go; 0 where nothing is said."""
+
+    update: int
+    seconds: float
+    decisions: int
+    episodes: int
+    total_updates: int
+    limit_s: float
+    total_decisions: int
+    total_episodes: int
+
+
+def budget_of(config: TrainConfig) -> tuple[str, float]:
+    """Return what ends a run: minutes, updates, decisions or episodes, and how many in all."""
+    given = [kind for kind in COUNTED if getattr(config, kind)]
+    if len(given) > 1:
+        named = " and ".join(f"{kind} {getattr(config, kind)}" for kind in given)
+        raise ConfigError(f"{named}: a run has one budget; give one of them")
+    kind = given[0] if given else "minutes"
+    return kind, getattr(config, kind)
+
+
+def set_budget(counts: Counts, kind: str, amount: float) -> None:
+    """Write a budget into what is shown and asked."""
+    counts.limit_s = amount * 60 if kind == "minutes" else 0.0
+    for counted in COUNTED:
+        setattr(counts, f"total_{counted}", int(amount) if kind == counted else 0)
+
+
+def progress_of(counts: Counts) -> float:
+    """How much of the budget is gone, from 0 to 1."""
+    for gone, total in (
+        (counts.update, counts.total_updates),  # planned ones go before the clock
+        (counts.decisions, counts.total_decisions),
+        (counts.episodes, counts.total_episodes),
+        (counts.seconds, counts.limit_s),
+    ):
+        if total:
+            return min(gone / total, 1.0)
+    return 0.0
+
+
+def planned_updates(counts: Counts, events: Sequence[Mapping[str, Any]]) -> int:
+    """Turn the minutes into a number of updates, by the pace since the last such plan.
+
+    Returns the number, 0 if no plan is due. events: what happened so far, earlier plans among it;
+    a budget that was changed on the way is planned anew from there.
+    """
+    if not counts.limit_s:
+        return 0
+    start: Mapping[str, Any] = {"seconds": 0.0, "update": 0}
+    plans: list[Mapping[str, Any]] = []
+    for event in events:
+        if event["event"] == "budget":
+            start, plans = event, []
+        elif event["event"] == "planned":
+            plans.append(event)
+    whole, gone = counts.limit_s - start["seconds"], counts.seconds - start["seconds"]
+    if plans:
+        made = counts.update - start["update"]
+        share = max(gone / whole, made / max(counts.total_updates - start["update"], 1))
+        due = len(plans) <= len(PLAN_AGAIN) and share >= PLAN_AGAIN[len(plans) - 1]
+    else:
+        due = gone >= min(PLAN_AFTER_S, whole / 8)
+    last = plans[-1] if plans and "seconds" in plans[-1] else start
+    if not due or counts.update == last["update"]:
+        return 0
+    pace = (counts.seconds - last["seconds"]) / (counts.update - last["update"])
+    left = (counts.limit_s - counts.seconds) * PLAN_MARGIN
+    return counts.update + max(int(left / pace), 1)
+
+
+class Every:
+    """When something is due again: by the clock, or by the learner's decisions.
+
+    Decisions count from the start of the run, so that a resumed run asks at the same places.
+    """
+
+    def __init__(self, seconds: float, decisions: int, counts: Counts, now: float) -> None:
+        self.seconds, self.decisions = seconds, decisions
+        self.done(counts, now)
+
+    def due(self, counts: Counts, now: float) -> bool:
+        """Whether the time has come."""
+        if self.decisions:
+            return counts.decisions // self.decisions > self._before // self.decisions
+        return now - self._at >= self.seconds
+
+    def done(self, counts: Counts, now: float) -> None:
+        """Wait for the next time from here on."""
+        self._before, self._at = counts.decisions, now
+
+    def left_s(self, now: float) -> float:
+        """Seconds until it is due; NaN where the clock has no say."""
+        return math.nan if self.decisions else max(self._at + self.seconds - now, 0.0)

@@ -1,0 +1,48 @@
+"""Every finished game of a run as a line of CSV."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from sparring.errors import SparringWarning
+from sparring.games.rules import Rules
+from sparring.learn.rollout import Episodes
+from sparring.pools.lineups import LEARNER, player_id
+from sparring.training.sinks import Table
+
+FILE = "episodes.csv"
+
+
+class EpisodesTable:
+    """`episodes.csv`, written in batches of an update."""
+
+    def __init__(self, run_folder: Path, rules: Rules) -> None:
+        seats = range(rules.seats)
+        players = [f"player_{seat}" for seat in seats]
+        head = ["update", "game", "length", "end", *players, *(f"score_{seat}" for seat in seats)]
+        self._table = Table(run_folder / FILE, head)
+        self._ends = rules.ends
+        self._names = {player_id(rules, bot): bot for bot in rules.bots} | {LEARNER: "learner"}
+
+    def add(self, update: int, found: Episodes) -> None:
+        """Add the games of an update; a full disk does not stop training."""
+        columns = (found.game, found.length, found.end, found.policy, found.score)
+        lines = [
+            [update, game, length, self._ends[end], *map(self._called, players), *scores]
+            for game, length, end, players, scores in zip(
+                *(column.tolist() for column in columns), strict=True
+            )
+        ]
+        try:
+            self._table.append(lines)
+        except OSError as wrong:
+            text = f"{FILE}: games of update {update} were not written: {wrong.strerror}"
+            warnings.warn(SparringWarning(text), stacklevel=2)
+
+    def _called(self, policy: int) -> str:
+        return self._names.get(policy, f"policy {policy}")
+
+    def truncate_after(self, update: int) -> None:
+        """Drop the games of later updates."""
+        self._table.truncate_after(update)

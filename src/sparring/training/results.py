@@ -1,0 +1,79 @@
+"""What a finished run is worth: measured once more against everybody, and written down."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparring.config import TrainConfig
+from sparring.errors import SparringWarning
+from sparring.league.arena import ALONE, usual_opponents
+from sparring.league.results import MatchResult
+from sparring.training.agent import Agent
+from sparring.training.metrics import read
+from sparring.training.run import RESULTS, Run
+
+FINAL_SEED = 77_000_000
+"""The deals of final measurements; no evaluation beside training has them."""
+
+
+def measure(
+    agent: Agent, settings: TrainConfig, told: Callable[[str], None] | None = None
+) -> dict[str, MatchResult]:
+    """Play the final games, one match after the other, and keep what they say in the run.
+
+    told: called with the name of every opponent before its match.
+    """
+    against = settings.eval.against or usual_opponents(agent.policy.rules)
+    matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
+    results: dict[str, MatchResult] = {}
+    for number, match in enumerate(matches):
+        if told:
+            told(*match or (ALONE,))
+        results |= agent.evaluate(
+            *match,
+            games=settings.eval.final_games,
+            seed=FINAL_SEED + number,
+            threads=settings.threads or 1,
+        )
+    keep(agent, results)
+    return results
+
+
+def keep(agent: Agent, results: dict[str, MatchResult]) -> None:
+    """Write results.json; a full disk is said, the results are there all the same."""
+    meta = agent.policy.meta
+    found = {
+        "policy": agent.policy.name,
+        "checkpoint": meta.get("update"),
+        "decisions": agent.decisions,
+        "minutes": agent.minutes,
+        "ended": agent.ended,
+        "results": {name: result.summary() for name, result in results.items()},
+        "progress": rates(agent),
+    }
+    try:
+        Run.open(agent.run).write_json(RESULTS, found)
+    except OSError as wrong:
+        text = f"{agent.run / RESULTS} was not written: {wrong.strerror}"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+
+
+def rates(agent: Agent) -> dict[str, float]:
+    """Score gained per hour and per million decisions, from the first evaluation to the last."""
+    curves: dict[str, Any] = read(agent.run)
+    if "eval/score" not in curves or "charts/decisions" not in curves:
+        return {}
+    updates, seconds, score = curves["eval/score"]
+    counted, _, decisions = curves["charts/decisions"]
+    made = np.interp(updates[[0, -1]], counted, decisions)
+    if len(updates) < 2 or seconds[-1] <= seconds[0] or made[1] <= made[0]:
+        return {}
+    gained = float(score[-1] - score[0])
+    return {
+        "score gained per hour": gained / (seconds[-1] - seconds[0]) * 3600,
+        "score gained per million decisions": gained / (made[1] - made[0]) * 1e6,
+    }

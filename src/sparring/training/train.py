@@ -1,0 +1,165 @@
+"""Training from Python in three lines."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringError
+from sparring.pools.foreign import pool_of
+from sparring.pools.protocol import GamePool
+from sparring.store import checkpoint as checkpoints
+from sparring.training.agent import Agent
+from sparring.training.budget import BUDGETS
+from sparring.training.callbacks import Callbacks
+from sparring.training.plan import uses_gpu
+from sparring.training.run import Run
+from sparring.training.session import Session
+from sparring.training.settings import (
+    demand_same,
+    members_of,
+    merged,
+    read_config,
+    with_preset,
+    written,
+)
+
+
+def train(
+    game: Any = "skull_king",
+    *,
+    minutes: float | None = None,
+    quiet: bool = False,
+    on_update: Any = None,
+    on_evaluation: Any = None,
+    on_episode: Any = None,
+    **settings: Any,
+) -> Agent:
+    """Train an agent; any setting of `sparring train` may be given by name.
+
+    game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
+        PettingZoo AEC or parallel environment.
+    on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
+    """
+    changes: dict[str, Any] = dict(settings)
+    if minutes is not None:
+        changes["minutes"] = float(minutes)
+    callbacks = Callbacks(on_update, on_evaluation, on_episode)
+    if isinstance(game, str):
+        gpu = uses_gpu(changes.get("device", "auto"))
+        config = merged(with_preset(game, gpu=gpu), changes, "train")
+        return train_with(alone(config), quiet=quiet, callbacks=callbacks)
+    pool = pool_of(game, seed=changes.get("seed", 0))
+    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
+    base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
+    config = alone(merged(base, changes, "train"))
+    return train_with(config, quiet=quiet, pool=pool, callbacks=callbacks)
+
+
+def alone(config: TrainConfig) -> TrainConfig:
+    """Refuse settings of several runs."""
+    if len(members_of(config)) > 1:
+        raise ConfigError("several runs: use `sparring train --seeds`, or call train once for each")
+    return config
+
+
+def train_with(
+    config: TrainConfig,
+    *,
+    quiet: bool = False,
+    pool: GamePool | None = None,
+    callbacks: Callbacks | None = None,
+) -> Agent:
+    """Train an agent under a complete configuration."""
+    session, configs = Session.begin([config], pool=pool, callbacks=callbacks, quiet=quiet)
+    return session.finish([new_run(configs[0])])[0]  # what is refused leaves no folder behind
+
+
+def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
+    """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
+    session, configs = Session.begin(members_of(config), quiet=quiet)
+    return session.finish([new_run(member) for member in configs])
+
+
+def at_once(config: TrainConfig) -> bool:
+    """Whether several runs are trained together: on a GPU, or because a population was asked."""
+    return config.population > 1 or uses_gpu(config.device)
+
+
+def new_run(config: TrainConfig) -> Run:
+    """Make the folder of a run."""
+    game = re.sub(r"\W+", "_", config.game).strip("_") or "env"
+    algo = re.sub(r"\W+", "_", config.algo).strip("_")
+    return Run.create(Path(config.runs), game, algo, written(config), name=config.name)
+
+
+def resume(
+    path: str,
+    *,
+    number: int = -1,
+    minutes: float = 0.0,
+    updates: int = 0,
+    decisions: int = 0,
+    episodes: int = 0,
+    quiet: bool = False,
+    on_update: Any = None,
+    on_evaluation: Any = None,
+    on_episode: Any = None,
+) -> Agent:
+    """Go on with a run from one of its checkpoints; budgets are totals over its life.
+
+    From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
+    """
+    run = Run.open(path)
+    newest = checkpoints.newest_valid(run.checkpoints)
+    if newest is None:
+        raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
+    at = newest if number < 0 else run.checkpoints / f"{number:08d}"
+    saved = checkpoints.load(at)
+    config = read_config(run.config, f"{run.path}/config.toml")
+    before = read_config(saved.meta["config"], f"{at}/manifest.json")
+    demand_same(written(before), written(config))
+    config = with_budget(
+        config,
+        saved.meta,
+        {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes},
+    )
+    callbacks = Callbacks(on_update, on_evaluation, on_episode)
+    session = Session.prepare([config], callbacks=callbacks, quiet=quiet)
+    if saved.number < int(newest.name):
+        old, run = run, run.branch(saved.number, written(config), best=best_in(saved.meta))
+        if not quiet:
+            text = f"{old.name} has newer checkpoints and stays as it is; going on in {run.path}"
+            print(text, file=sys.stderr)
+    elif written(config) != run.config:
+        run.configure(written(config))
+    return session.finish([run], resume=saved)[0]
+
+
+def best_in(meta: dict[str, Any]) -> int:
+    """Return the best checkpoint that another one knows of, -1 if none."""
+    return int(meta["best"]["update"])
+
+
+def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:
+    """Return a run's configuration with another budget, if one is given."""
+    given: Sequence[str] = [kind for kind in BUDGETS if wanted[kind]]
+    if not given:
+        return config
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)}: a run has one budget; give one of them")
+    (kind,) = given
+    used = {"minutes": meta["seconds"] / 60, "updates": meta["update"]}
+    gone = used.get(kind, meta.get(kind, 0))
+    if wanted[kind] <= gone:
+        raise ConfigError(
+            f"{kind} {wanted[kind]:g}: the run has {gone:,.10g} behind it already; budgets are "
+            f"totals, give more than that"
+        )
+    counted: dict[str, Any] = {"updates": 0, "decisions": 0, "episodes": 0}
+    return replace(config, **(counted | {kind: wanted[kind]}))

@@ -1,0 +1,445 @@
+"""Nothing that was trained is lost or mistaken: going back, damage, full disks, divergence."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.cli import main
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringWarning
+from sparring.learn.collect import Collector
+from sparring.learn.learner import DivergedError
+from sparring.store import checkpoint as checkpoints
+from sparring.store.policies import load_policy
+from sparring.training.evaluate import EvalWorker
+from sparring.training.loop import Trainer
+from sparring.training.metrics import read
+from sparring.training.plan import make_learner, resolve
+from sparring.training.settings import merged, with_preset
+from sparring.training.train import new_run, resume, train_with
+
+PROGRAM = Path(sys.executable).parent / "sparring"
+TINY: dict[str, Any] = {
+    "net": {"hidden": (16,)},
+    "collect": {"games": 16, "steps": 8},
+    "ppo": {"epochs": 1, "minibatch": 64, "lr": 1e-3, "entropy": 0.01},
+    "eval": {"off": True},
+    "tensorboard": False,
+    "threads": 1,
+    "checkpoint_every_s": 0.0,
+}
+WORDS = ["--net.hidden", "16", "--collect.games", "16", "--collect.steps", "8", "--threads", "1"]
+WORDS += ["--ppo.epochs", "1", "--ppo.minibatch", "64", "--no-tensorboard"]
+
+
+def settings(runs: Path, **changes: Any) -> TrainConfig:
+    base = merged(with_preset("tic_tac_toe"), {**TINY, "runs": str(runs)}, "test")
+    config: TrainConfig = merged(base, changes, "test")
+    return config
+
+
+def trained(runs: Path, **changes: Any) -> sparring.Agent:
+    return train_with(settings(runs, **changes), quiet=True)
+
+
+def spoil(run: Path, number: int) -> None:
+    net = run / "checkpoints" / f"{number:08d}" / "net.safetensors"
+    net.write_bytes(net.read_bytes()[:50])
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((run / "events.json").read_text())
+    return found
+
+
+# Going back
+
+
+def test_going_back_begins_a_run_of_its_own_and_keeps_the_old_one(tmp_path: Path) -> None:
+    old = trained(tmp_path, updates=12, keep=100)
+    before = {p: p.stat().st_mtime_ns for p in old.run.rglob("*") if p.is_file()}
+    new = resume(str(old.run), number=4, updates=6, quiet=True)
+    assert new.run != old.run
+    assert new.policy.meta["update"] == 6
+    assert read(new.run)["losses/policy_loss"][0].tolist() == list(range(1, 7))
+    assert json.loads((new.run / "origin.json").read_text())["checkpoint"] == 4
+    # The old run is as it was, to the byte; a lock may have been touched.
+    after = {p: p.stat().st_mtime_ns for p in old.run.rglob("*") if p.is_file()}
+    assert {p.name for p in after if after[p] != before.get(p)} <= {".lock", "metrics.sqlite"}
+    assert load_policy(old.run).meta["update"] == 12
+    same = trained(tmp_path / "whole", updates=6)
+    for name, tensor in same.policy.net.state_dict().items():
+        assert torch.equal(tensor, new.policy.net.state_dict()[name])
+
+
+def test_the_command_names_the_new_timeline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = trained(tmp_path, updates=6, keep=100, eval={"final_games": 16, "off": True})
+    words = ["resume", str(old.run), "--checkpoint", "2", "--updates", "3", "--json"]
+    assert main(words) == 0
+    run = Path(json.loads(capsys.readouterr().out)["run"])
+    assert run != old.run
+    assert checkpoints.numbers(run / "checkpoints")[-1] == 3
+
+
+def test_damaged_newer_checkpoints_do_not_count_any_more(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=12, keep=3)
+    for number in (11, 12):
+        spoil(agent.run, number)
+    with pytest.warns(SparringWarning) as told:
+        again = resume(str(agent.run), updates=11, quiet=True)
+    assert "skipped checkpoint 12" in str(told[0].message)
+    assert again.run == agent.run
+    assert again.policy.meta["update"] == 11
+    assert checkpoints.numbers(agent.run / "checkpoints")[-1] == 11
+    assert (agent.run / "checkpoints" / "damaged-00000012").is_dir()
+
+
+# The best checkpoint
+
+
+def with_best(run: Path, number: int, best: int) -> None:
+    """Say in a checkpoint and in best.json which one is the best."""
+    saved = checkpoints.load(run / "checkpoints" / f"{number:08d}")
+    meta = {**saved.meta, "best": {"update": best, "strength": 0.5}}
+    checkpoints.save(
+        run / "checkpoints", number, tensors=saved.tensors, blobs=saved.blobs, meta=meta
+    )
+
+
+def test_a_best_checkpoint_that_was_pruned_is_not_named_after_a_resume(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=5, keep=2)
+    # An answer came after the last save and before a crash: the file knows, the checkpoint not.
+    (agent.run / "best.json").write_text('{"checkpoint": 4}')
+    (agent.run / "events.json").write_text('[{"update": 5, "event": "best", "checkpoint": 4}]')
+    again = resume(str(agent.run), updates=9, quiet=True)
+    assert checkpoints.numbers(agent.run / "checkpoints") == [8, 9]
+    assert not (agent.run / "best.json").exists()
+    assert not [e for e in events(agent.run) if e["event"] == "best"]
+    assert again.policy.meta["update"] == 9
+
+
+def test_a_damaged_best_checkpoint_is_forgotten_and_the_run_goes_on(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=5, keep=4)
+    with_best(agent.run, 5, best=3)
+    spoil(agent.run, 3)
+    again = resume(str(agent.run), updates=6, quiet=True)
+    assert again.policy.meta["update"] == 6
+    assert [e["checkpoint"] for e in events(agent.run) if e["event"].startswith("best lost")] == [3]
+    assert main(["eval", str(agent.run), "--against", "random", "--games", "16"]) == 0
+
+
+def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
+    wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
+    config = settings(tmp_path, updates=4, eval=wanted)
+    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
+    (member,) = trainer.members
+    trainer.status.update = 0
+    trainer._want_evaluation()
+    trainer.save()
+    trainer._close()  # before an answer came
+    run = member.run.path
+    assert not (run / "best.json").exists()
+    resume(str(run), updates=2, quiet=True)
+    assert read(run)["eval/strength"][0].tolist() == [0, 2]
+    assert (run / "best.json").exists()
+
+
+# Budgets
+
+
+def test_a_longer_budget_is_remembered(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=3)
+    process = subprocess.Popen(
+        [str(PROGRAM), "resume", str(agent.run), "--updates", "100000"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    until = time.monotonic() + 60
+    while not checkpoints.numbers(agent.run / "checkpoints")[-1] >= 6:
+        assert time.monotonic() < until
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"go on with: sparring resume {agent.run}" in told.decode()
+    config = sparring.training.run.Run.open(agent.run).config
+    assert config["updates"] == 100_000  # so that the command goes on and does not end at once
+
+
+def test_a_finished_run_is_trained_on_by_minutes(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=3)
+    more = resume(str(agent.run), minutes=agent.minutes + 0.02, quiet=True)
+    assert more.policy.meta["update"] > 3
+    assert more.minutes > agent.minutes
+    (budget,) = [e for e in events(agent.run) if e["event"] == "budget"]
+    assert budget["update"] == 3
+    with pytest.raises(ConfigError, match="budgets are totals"):
+        resume(str(agent.run), minutes=0.0001, quiet=True)
+    with pytest.raises(ConfigError, match="one budget"):
+        resume(str(agent.run), minutes=10, updates=100, quiet=True)
+
+
+def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=3, eval={"off": True, "patience": 4})
+    saved = checkpoints.load(agent.run / "checkpoints" / "00000003")
+    meta = {**saved.meta, "dry": 3}
+    checkpoints.save(
+        agent.run / "checkpoints", 3, tensors=saved.tensors, blobs=saved.blobs, meta=meta
+    )
+    config = settings(tmp_path, updates=9, eval={"off": True, "patience": 4})
+    run = sparring.training.run.Run.open(agent.run)
+    again = checkpoints.load(agent.run / "checkpoints" / "00000003")
+    trainer = Trainer(make_learner(config, resolve([config])), [config], [run], resume=again)
+    assert trainer.members[0].dry == 3
+    assert trainer._early() == ""
+    trainer.members[0].dry += 1
+    assert trainer._early() == "early"
+    trainer._close()
+
+
+# Full disks
+
+
+def test_a_full_disk_at_the_end_saves_elsewhere_and_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = checkpoints.write
+
+    def full(folder: Path, checkpoint: Any) -> Path:
+        if checkpoint.number >= 3 and folder.name == "checkpoints":
+            raise checkpoints.CheckpointError("no space left; free 5 MB")
+        return honest(folder, checkpoint)
+
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr(checkpoints, "write", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(other))
+    with pytest.warns(SparringWarning) as told:
+        agent = trained(tmp_path / "runs", updates=5)
+    assert agent.elsewhere is not None
+    assert agent.elsewhere.is_relative_to(other)
+    assert "it lies in" in str(told[-1].message)
+    assert agent.evaluate("random", games=16)["random"].games == 16
+    saved = load_policy(agent.elsewhere)
+    assert saved.meta["update"] == 5
+    for name, tensor in saved.net.state_dict().items():
+        assert torch.equal(tensor, agent.policy.net.state_dict()[name])
+    shutil.move(agent.elsewhere, agent.run / "checkpoints" / agent.elsewhere.name)
+    monkeypatch.setattr(checkpoints, "write", honest)
+    assert resume(str(agent.run), updates=6, quiet=True).policy.meta["update"] == 6
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no mount program")
+    if made.returncode:
+        pytest.skip(f"needs root to mount a small disk: {made.stderr.strip()}")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def fill(disk: Path, leave: int = 0) -> None:
+    """Take all the space of a disk but some bytes."""
+    with (disk / "filler").open("ab") as out:
+        try:
+            while True:
+                os.write(out.fileno(), bytes(4096))
+        except OSError as wrong:
+            assert wrong.errno == errno.ENOSPC
+        out.flush()
+    if leave:
+        os.truncate(disk / "filler", max((disk / "filler").stat().st_size - leave, 0))
+
+
+def train_on_a_disk_that_fills_up(disk: Path, leave: int, moment: int) -> Path:
+    """Train while somebody else takes the space; the last network must be somewhere, whole."""
+
+    def callback(watched: Any) -> None:
+        if watched.status.update == moment:
+            fill(disk, leave)
+
+    config = settings(disk / "runs", updates=8, csv=True, episodes_csv=True)
+    with pytest.warns(SparringWarning):
+        agent = train_with(
+            config, quiet=True, callbacks=sparring.training.callbacks.Callbacks(callback)
+        )
+    assert agent.evaluate("random", games=16)["random"].games == 16
+    newest = agent.elsewhere or checkpoints.newest_valid(agent.run / "checkpoints")
+    assert newest is not None
+    assert load_policy(newest).meta["update"] == 8
+    if agent.elsewhere:
+        shutil.rmtree(agent.elsewhere.parent)
+    return agent.run
+
+
+@pytest.mark.parametrize("leave", [0, 8192])
+def test_a_disk_that_fills_up_loses_nothing(small_disk: Path, leave: int) -> None:
+    run = train_on_a_disk_that_fills_up(small_disk, leave, moment=3)
+    (small_disk / "filler").unlink()
+    assert resume(str(run), updates=9, quiet=True).policy.meta["update"] == 9
+
+
+@pytest.mark.slow
+def test_twenty_full_disks(small_disk: Path) -> None:
+    rng = random.Random(0)
+    for _ in range(20):
+        leave = rng.choice([0, 4096, 8192, 50_000, 150_000])
+        run = train_on_a_disk_that_fills_up(small_disk, leave, moment=rng.randrange(1, 8))
+        (small_disk / "filler").unlink()
+        load_policy(run) if checkpoints.numbers(run / "checkpoints") else None
+        shutil.rmtree(small_disk / "runs")
+
+
+def test_the_command_says_what_a_full_disk_kept(small_disk: Path) -> None:
+    words = [str(PROGRAM), "train", "tic_tac_toe", "--runs", str(small_disk), "--updates", "3"]
+    words += [*WORDS, "--eval.off", "--eval.final-games", "16"]
+    fill(small_disk, leave=8192)
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr
+    assert ended.returncode == 3
+    assert "check the space on its disk" in ended.stderr or "it lies in" in ended.stderr
+
+
+# Divergence
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, *, times: int) -> None:
+    honest, left = Collector.collect, [times]
+
+    def poisoned(self: Collector, number: int) -> dict[str, float]:
+        stats = honest(self, number)
+        if number == 5 and left[0]:
+            left[0] -= 1
+            self.rollout.columns["log_prob"][:] = np.nan
+        return stats
+
+    monkeypatch.setattr(Collector, "collect", poisoned)
+
+
+def test_a_divergence_is_rolled_back_once_with_a_lower_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, times=1)
+    agent = trained(tmp_path, updates=8)
+    assert agent.ended == "done"
+    (lowered,) = [e for e in events(agent.run) if e["event"].startswith("diverged: ")]
+    assert (lowered["lr"], lowered["from"], lowered["update"]) == ("0.0001", 5, 5)
+    assert read(agent.run)["learning/lr"][2].tolist() == pytest.approx([1e-3] * 5 + [1e-4] * 3)
+    again = resume(str(agent.run), updates=9, quiet=True)  # the settings are those of the run
+    assert again.policy.meta["update"] == 9
+
+
+def test_a_second_divergence_ends_the_run_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    poison(monkeypatch, times=2)
+    with pytest.raises(DivergedError, match=r"sparring train tic_tac_toe --init .* --ppo\.lr"):
+        trained(tmp_path, updates=8)
+    (run,) = tmp_path.iterdir()
+    newest = checkpoints.newest_valid(run / "checkpoints")
+    assert newest is not None
+    assert newest.name == "00000005"
+    assert all(torch.isfinite(t).all() for t in checkpoints.load(newest).tensors["net"].values())
+    assert events(run)[-1]["event"] == "diverged"
+    words = ["train", "tic_tac_toe", "--init", str(run), "--ppo.lr", "1e-4", "--updates", "2"]
+    words += [*WORDS, "--runs", str(tmp_path), "--eval.off", "--eval.final-games", "16", "--json"]
+    assert main(words) == 0  # the advice can be followed
+    new = Path(json.loads(capsys.readouterr().out)["run"])
+    assert sparring.training.run.Run.open(new).config["init"] == str(newest)
+
+
+def test_a_divergence_before_any_checkpoint_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(monkeypatch, times=1)
+    agent = trained(tmp_path, updates=8, checkpoint_every_s=1e9)
+    assert read(agent.run)["learning/lr"][2].tolist() == pytest.approx([1e-4] * 8)
+    assert [e["from"] for e in events(agent.run) if e["event"].startswith("diverged: ")] == [0]
+
+
+# Ends
+
+
+def test_signals_while_measuring_say_that_the_run_is_saved(tmp_path: Path) -> None:
+    words = [str(PROGRAM), "train", "tic_tac_toe", "--runs", str(tmp_path), "--updates", "2"]
+    words += [*WORDS, "--eval.off", "--eval.final-games", "20000000"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not [p for p in tmp_path.glob("*/events.json") if '"ended"' in p.read_text()]:
+        assert time.monotonic() < until
+        assert process.poll() is None, process.communicate()
+    assert process.stderr is not None
+    while b"measuring" not in (line := process.stderr.readline()):
+        assert line
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert b"the run is saved in" in told
+    assert b"Traceback" not in told
+
+
+def test_results_are_kept_with_parity_and_seats(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "tic_tac_toe", "--runs", str(tmp_path), "--updates", "2", *WORDS]
+    assert main([*words, "--eval.off", "--eval.final-games", "64", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    run = Path(told["run"])
+    kept = json.loads((run / "results.json").read_text())
+    assert kept["results"] == told["results"]
+    assert kept["checkpoint"] == 2
+    for found in kept["results"].values():
+        assert found["parity"] == 0.5
+        assert len(found["seat_wins"]) == 2
+    assert sorted(p.name for p in run.glob("metrics*")) == ["metrics.sqlite"]
+
+
+def test_members_of_a_population_are_evaluated_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = {"off": False, "games": 16}
+    config = settings(tmp_path, updates=4, eval=wanted)
+    trainer = Trainer(make_learner(config, resolve([config])), [config], [new_run(config)])
+    asked: list[str] = []
+    monkeypatch.setattr(EvalWorker, "busy", False)
+    monkeypatch.setattr(EvalWorker, "submit", lambda _self, request: asked.append(request["id"]))
+    for number in (1, 2):
+        other = settings(tmp_path, updates=4, seed=number, eval=wanted)
+        trainer.members.append(
+            type(trainer.members[0])(other, new_run(other), trainer.learner.rules)
+        )
+    for member in trainer.members:
+        member.save(trainer.learner.snapshot())
+        member.saver.wait()
+    for _ in range(6):
+        trainer._want_evaluation()
+        trainer._ask_for_evaluation()
+    trainer._close()
+    assert asked == ["0/0", "1/0", "2/0", "0/0", "1/0", "2/0"]
