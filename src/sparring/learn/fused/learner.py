@@ -24,7 +24,7 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.update import Update, check_configs
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.phases import Phases
-from sparring.learn.ppo import LOGGED, optimiser_state
+from sparring.learn.ppo import LOGGED, has_unit, optimiser_state
 from sparring.nets.flat import FlatNet
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
@@ -311,6 +311,7 @@ class FusedPPO:
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
+                "has_unit": bool(self.update.has_unit[member]),
                 **self._description,
             },
         )
@@ -328,6 +329,7 @@ class FusedPPO:
             self.games.load_state(snapshot.blobs["games.bin"], member)
         meta = snapshot.meta
         self.updates = meta["update"]
+        self.update.has_unit[member] = int(has_unit(snapshot))
         self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]
         self.opponent_rows[member] = int(meta.get("opponent_rows", 0))
 

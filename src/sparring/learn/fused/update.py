@@ -19,7 +19,7 @@ from sparring.kernels import Module
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.rollout import EARNED, FusedRollout
-from sparring.learn.ppo import SCALE_MEMORY, Knobs
+from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
@@ -72,7 +72,11 @@ class Update:
             self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
             self.list = torch.zeros(members, places_each, dtype=torch.int32)
             self.sample_counts = torch.zeros(members, dtype=torch.int32)
-            self.moments = torch.zeros(members, MOMENT_BLOCKS, 4, dtype=torch.float64)
+            self.moments = torch.zeros(
+                members, MOMENT_BLOCKS, len(names("Moments")), dtype=torch.float64
+            )
+            self.has_unit = torch.zeros(members, dtype=torch.uint8)
+            """Whether a rollout has paid anything yet, as in `learn.ppo.PPO`."""
             self.statistics = torch.zeros(members, len(names("Statistics")))
             self.tallies = torch.zeros(members, len(names("Tally")))
             self.stopped = torch.zeros(members, dtype=torch.uint8)
@@ -177,15 +181,16 @@ class Update:
         kernels.list_samples(blocks, 256, self._places, self.ranks, self._samples)
         kernels.sum_advantages(
             *((MOMENT_BLOCKS, self.members), 256),
-            *(self._samples, rollout.advantage, rollout.value, self.moments),
+            *(self._samples, rollout.advantage, rollout.value, rollout.paid, self.moments),
         )
         statistics = kernels.view(
             "StatisticsView",
             partials=self.moments,
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
-            clock=self.clock,
+            has_unit=self.has_unit,
             keep=SCALE_MEMORY,
+            most=MOST_UNITS,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
             tallies=self.tallies,
@@ -380,7 +385,7 @@ class Update:
         """What an update changes of the network and the optimiser."""
         net = self.net
         moments = [self.first_moment, self.second_moment, self.adam_steps]
-        return [net.weight, net.compute, net.value_scale, *moments]
+        return [net.weight, net.compute, net.value_scale, self.has_unit, *moments]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
         """Adam's moments of a member, named as torch's optimiser names it."""
