@@ -33,6 +33,10 @@ class Report:
     """Decisions that were learned from so far."""
     opponent_rows: int = 0
     """Rows that frozen opponents answered so far."""
+    diverged: str = ""
+    """Why a member of a population learns no more: a loss that is not a number. It stands where it
+    was before that update, for good; there are no stats. The others go on. A run that is trained
+    alone raises `DivergedError` instead."""
 
 
 @dataclass(frozen=True)
