@@ -124,6 +124,7 @@ class PPO:
         seed: int = 0,
         threads: int = 1,
         device: str = "cpu",
+        by_role: bool = False,
     ) -> None:
         torch.manual_seed(seed)
         self.pool, self.config, self.seed = pool, config, seed
@@ -142,6 +143,7 @@ class PPO:
             self.phases,
             squash=net.squash,
             pinned=self.device.type == "cuda",
+            by_role=by_role,
         )
         self.updates = 0
         self.samples = 0

@@ -17,6 +17,7 @@ from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.pools.protocol import GamePool
+from sparring.training.rewards import read_rewards
 from sparring.training.settings import check_against, read_opponents
 
 GPU = "cuda"
@@ -62,6 +63,7 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     return Plan(
         rules=rules,
         lineups=tuple(read_opponents(rules, config.opponents)),
+        rewards=read_rewards(rules, config.rewards),
         seeds=tuple(member.seed for member in configs),
         threads=config.threads or os.cpu_count() or 1,
         device=device,

@@ -47,11 +47,13 @@ class FusedPPO:
         configs: PPOConfig | Sequence[PPOConfig],
         net: NetConfig,
         *,
+        by_role: bool = False,
         graphs: bool = True,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
+        by_role: a decision's next one is the seat's next in the same role.
         graphs: False launches every kernel from Python, for debugging.
         """
         self.games, self.members = games, len(games.seeds)
@@ -79,6 +81,7 @@ class FusedPPO:
             collect.steps,
             members=self.members,
             row_bytes=self.pool.row_bytes,
+            chains=len(games.rules.roles) if by_role else 1,
             squash=self.net.squash,
             device=self.device,
         )

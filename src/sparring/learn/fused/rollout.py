@@ -33,14 +33,17 @@ class FusedRollout:
         row_bytes: int,
         squash: bool,
         device: torch.device,
+        chains: int = 1,
     ) -> None:
         """Make the arrays, once and for all.
 
+        chains: of a seat's decisions, one or one for every role.
         squash: continuous actions pass through tanh on their way to the games.
         """
         rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
-        self.rows, self.carried, self.squash = rows, games * seats, squash
+        self.rows, self.carried, self.squash = rows, games * seats * chains, squash
+        self.chains = chains
         self.places = self.carried + steps * rows
         with torch.device(device):
             self.obs = torch.zeros(self.places, row_bytes, dtype=torch.uint8)

@@ -223,7 +223,7 @@ class Update:
             rows=rules.rows,
             seats=rules.seats,
             roles=len(rules.roles),
-            chains=1,
+            chains=rollout.chains,
             learner=LEARNER,
             gamma=0.0,  # every member has its own
             gamma_into=None,
