@@ -91,7 +91,13 @@ SPARRING_FN inline void link_game(const RolloutView& v, const Links& links, int 
       links.next[place] = -1;
       if (v.policy[at] != v.learner || v.seat[at] < 0) continue;
       const int role = v.role[at];
-      Open& mine = open[v.seat[at] * v.chains + (v.chains > 1 ? role : 0)];
+      Open* own = open + v.seat[at] * v.chains;
+      Open& mine = own[v.chains > 1 ? role : 0];
+      // Nothing behind a step of discount 0 counts, for what the seat did in other roles neither.
+      if (v.gamma_into[role] == 0)
+        for (int chain = 0; chain < v.chains; ++chain)
+          if (own + chain != &mine && own[chain].row >= 0)
+            close_open(v, links, own[chain], kToNext, place, 0, 0);
       if (mine.row >= 0) close_open(v, links, mine, kToNext, place, 0, v.gamma_into[role]);
       mine = {place, 1, role, 0};
     }

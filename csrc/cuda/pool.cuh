@@ -169,14 +169,14 @@ struct Earned {
 // worth of a cut game is estimated. Without `earned` it keeps nothing.
 struct EndsView {
   Earned* earned;  // [games]
-  u8* cut_obs;     // [settings, room, kRowBytes]
-  i32* cut_at;     // [settings, room]: ((step * games + game) * seats + seat) * 2, and 1 more if
-                   // the other seat of a zero-sum game loses what this one wins
-  i32* cut_count;  // [settings]
-  int room, step;
+  u8* cut_obs;     // [layers, games * rows, kRowBytes]; a game's first cut is in layer 0
+  i32* cut_at;     // [layers, games * rows]: ((step * games + game) * seats + seat) * 2, and 1 more
+                   // if the other seat of a zero-sum game loses what this one wins; -1: nobody's
+  i32* cut_count;  // [games], those that found no room included
+  int layers, step;
   int learner;  // its policy id
 
-  __device__ void keep(const Seen& seen, const Result& result, int games, int each) const {
+  __device__ void keep(const Seen& seen, const Result& result, int games) const {
     if (!earned) return;
     const Table<G>& table = seen.stage.table();
     Earned& mine = earned[seen.game];
@@ -188,14 +188,15 @@ struct EndsView {
       mine.score += table.game.score(seen.setting.config, s);
     }
     if (!result.truncated) return;
+    const int layer = cut_count[seen.game]++;
+    if (layer >= layers) return;  // without an estimate the decision is dropped, not guessed
     int movers = 0;
     for (int r = 0; r < G::kRows; ++r) movers += table.game.seat(r) >= 0;
     for (int r = 0; r < G::kRows; ++r) {
-      const int s = table.game.seat(r), which = seen.game / each;
+      const i64 at = (i64{layer} * games + seen.game) * G::kRows + r;
+      const int s = table.game.seat(r);
+      cut_at[at] = -1;
       if (s < 0) continue;
-      const int next = atomicAdd(cut_count + which, 1);
-      if (next >= room) return;  // without an estimate the decision is dropped, not guessed
-      const i64 at = i64{which} * room + next;
       cut_at[at] = ((step * games + seen.game) * kSeats + s) * 2 + (kZeroSum && movers == 1);
       u8* out = cut_obs + at * kRowBytes;
       observe_into(seen.stage.row(out), table, seen.setting, s, seen.side, seen.memory);
@@ -288,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
         over = true;
         outcome.write(game, paid, table.skipped, result);
         finals.keep(seen, result);
-        ends.keep(seen, result, games.games, games.each);
+        ends.keep(seen, result, games.games);
       });
       if (!over) outcome.write(game, paid, table.skipped, Result{});
       if constexpr (kMemoryBytes > 0)

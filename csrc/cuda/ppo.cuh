@@ -44,11 +44,17 @@ SPARRING_FN inline Losses warp_sums(const Losses& x) {
           warp_sum(x.approx_kl), warp_sum(x.clipfrac)};
 }
 
-// Sums of advantages, returns and their squares; one block of `partials` per block of threads.
+// Sums over samples: of advantages, returns and their squares, and how many were paid anything.
+struct Moments {
+  f64 gain, gain_squared, back, back_squared, paid;
+};
+inline constexpr int kMoments = sizeof(Moments) / sizeof(f64);
+
+// One block of `partials` per block of threads.
 extern "C" __global__ void sum_advantages(SamplesView samples, const f32* advantage,
-                                          const f32* value, f64* partials) {
+                                          const f32* value, const f32* paid, Moments* partials) {
   const int member = static_cast<int>(blockIdx.y);
-  f64 sums[4]{};
+  f64 sums[kMoments]{};
   for (i64 i = global_thread(); i < samples.counts[member]; i += i64{gridDim.x} * blockDim.x) {
     const i32 place = samples.list[member * samples.stride + i];
     const f64 gain = static_cast<f64>(advantage[place]);
@@ -57,42 +63,59 @@ extern "C" __global__ void sum_advantages(SamplesView samples, const f32* advant
     sums[1] += gain * gain;
     sums[2] += back;
     sums[3] += back * back;
+    sums[4] += paid[place] != 0;
   }
-  __shared__ f64 all[4][256];
-  for (int k = 0; k < 4; ++k) all[k][threadIdx.x] = sums[k];
+  __shared__ f64 all[kMoments][256];
+  for (int k = 0; k < kMoments; ++k) all[k][threadIdx.x] = sums[k];
   __syncthreads();
-  if (threadIdx.x >= 4) return;
+  if (threadIdx.x >= kMoments) return;
   f64 sum = 0;
   for (int i = 0; i < 256; ++i) sum += all[threadIdx.x][i];
-  partials[(i64{member} * gridDim.x + blockIdx.x) * 4 + threadIdx.x] = sum;
+  f64* mine = reinterpret_cast<f64*>(partials + i64{member} * gridDim.x + blockIdx.x);
+  mine[threadIdx.x] = sum;
 }
 
 // From those sums to what an update starts with.
 struct StatisticsView {
-  const f64* partials;  // [members, blocks, 4]
+  const Moments* partials;  // [members, blocks]
   int blocks;
   const i32* counts;
-  const i32* clock;  // the number of the update; the first has no former unit
-  f32 keep;          // share of the former unit of values
+  u8* has_unit;  // [members], whether a rollout has paid anything yet; the first sets the unit
+  f32 keep;      // share of the former unit of values
+  f32 most;      // units that returns measure
   f32* value_scale;
   Statistics* statistics;
   Tally* tallies;
   u8* stopped;
 };
 
+// The unit of values behind a rollout; `next_unit` in learn/ppo.py. Where nothing was paid, or the
+// returns are not finite, it stays.
+SPARRING_FN inline f32 choose_unit(const StatisticsView& v, int member, const Moments& sums,
+                                   f64 n) {
+  const f32 before = v.value_scale[member], found = static_cast<f32>(sqrt(sums.back_squared / n));
+  if (sums.paid == 0 || !is_finite(found)) return before;
+  const f32 size = fmaxf(found, 1e-6f);
+  const f32 unit =
+      v.has_unit[member] ? fmaxf(v.keep * before + (1 - v.keep) * size, size / v.most) : size;
+  v.has_unit[member] = 1;
+  return unit;
+}
+
 // The unit of values and the normalisation of advantages, one thread per member; clears the
 // tallies.
 extern "C" __global__ void summarise_advantages(StatisticsView v) {
   const int member = static_cast<int>(threadIdx.x);
-  f64 sums[4]{};
-  for (int b = 0; b < v.blocks; ++b)
-    for (int k = 0; k < 4; ++k) sums[k] += v.partials[(i64{member} * v.blocks + b) * 4 + k];
+  Moments sums{};
+  for (int b = 0; b < v.blocks; ++b) {
+    const Moments& one = v.partials[i64{member} * v.blocks + b];
+    sums = {sums.gain + one.gain, sums.gain_squared + one.gain_squared, sums.back + one.back,
+            sums.back_squared + one.back_squared, sums.paid + one.paid};
+  }
   const f64 n = static_cast<f64>(v.counts[member] ? v.counts[member] : 1);
-  const f64 mean = sums[0] / n, spread = fmax(sums[1] / n - mean * mean, 0.0);
-  const f64 back = sums[2] / n, back_spread = fmax(sums[3] / n - back * back, 0.0);
-  const f32 size = fmaxf(static_cast<f32>(sqrt(sums[3] / n)), 1e-6f);
-  const f32 keep = v.clock[0] ? v.keep : 0.0f, before = v.value_scale[member];
-  const f32 scale = keep * before + (1 - keep) * size;
+  const f64 mean = sums.gain / n, spread = fmax(sums.gain_squared / n - mean * mean, 0.0);
+  const f64 back = sums.back / n, back_spread = fmax(sums.back_squared / n - back * back, 0.0);
+  const f32 before = v.value_scale[member], scale = choose_unit(v, member, sums, n);
   v.statistics[member] = {static_cast<f32>(mean), 1.0f / (static_cast<f32>(sqrt(spread)) + 1e-8f),
                           scale, before / scale,
                           back_spread > 0 ? static_cast<f32>(1 - spread / back_spread) : 0.0f};

@@ -7,21 +7,21 @@
 
 namespace sparring {
 
-// Where games were cut, `room` places for every member, and where their worth goes.
+// Where games were cut for the `number`th time in a rollout, and where their worth goes.
 struct CutsView {
-  const i32* at;  // see EndsView in cuda/pool.cuh
-  const i32* count;
-  int room, members;
-  const f32* value_scale;
+  const i32* at;     // [rows], see EndsView in cuda/pool.cuh
+  const i32* count;  // [games]
+  int number, rows, rows_each, rows_per_game;
+  const f32* value_scale;  // [members], of `rows_each` rows
   f32* final_value;
 };
 
 // The worth of games that were cut, where the step kernel noted them.
 extern "C" __global__ void place_cuts(HeadsView heads, CutsView cuts) {
   const i64 at = global_thread();
-  if (at >= i64{cuts.members} * cuts.room) return;
-  const int member = static_cast<int>(at / cuts.room);
-  if (at % cuts.room >= cuts.count[member]) return;
+  if (at >= cuts.rows || cuts.count[at / cuts.rows_per_game] <= cuts.number || cuts.at[at] < 0)
+    return;
+  const int member = static_cast<int>(at / cuts.rows_each);
   const f32 value = heads.value_of(at, member) * cuts.value_scale[member];
   const i32 where = cuts.at[at] >> 1;
   cuts.final_value[where] = value;

@@ -6,7 +6,41 @@
 
 using namespace sparring;
 
+// One seat that bids (role 0), plays (role 1) and bids again; every role is a chain of its own.
+void check_roles() {
+  const std::vector<i8> seat = {0, 0, 0}, role = {0, 1, 0};
+  const std::vector<i16> policy = {0, 0, 0};
+  const std::vector<f32> reward = {1, 10, 2, 20, 4, 40};  // [steps, roles]
+  const std::vector<u8> terminated = {0, 0, 0}, truncated = {0, 0, 0};
+  const std::vector<f32> final_value(3, 0), gamma_into = {0, 1};
+  std::vector<Open> open(2, Open{-1, 0, 0, 0});
+  std::vector<u8> end(5);
+  std::vector<i32> next(5);
+  std::vector<f32> paid(5), discount(5), tail(5);
+  RolloutView view{};
+  view.steps = 3;
+  view.games = view.rows = view.seats = 1;
+  view.roles = view.chains = 2;
+  view.gamma = 1;
+  view.gamma_into = gamma_into.data();
+  view.seat = seat.data();
+  view.role = role.data();
+  view.policy = policy.data();
+  view.reward = reward.data();
+  view.terminated = terminated.data();
+  view.truncated = truncated.data();
+  view.final_value = final_value.data();
+  view.open = open.data();
+  const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+  link_game(view, links, 0);
+  // The first bid is paid as bids are until the next one; the play up to there, and nothing behind.
+  CHECK(end[2] == kToNext && next[2] == 4 && paid[2] == 3 && discount[2] == 0);
+  CHECK(end[3] == kToNext && next[3] == 4 && paid[3] == 20 && discount[3] == 0);
+  CHECK(end[4] == kNotASample && open[0].row == 4 && open[0].reward == 4 && open[1].row == -1);
+}
+
 int main() {
+  check_roles();
   // One game, two seats in turn, four steps; seat 1 is paid while seat 0 has just moved.
   const std::vector<i8> seat = {0, 1, 0, 1}, role = {0, 0, 0, 0};
   const std::vector<i16> policy = {0, 0, 0, 0};

@@ -90,6 +90,60 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     assert torch.equal(before[:, :head], ppo.net.weight[:, :head])
 
 
+def test_a_member_that_diverges_is_stopped_alone() -> None:
+    alone = learner(seeds=(3, 5), graphs=True)
+    ppo = learner(seeds=(3, 4, 5), graphs=True)
+    for one in (alone, ppo):
+        one.iterate(0.0)
+    ppo.net.weight[1, 3] = ppo.net.compute[1, 3] = torch.inf
+    before = ppo.snapshot(1)
+    for number in range(4):
+        reports, others = ppo.iterate(0.0), alone.iterate(0.0)
+        assert [bool(report.diverged) for report in reports] == [False, True, False]
+        assert reports[1].stats == {}
+        assert "update 1: a loss, gradient or weight of member 1 (seed 4)" in reports[1].diverged
+        for mine, theirs in zip((reports[0], reports[2]), others, strict=True):
+            key = "learning/samples"
+            assert mine.stats[key] == pytest.approx(theirs.stats[key], rel=0.02)
+            assert mine.diverged == ""
+            assert all(np.isfinite(figure) for figure in mine.stats.values()), number
+    after = ppo.snapshot(1)
+    for group in ("net", "optimiser"):
+        for name, tensor in before.tensors[group].items():
+            assert torch.equal(tensor, after.tensors[group][name]), (group, name)
+    assert after.meta["decisions"] == before.meta["decisions"]
+    assert after.blobs == {}
+    for member in (0, 2):  # whose games are not held back by those of the broken one
+        assert set(ppo.snapshot(member).blobs) == {"games.bin", "open.bin"}
+        assert np.isfinite(ppo.policy(member).value(ppo.rollout.obs[:32].cpu().numpy())).all()
+
+
+def test_a_step_that_breaks_the_weights_is_taken_back() -> None:
+    """The loss and its gradient are finite until the rate makes the weights infinite."""
+    pool = CudaPool("skull_king", 128, seeds=(1, 2))
+    configs = [PPO_, replace(PPO_, lr=1e38, max_grad_norm=1e30)]
+    ppo = FusedPPO(DeviceGames(pool), COLLECT, configs, NETS["shared"])
+    before = ppo.net.state(1)
+    reports = ppo.iterate(0.0)
+    while not reports[1].diverged:
+        before = ppo.net.state(1)
+        reports = ppo.iterate(0.0)
+    assert all(bool(tensor.isfinite().all()) for tensor in before.values())
+    for name, tensor in before.items():
+        assert torch.equal(tensor, ppo.net.state(1)[name]), name
+    assert reports[0].diverged == ""
+
+
+def test_a_restored_member_learns_again() -> None:
+    ppo = learner(seeds=(3, 4))
+    ppo.iterate(0.0)
+    good = ppo.snapshot(1)
+    ppo.net.weight[1, 3] = ppo.net.compute[1, 3] = torch.inf
+    assert ppo.iterate(0.0)[1].diverged
+    ppo.restore(good, 1)
+    assert ppo.iterate(0.0)[1].diverged == ""
+
+
 def test_reports_count_the_learners_own_decisions() -> None:
     ppo = learner()
     before = ppo.iterate(0.0)[0]

@@ -63,11 +63,16 @@ def turn(ppo: FusedPPO) -> list[Knobs]:
     return ppo.update.turn_knobs(ppo.updates, [Moment(0, 0.0)] * ppo.members)
 
 
+def value_cuts(ppo: FusedPPO) -> None:
+    for number in range(ppo.rollout.cut_layers()):
+        ppo.update.value_cuts(number)
+
+
 def play(ppo: FusedPPO) -> None:
     """A rollout, ready to be learned from."""
     turn(ppo)
     ppo._play()
-    ppo.update.value_cuts()
+    value_cuts(ppo)
     ppo.update.estimate_advantages()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
-from sparring.training.plan import resolve
+from sparring.training.plan import choose_device, resolve
 from sparring.training.settings import members_of, merged, read_config, with_preset, written
 from sparring.training.train import resume, train
 
@@ -97,9 +98,38 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
 
 def test_a_learner_of_ones_own_has_its_games_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     config = merged(TrainConfig(), {"algo": "mine:make", "device": "cuda"}, "test")
     plan = resolve([config])
     assert (plan.device, plan.games_on, plan.fused, plan.spare_threads) == ("cuda", "cpu", False, 1)
+
+
+@pytest.mark.parametrize("name", ["cudaa", "cuda:x", "cuda:", "cuda:-1", "cuda:0x1", "gpu", "CPU"])
+def test_a_device_that_cannot_be_is_refused_before_anything_is_made(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "tic_tac_toe", "--device", name, "--runs", str(tmp_path / "runs")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"sparring: device {name!r} is unknown; use cpu, cuda or auto"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "hint"),
+    [
+        ("cuda:1", 1, "device 'cuda:1' is not there; torch sees one GPU, cuda:0"),
+        ("cuda:4", 2, "device 'cuda:4' is not there; torch sees 2 GPUs, cuda:0 to cuda:1"),
+        ("cuda:1", 2, "with CUDA_VISIBLE_DEVICES=1 and --device cuda"),
+    ],
+)
+def test_gpus_other_than_the_first_are_refused(
+    name: str, count: int, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    assert choose_device("cuda:0") == choose_device("cuda") == choose_device("auto") == "cuda"
+    with pytest.raises(sparring.ConfigError, match=re.escape(hint)):
+        choose_device(name)
 
 
 def test_a_file_that_is_older_names_the_new_place(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ class TrainConfig:
     """A TOML file with any of these settings; the command line goes before it."""
     opponents: tuple[str, ...] = ("self=1",)
     """Line-ups as NAME=WEIGHT: self (every seat learns) or a bot in all other seats."""
+    rewards: tuple[str, ...] = ()
+    """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
     algo: str = "ppo"
     """What learns: ppo, or a learner of your own as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()

@@ -108,6 +108,11 @@ def build(
 
     exact: no fused multiply-add, so that floats come out as on a CPU.
     """
+    if device.index:  # launches go to the current device, which is the first
+        raise ConfigError(
+            f"device {str(device)!r}: kernels run on the first GPU that is seen; make it that one "
+            f"with CUDA_VISIBLE_DEVICES={device.index}"
+        )
     major, minor = torch.cuda.get_device_capability(device)
     code = compiled(source, defines, exact=exact, arch=f"sm_{major}{minor}")
     return Module(code, device, Interface(source, defines, HEADERS))

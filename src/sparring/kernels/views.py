@@ -50,6 +50,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "Losses": (torch.float32,),
     "Tally": (torch.float32,),
     "Plan": (torch.float32,),
+    "Moments": (torch.float64,),
 }
 """The tensors that a pointer may be given."""
 FOLLOWED = ("cuda/", "core/")

@@ -26,6 +26,7 @@ def make_ppo(plan: Plan) -> Learner:
             seed=plan.seed,
             threads=plan.threads,
             device=plan.device,
+            by_role=plan.by_role,
         )
     from sparring.learn.fused import LEAST_SLOTS, DeviceGames, FusedPPO, Games, HostGames
 
@@ -35,7 +36,7 @@ def make_ppo(plan: Plan) -> Learner:
         games = HostGames(pool, plan.device)
     else:
         games = DeviceGames(plan.device_pool())
-    return FusedPPO(games, plan.collect, plan.settings, plan.net)
+    return FusedPPO(games, plan.collect, plan.settings, plan.net, by_role=plan.by_role)
 
 
 LEARNERS: dict[str, Factory] = {"ppo": make_ppo}

@@ -86,16 +86,20 @@ class Collector:
         *,
         squash: bool = False,
         pinned: bool = False,
+        by_role: bool = False,
     ) -> None:
         """Take over a pool and start its games.
 
         actor: answers the learner's rows. columns: what it says besides actions.
+        by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
         self.pool, self.steps, self.phases, self.squash = pool, config.steps, phases, squash
-        self.transitions = Transitions(pool.rules, config.games, config.steps, learner=LEARNER)
+        self.transitions = Transitions(
+            pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
+        )
         self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""

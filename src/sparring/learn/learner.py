@@ -36,6 +36,10 @@ class Report:
     """Rows that frozen opponents answered so far."""
     episodes: Episodes | None = None
     """The games that finished in this update, where they are kept one by one."""
+    diverged: str = ""
+    """Why a member of a population learns no more: a loss that is not a number. It stands where it
+    was before that update, for good; there are no stats. The others go on. A run that is trained
+    alone raises `DivergedError` instead."""
 
 
 @dataclass(frozen=True)

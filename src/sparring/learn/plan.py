@@ -42,11 +42,21 @@ class Plan:
     """Settings of a learner of your own, as they were written."""
     foreign: GamePool | None = None
     """An environment that somebody brought along."""
+    rewards: Mapping[str, tuple[float, ...]] | None = None
+    """Weights by part, one per role; None: the game's own."""
 
     @property
     def seed(self) -> int:
         """Of a run that is trained alone."""
         return self.seeds[0]
+
+    @property
+    def by_role(self) -> bool:
+        """Whether roles are paid differently: then each of them has decisions of its own to link.
+
+        In one chain what a bid leads to is paid to the cards that are played after it.
+        """
+        return self.rewards is not None and any(len(set(w)) > 1 for w in self.rewards.values())
 
     @property
     def spare_threads(self) -> int:
@@ -55,7 +65,11 @@ class Plan:
 
     def host_pool(self) -> GamePool:
         """The games on CPU threads, or the environment that was brought along."""
-        return self.foreign or self.native_pool(slots=self.collect.slots)
+        if self.foreign is None:
+            return self.native_pool(slots=self.collect.slots)
+        if self.rewards is not None:
+            self.foreign.set_rewards(self.rewards)
+        return self.foreign
 
     def native_pool(self, *, slots: int) -> Pool:
         """The games on CPU threads."""
@@ -65,6 +79,7 @@ class Plan:
             seed=self.seed,
             threads=self.threads,
             lineups=self.lineups,
+            rewards=self.rewards,
             slots=slots,
         )
 
@@ -77,5 +92,6 @@ class Plan:
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
             lineups=self.lineups,
+            rewards=self.rewards,
             device=self.device,
         )

@@ -29,6 +29,14 @@ from sparring.schedule import Moment, Schedule
 SCALE_MEMORY = 0.9
 """Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
 seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
+MOST_UNITS = 2.0
+"""Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
+hundredfold in one update; in the old unit their squares would drown everything else."""
+
+
+def next_unit(before: float, size: float) -> float:
+    """The unit of values behind a rollout whose returns have this size."""
+    return max(SCALE_MEMORY * before + (1 - SCALE_MEMORY) * size, size / MOST_UNITS)
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ class PPO:
         seed: int = 0,
         threads: int = 1,
         device: str = "cpu",
+        by_role: bool = False,
     ) -> None:
         torch.manual_seed(seed)
         self.pool, self.config, self.seed = pool, config, seed
@@ -134,9 +143,12 @@ class PPO:
             self.phases,
             squash=net.squash,
             pinned=self.device.type == "cuda",
+            by_role=by_role,
         )
         self.updates = 0
         self.samples = 0
+        self.has_unit = False
+        """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
 
     @property
     def rules(self) -> Rules:
@@ -211,10 +223,18 @@ class PPO:
         samples = self.collector.link(knobs.gamma, self.config.gamma_into)
         advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
         returns = advantage + value[samples]
-        size = max(float(np.sqrt(np.mean(returns**2))), 1e-6)
-        keep = SCALE_MEMORY if self.updates else 0.0
-        self.net.rescale_values(keep * float(self.net.value_scale) + (1 - keep) * size)
+        if self.collector.transitions.paid[samples].any():
+            self._choose_unit(float(np.sqrt(np.mean(returns**2))))
         return samples, advantage, returns
+
+    def _choose_unit(self, size: float) -> None:
+        """Measure values in the size of the returns; without any payment there is none."""
+        if not np.isfinite(size):
+            return  # the loss will not be finite either, and the weights are to stay
+        size = max(size, 1e-6)
+        before = float(self.net.value_scale)
+        self.net.rescale_values(next_unit(before, size) if self.has_unit else size)
+        self.has_unit = True
 
     @torch.no_grad()
     def _value_cuts(self) -> None:
@@ -288,6 +308,7 @@ class PPO:
                 "decisions": self.collector.decisions,
                 "samples": self.samples,
                 "opponent_rows": self.collector.opponent_rows,
+                "has_unit": self.has_unit,
                 **self.net.describe(),
             },
         )
@@ -304,6 +325,7 @@ class PPO:
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
+        self.has_unit = has_unit(snapshot)
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
@@ -311,7 +333,7 @@ class PPO:
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        collector, counts = self.collector, (self.updates, self.samples)
+        collector, counts = self.collector, (self.updates, self.samples, self.has_unit)
         net, optimiser = (copy.deepcopy(x.state_dict()) for x in (self.net, self.optimiser))
         front = collector.front()
         knobs = Knobs.at(self.config, Moment(collector.decisions, 0.0))
@@ -324,8 +346,13 @@ class PPO:
         self.net.load_state_dict(net)
         self.optimiser.load_state_dict(optimiser)
         collector.put_front(*front)
-        self.updates, self.samples = counts
+        self.updates, self.samples, self.has_unit = counts
         return [report]
+
+
+def has_unit(snapshot: Snapshot) -> bool:
+    """Whether values have a unit yet; older checkpoints had one from the first update on."""
+    return bool(snapshot.meta.get("has_unit", snapshot.meta["update"] > 0))
 
 
 def optimiser_state(snapshot: Snapshot) -> dict[int, dict[str, Tensor]]:

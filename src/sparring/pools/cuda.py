@@ -139,7 +139,7 @@ class CudaPool:
         self._finals = view("FinalsView", **batch.finals | unseen)
         self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
         nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count"))
-        self._no_ends = view("EndsView", **nothing, room=0, step=0, learner=0)
+        self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0)
 
     def view(self, struct: str, /, **fields: Any) -> View:
         """Fill a view of csrc/cuda/pool.cuh by name."""
@@ -233,11 +233,11 @@ class CudaPool:
         legal, action: of the rows that came out last. rows: of the next decisions, and outcome:
             named as those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
         """
-        room = ends["cut_at"].shape[1]
+        layers = len(ends["cut_at"])
         self._kernels.step(
             *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), self._no_finals),
-            self.view("EndsView", **ends, room=room, step=step, learner=learner),
+            self.view("EndsView", **ends, layers=layers, step=step, learner=learner),
         )
 
     def sample_actions(self) -> Tensor:
@@ -248,12 +248,16 @@ class CudaPool:
         )
         return self._sampled
 
-    def check(self) -> None:
-        """Wait for the device and raise the first action that could not be played."""
-        frozen = self.frozen.nonzero()
+    def check(self, member: int | None = None) -> None:
+        """Wait for the device and raise the first action that could not be played.
+
+        member: look at the games of one seed alone.
+        """
+        games = slice(0, self.num_games) if member is None else self._games_of(member)
+        frozen = self.frozen[games].nonzero()
         if not len(frozen):
             return
-        game = int(frozen[0])
+        game = games.start + int(frozen[0])
         row = game * self.rules.rows + int(self.frozen[game]) - 1
         action, legal = self.refused[row].cpu(), self._batch.legal[row].cpu().numpy()
         options = [a for a in range(self.rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
@@ -303,7 +307,7 @@ class CudaPool:
 
     def state(self, member: int = 0) -> bytes:
         """Return all games (of one seed), as a CPU pool's `state` does: either loads both."""
-        self.check()
+        self.check(member)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
         games = self._games_of(member)

@@ -102,8 +102,8 @@ class Trainer:
 
     @property
     def status(self) -> Status:
-        """The clock and the plan that all members share."""
-        return self.members[0].status
+        """The clock and the plan that all members share; those of the first that still trains."""
+        return next((m for m in self.members if m.active), self.members[0]).status
 
     def train(self) -> str:
         """Train to the end; returns why it ended: done, early, stopped or the signal."""
@@ -124,10 +124,10 @@ class Trainer:
                 self._save_last()
                 if of_itself:
                     self._judge_last()
-                for member in self.members:
+                for _, member in self._active():
                     member.note("ended", why=why, seconds=self.status.seconds)
             except DivergedError as wrong:
-                for member in self.members:
+                for _, member in self._active():
                     member.note("diverged", why=str(wrong), seconds=self.status.seconds)
                 raise
             finally:
@@ -136,7 +136,7 @@ class Trainer:
 
     def _finished(self) -> bool:
         """Whether every member has used up its budget."""
-        return all(member.status.progress >= 1 for member in self.members)
+        return all(m.status.progress >= 1 for m in self.members if m.active)
 
     def _one_update(self, started: float, before: float) -> None:
         """Collect and learn once, and write down how it went."""
@@ -148,7 +148,10 @@ class Trainer:
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
+        self._retire(reports)
         for member, report in zip(self.members, reports, strict=True):
+            if not member.active:
+                continue
             report.stats["charts/cpu_share"] = share
             member.record(
                 report,
@@ -161,10 +164,24 @@ class Trainer:
         if self.watch:
             self.watch(self.status)
 
+    def _retire(self, reports: Sequence[Report]) -> None:
+        """Let members of a population go that have diverged; the others train on."""
+        for index, (member, report) in enumerate(zip(self.members, reports, strict=True)):
+            if report.diverged and member.active:
+                member.active = False
+                member.note("diverged", why=report.diverged, seconds=self.status.seconds)
+                member.save_last(self.learner.snapshot(index))
+                text = f"{member.run.name} is stopped, the others go on: {report.diverged}"
+                warnings.warn(SparringWarning(text), stacklevel=2)
+        if not any(member.active for member in self.members):
+            raise DivergedError(f"every member has diverged; the last: {reports[-1].diverged}")
+
     def _call_back(self, reports: Sequence[Report]) -> None:
         """Let the program that trains look at this update."""
         called = self.callbacks
         for watched, report in zip(self.watched, reports, strict=True):
+            if not watched.member.active:
+                continue
             if called.on_episode and report.episodes is not None:
                 self._call(called.on_episode, watched, report.episodes)
             if called.on_update:
@@ -180,16 +197,17 @@ class Trainer:
 
     def _plan(self) -> None:
         """Turn the minutes into a number of updates now and then."""
-        total = planned_updates(self.status, self.members[0].events)
-        for member in self.members if total else ():
+        members = [member for _, member in self._active()]
+        total = planned_updates(self.status, members[0].events)
+        for member in members if total else ():
             member.status.total_updates = total
             member.note("planned", total_updates=total, seconds=self.status.seconds)
 
     def _early(self) -> str:
         """Why the run ends before its budget does, "" if it goes on."""
         patience = self.config.eval.patience
-        if patience and all(member.dry >= patience for member in self.members):
-            for member in self.members:
+        if patience and all(member.dry >= patience for _, member in self._active()):
+            for _, member in self._active():
                 member.note("stopped early: no progress", evaluations=member.dry)
             return "early"
         asked = [watched.asked for watched in self.watched if watched.asked]
@@ -201,12 +219,15 @@ class Trainer:
 
     def save(self) -> None:
         """Hand a checkpoint of every member to the background writers."""
-        for index, member in enumerate(self.members):
+        for index, member in self._active():
             member.save(self.learner.snapshot(index))
 
     def _save_last(self) -> None:
-        for index, member in enumerate(self.members):
+        for index, member in self._active():
             member.save_last(self.learner.snapshot(index))
+
+    def _active(self) -> list[tuple[int, Member]]:
+        return [(index, member) for index, member in enumerate(self.members) if member.active]
 
     # Evaluation
 
@@ -242,7 +263,7 @@ class Trainer:
             self._take_in(self.worker.drain(WAIT_S))
 
     def _want_evaluation(self) -> None:
-        for member in self.members if self.worker else ():
+        for _, member in self._active() if self.worker else ():
             member.want_evaluation()
 
     def _ask_for_evaluation(self) -> None:

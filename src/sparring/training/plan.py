@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,8 +17,10 @@ from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.pools.protocol import GamePool
+from sparring.training.rewards import read_rewards
 from sparring.training.settings import check_against, read_opponents
 
+GPU = "cuda"
 MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json")
 """What members of a population may have otherwise than the first, besides the algorithm's own."""
 
@@ -60,6 +63,7 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     return Plan(
         rules=rules,
         lineups=tuple(read_opponents(rules, config.opponents)),
+        rewards=read_rewards(rules, config.rewards),
         seeds=tuple(member.seed for member in configs),
         threads=config.threads or os.cpu_count() or 1,
         device=device,
@@ -112,15 +116,27 @@ def why_not_fused(box: int, games_on: str) -> str:
 def choose_device(name: str) -> str:
     """Return cpu or cuda; a GPU that is asked for and missing is an error."""
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else CPU
-    if name.startswith("cuda") and not torch.cuda.is_available():
+        return GPU if torch.cuda.is_available() else CPU
+    if name == CPU:
+        return CPU
+    named = re.fullmatch(r"cuda(?::(\d{1,4}))?", name, re.ASCII)
+    if named is None:
+        raise ConfigError(f"device {name!r} is unknown; use cpu, cuda or auto")
+    if not torch.cuda.is_available():
         raise ConfigError(
             f"device {name!r}: torch sees no GPU here; use --device cpu, or install a CUDA build "
             "of torch and check `nvidia-smi`"
         )
-    if name != CPU and not name.startswith("cuda"):
-        raise ConfigError(f"device {name!r} is unknown; use cpu, cuda or auto")
-    return name
+    index, count = int(named[1] or 0), torch.cuda.device_count()
+    if index >= count:
+        some = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
+        raise ConfigError(f"device {name!r} is not there; torch sees {some}")
+    if index:
+        raise ConfigError(
+            f"device {name!r}: training takes the first GPU it sees; make it that one with "
+            f"CUDA_VISIBLE_DEVICES={index} and --device cuda"
+        )
+    return GPU
 
 
 def choose_pool(name: str, device: str) -> str:

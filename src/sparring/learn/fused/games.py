@@ -190,13 +190,14 @@ class Record:
     def __init__(self, rollout: FusedRollout) -> None:
         self.rules, self.games = rollout.rules, rollout.games
         self._tensors: dict[str, Tensor] = {}
+        pinned = rollout.obs.is_cuda
 
         def make(name: str) -> np.ndarray[Any, Any]:
             twin: Tensor = getattr(rollout, name)
-            self._tensors[name] = torch.zeros(twin.shape, dtype=twin.dtype, pin_memory=True)
+            self._tensors[name] = torch.zeros(twin.shape, dtype=twin.dtype, pin_memory=pinned)
             return self._tensors[name].numpy()
 
-        self.actions = torch.zeros(rollout.rows, dtype=torch.int32, pin_memory=True)
+        self.actions = torch.zeros(rollout.rows, dtype=torch.int32, pin_memory=pinned)
         self.action: np.ndarray[Any, Any] = self.actions.numpy()
         self.seat, self.role = make("seat"), make("role")
         self.reward, self.skipped = make("reward"), make("skipped")
@@ -236,23 +237,28 @@ class Record:
         """Note the rows from which the worth of cut games is estimated."""
         final_obs = batch.final_obs
         movers_by_game = movers_of(self.rules, batch.final_mask)
-        for place, game in enumerate(batch.final_game):
-            if not batch.truncated[game]:
+        rows = self.rules.rows
+        for place, one in enumerate(batch.final_game):
+            if not batch.truncated[one]:
                 continue
+            game = first + int(one)
+            layer = int(self.cut_count[game])
+            self.cut_count[game] += 1
+            if layer >= len(self.cut_at):
+                continue
+            self.cut_at[layer, game * rows : (game + 1) * rows] = -1
             movers = np.flatnonzero(movers_by_game[place])
-            for seat in movers:
-                at = int(self.cut_count[0])
-                self.cut_count[0] += 1
-                if at >= self.cut_at.shape[1]:
-                    continue
-                where = (step * self.games + first + int(game)) * self.rules.seats + int(seat)
-                self.cut_at[0, at] = 2 * where + int(self.rules.zero_sum and len(movers) == 1)
-                self.cut_obs[0, at] = final_obs[place, seat]
+            for at, seat in enumerate(movers, game * rows):
+                where = (step * self.games + game) * self.rules.seats + int(seat)
+                self.cut_at[layer, at] = 2 * where + int(self.rules.zero_sum and len(movers) == 1)
+                self.cut_obs[layer, at] = final_obs[place, seat]
 
     def upload(self, rollout: FusedRollout) -> None:
         """Bring everything to the device; the rows are there already."""
+        filled = min(int(self.cut_count.max()), len(self.cut_at))
         for name, tensor in self._tensors.items():
-            getattr(rollout, name).copy_(tensor, non_blocking=True)
+            used = slice(filled) if name in ("cut_obs", "cut_at") else slice(None)
+            getattr(rollout, name)[used].copy_(tensor[used], non_blocking=True)
 
 
 def pinned(array: np.ndarray[Any, Any], owner: object) -> np.ndarray[Any, Any]:

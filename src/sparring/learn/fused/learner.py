@@ -1,21 +1,23 @@
 """PPO on a GPU: games, rollout, advantages and update as two CUDA graphs.
 
 The same algorithm as `learn.ppo`, which stays the readable one and the one for CPUs; tests hold
-the two equal. Nothing waits for the device inside an update, nothing is allocated, and Python
-runs once per update. Several members of a population learn side by side in the same arrays.
-Where games live on CPU threads, their rollout is no graph but the answers to their rows are.
+the two equal. Nothing waits for the device inside a rollout or an update, nothing is allocated,
+and Python runs once per update. Several members of a population learn side by side in the same
+arrays. Where games live on CPU threads, their rollout is no graph but the answers to rows are.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.errors import ConfigError, StateError
+from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.learn.fused.games import Games
@@ -24,7 +26,7 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.update import Update, check_configs
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.phases import Phases
-from sparring.learn.ppo import LOGGED, optimiser_state
+from sparring.learn.ppo import LOGGED, has_unit, optimiser_state
 from sparring.nets.flat import FlatNet
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
@@ -45,11 +47,13 @@ class FusedPPO:
         configs: PPOConfig | Sequence[PPOConfig],
         net: NetConfig,
         *,
+        by_role: bool = False,
         graphs: bool = True,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
+        by_role: a decision's next one is the seat's next in the same role.
         graphs: False launches every kernel from Python, for debugging.
         """
         self.games, self.members = games, len(games.seeds)
@@ -77,13 +81,14 @@ class FusedPPO:
             collect.steps,
             members=self.members,
             row_bytes=self.pool.row_bytes,
+            chains=len(games.rules.roles) if by_role else 1,
             squash=self.net.squash,
             device=self.device,
         )
         games.reset()
         self.acting = cutting = self.net.passing(games.at_once, learn=False)
-        if self.rollout.cut_room != games.at_once:
-            cutting = self.net.passing(self.rollout.cut_room, learn=False)
+        if games.at_once * self.members != self.rollout.rows:
+            cutting = self.net.passing(self.rollout.rows // self.members, learn=False)
         self.update = Update(
             self.kernels, self.net, games, self.rollout, cutting=cutting, configs=given
         )
@@ -91,7 +96,10 @@ class FusedPPO:
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
         self.opponent_rows = [0] * self.members
+        self.diverged = [""] * self.members
+        """Why members learn no more."""
         self.phases = Phases()
+        self._told_cuts = False
         self._captured: dict[str, torch.cuda.CUDAGraph] = {}
         self._graph_pool: Any = None
         self._ran: set[str] = set()
@@ -127,16 +135,17 @@ class FusedPPO:
         busy = min(took / max(now - self._ended_at, 1e-9), 1.0)
         self._ended_at = now
         self.updates += 1
-        stats = []
+        reports = []
         for member, mine in enumerate(knobs):
-            named = self._stats(member)
-            named |= {"learning/lr": mine.lr, "learning/entropy_weight": mine.entropy}
-            if self.games.gpu_alone:  # else the time between events is the CPU's too
-                named["charts/gpu_busy"] = busy
-            stats.append(named)
-        for member in range(self.members):
-            self._count(member)
-        return [self._report(member, named) for member, named in enumerate(stats)]
+            self._count(member, mine.lr)
+            named: dict[str, float] = {}
+            if not self.diverged[member]:
+                named = self._stats(member)
+                named |= {"learning/lr": mine.lr, "learning/entropy_weight": mine.entropy}
+                if self.games.gpu_alone:  # else the time between events is the CPU's too
+                    named["charts/gpu_busy"] = busy
+            reports.append(self._report(member, named))
+        return reports
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
@@ -170,6 +179,9 @@ class FusedPPO:
             self._run(name, rollout)
         else:
             rollout()
+        # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
+        for number in range(self.rollout.cut_layers()):
+            self._run(f"cuts {number}", partial(self.update.value_cuts, number))
         middle.record()
         self._run("update", self.update.learn)
         end.record()
@@ -257,7 +269,7 @@ class FusedPPO:
             "learning/samples": found["samples"],
             "learning/decisions": found["decisions"],
             "learning/left_out": max(found["samples"] - update.minibatches * update.room, 0.0),
-            "learning/cuts_dropped": max(found["cuts"] - self.rollout.cut_room, 0.0),
+            "learning/cuts_dropped": found["cuts_dropped"],
             "charts/games": found["earned_games"],
             "charts/forced": found["forced"],
         }
@@ -267,15 +279,12 @@ class FusedPPO:
             stats["charts/score"] = found["earned_score"] / found["earned_seats"]
         return stats
 
-    def _count(self, member: int) -> None:
+    def _count(self, member: int, lr: float) -> None:
         """Add up what was done; raises what went wrong on the device."""
         found = self.update.figures(member)
         if found["diverged"]:
-            lr = float(self.update.knob("lr")[member])
-            raise DivergedError(
-                f"update {self.updates - 1}: a loss or gradient of member {member} (seed "
-                f"{self.games.seeds[member]}) is not finite with a learning rate of {lr:g}"
-            )
+            self._give_up(member, lr)
+            return
         if found["opponent_rows"]:
             raise ConfigError(
                 f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
@@ -283,33 +292,60 @@ class FusedPPO:
             )
         if found["frozen"]:
             self.games.check()
+        if found["cuts_dropped"] and not self._told_cuts:
+            self._told_cuts = True
+            text = (
+                f"games are cut more than {len(self.rollout.cut_at)} times in a rollout of "
+                f"{self.rollout.steps} steps; the decisions before further cuts are not learned "
+                "from, learning/cuts_dropped counts them; raise the game's limit"
+            )
+            warnings.warn(SparringWarning(text), stacklevel=3)
         if not found["samples"]:
             raise ConfigError("the rollout completed no decision; raise collect.steps")
         self.samples[member] += int(found["samples"])
         self.decisions[member] += int(found["decisions"])
         self.opponent_rows[member] += int(found["opponent_rows"])
 
+    def _give_up(self, member: int, lr: float) -> None:
+        """Note that a member learns no more; one that is trained alone is an error."""
+        if self.diverged[member]:
+            return
+        why = (
+            f"update {self.updates - 1}: a loss, gradient or weight of member {member} (seed "
+            f"{self.games.seeds[member]}) is not finite"
+        )
+        if self.members == 1:
+            raise DivergedError(f"{why} with a learning rate of {lr:g}")
+        self.diverged[member] = f"{why} with a learning rate of {lr:g}"
+
     def _report(self, member: int, stats: dict[str, float]) -> Report:
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
-        return Report(stats, *counts)
+        return Report(stats, *counts, diverged=self.diverged[member])
 
     # Saving and playing
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
+        """Copy what a member's next update depends on, in the layout of `PPO.snapshot`.
+
+        The games of one that diverged are left out: they were played on by a broken network.
+        """
         rows, open_decisions = self.rollout.front(member)
+        blobs = {}
+        if not self.diverged[member]:
+            blobs = {"games.bin": self.games.state(member), "open.bin": open_decisions}
         return Snapshot(
             tensors={
                 "net": self.net.state(member),
                 "optimiser": self.update.optimiser(member),
                 "carried": rows,
             },
-            blobs={"games.bin": self.games.state(member), "open.bin": open_decisions},
+            blobs=blobs,
             meta={
                 "update": self.updates,
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
+                "has_unit": bool(self.update.has_unit[member]),
                 **self._description,
             },
         )
@@ -326,7 +362,9 @@ class FusedPPO:
             self.rollout.put_front(member, carried, snapshot.blobs["open.bin"])
             self.games.load_state(snapshot.blobs["games.bin"], member)
         meta = snapshot.meta
-        self.updates = meta["update"]
+        self.updates, self.diverged[member] = meta["update"], ""
+        self.update.diverged[member] = 0
+        self.update.has_unit[member] = int(has_unit(snapshot))
         self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]
         self.opponent_rows[member] = int(meta.get("opponent_rows", 0))
 

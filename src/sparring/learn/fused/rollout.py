@@ -10,6 +10,9 @@ from torch import Tensor
 from sparring.games.rules import Rules
 from sparring.learn.transitions import OPEN, read_open
 
+CUT_EVERY = 4
+"""Steps between two cuts of a game. All cuts of games that are cut no more often are kept; where
+they are, the later ones of a rollout are counted, and the decision before them is not learned."""
 EARNED = ("games", "length", "seats", "score")
 """Sums over the games that ended; `Earned` in csrc/cuda/pool.cuh."""
 
@@ -30,14 +33,17 @@ class FusedRollout:
         row_bytes: int,
         squash: bool,
         device: torch.device,
+        chains: int = 1,
     ) -> None:
         """Make the arrays, once and for all.
 
+        chains: of a seat's decisions, one or one for every role.
         squash: continuous actions pass through tanh on their way to the games.
         """
         rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
-        self.rows, self.carried, self.squash = rows, games * seats, squash
+        self.rows, self.carried, self.squash = rows, games * seats * chains, squash
+        self.chains = chains
         self.places = self.carried + steps * rows
         with torch.device(device):
             self.obs = torch.zeros(self.places, row_bytes, dtype=torch.uint8)
@@ -57,12 +63,13 @@ class FusedRollout:
             self.terminated = torch.zeros(steps, games, dtype=torch.bool)
             self.truncated = torch.zeros(steps, games, dtype=torch.bool)
             self.final_value = torch.zeros(steps, games, seats)
-            # Games that ended: sums, and what is seen where they were cut (one room per row).
-            self.cut_room = rows // members
+            # Games that ended: sums, and what is seen where they were cut. A game's first cut of
+            # the rollout lies in layer 0, its second in layer 1: no order of threads matters.
             self.earned = torch.zeros(games, len(EARNED))
-            self.cut_obs = torch.zeros(members, self.cut_room, row_bytes, dtype=torch.uint8)
-            self.cut_at = torch.zeros(members, self.cut_room, dtype=torch.int32)
-            self.cut_count = torch.zeros(members, dtype=torch.int32)
+            layers = -(-steps // CUT_EVERY)
+            self.cut_obs = torch.zeros(layers, rows, row_bytes, dtype=torch.uint8)
+            self.cut_at = torch.zeros(layers, rows, dtype=torch.int32)
+            self.cut_count = torch.zeros(games, dtype=torch.int32)
             # Transitions and advantages, and decisions that wait for the same seat's next one.
             self.open = torch.zeros(self.carried, OPEN.itemsize // 4, dtype=torch.int32)
             self.open[:, 0] = -1
@@ -72,6 +79,14 @@ class FusedRollout:
             self.discount = torch.zeros(self.places)
             self.tail = torch.zeros(self.places)
             self.advantage = torch.zeros(self.places)
+
+    def cut_layers(self) -> int:
+        """How many layers of cuts the last rollout filled. Waits for the device."""
+        return min(int(self.cut_count.max()), len(self.cut_at))
+
+    def cuts_dropped(self) -> Tensor:
+        """By game, how many cuts of the last rollout had no room."""
+        return (self.cut_count - len(self.cut_at)).clamp(min=0)
 
     def at(self, step: int, rows: slice | None = None) -> slice:
         """The places of a step's rows, or of some of them."""

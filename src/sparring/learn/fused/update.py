@@ -19,7 +19,7 @@ from sparring.kernels import Module
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.rollout import EARNED, FusedRollout
-from sparring.learn.ppo import SCALE_MEMORY, Knobs
+from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
@@ -72,7 +72,11 @@ class Update:
             self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
             self.list = torch.zeros(members, places_each, dtype=torch.int32)
             self.sample_counts = torch.zeros(members, dtype=torch.int32)
-            self.moments = torch.zeros(members, MOMENT_BLOCKS, 4, dtype=torch.float64)
+            self.moments = torch.zeros(
+                members, MOMENT_BLOCKS, len(names("Moments")), dtype=torch.float64
+            )
+            self.has_unit = torch.zeros(members, dtype=torch.uint8)
+            """Whether a rollout has paid anything yet, as in `learn.ppo.PPO`."""
             self.statistics = torch.zeros(members, len(names("Statistics")))
             self.tallies = torch.zeros(members, len(names("Tally")))
             self.stopped = torch.zeros(members, dtype=torch.uint8)
@@ -86,12 +90,14 @@ class Update:
             self.adam_steps = torch.zeros(members, dtype=torch.int32)
             self.first_moment = torch.zeros_like(net.weight)
             self.second_moment = torch.zeros_like(net.weight)
-        self._knobs_host = torch.zeros(self.knobs.shape, pin_memory=True)
-        self._into_host = torch.zeros(self.gamma_into.shape, pin_memory=True)
+        self._knobs_host, self._into_host = (
+            torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
+        )
         figures = self._measure()
         self._figure_names = list(figures)
         self._figures = torch.zeros(members, len(figures), dtype=torch.float64, device=device)
         self._figures_host = torch.zeros(self._figures.shape, dtype=torch.float64, pin_memory=True)
+        self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
         self._make_views()
 
     def _make_views(self) -> None:
@@ -139,34 +145,44 @@ class Update:
         return knobs
 
     def learn(self) -> None:
-        """Advantages, epochs over shuffled minibatches, and what is carried on."""
-        self.value_cuts()
+        """Advantages, epochs over shuffled minibatches, and what is carried on.
+
+        The worth of cut games is known by then.
+        """
+        for before, tensor in zip(self._before, self.kept(), strict=True):
+            before.copy_(tensor)
         self.estimate_advantages()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
                 self.descend(number)
             self._end_epoch()
+        self._take_back()
         self._carry()
         self._figures.copy_(torch.stack([f.double() for f in self._measure().values()], 1))
 
-    def value_cuts(self) -> None:
-        """Estimate what games that were cut would still have paid the seats that were to move."""
+    def _take_back(self) -> None:
+        """Leave members that diverged as they were before this update."""
+        self.diverged.logical_or_(~self.net.weight.isfinite().all(1))
+        put_back(self.diverged, self._before, self.kept())
+
+    def value_cuts(self, number: int) -> None:
+        """Estimate what games would still have paid when they were cut for the `number`th time."""
         rollout = self.rollout
-        self.cutting.read(rollout.cut_obs.view(-1, rollout.cut_obs.shape[2]))
+        self.cutting.read(rollout.cut_obs[number])
         self.cutting.forward()
         cuts = self.kernels.view(
             "CutsView",
-            at=rollout.cut_at,
+            at=rollout.cut_at[number],
             count=rollout.cut_count,
-            room=rollout.cut_room,
-            members=self.members,
+            number=number,
+            rows=rollout.rows,
+            rows_each=rollout.rows // self.members,
+            rows_per_game=self.games.rules.rows,
             value_scale=self.net.value_scale,
             final_value=rollout.final_value,
         )
-        self.kernels.place_cuts(
-            blocks_of(rollout.cut_room * self.members), 256, self._cutting_heads, cuts
-        )
+        self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, cuts)
 
     def estimate_advantages(self) -> None:
         """Link decisions, estimate advantages, list the samples, choose the value unit."""
@@ -177,15 +193,16 @@ class Update:
         kernels.list_samples(blocks, 256, self._places, self.ranks, self._samples)
         kernels.sum_advantages(
             *((MOMENT_BLOCKS, self.members), 256),
-            *(self._samples, rollout.advantage, rollout.value, self.moments),
+            *(self._samples, rollout.advantage, rollout.value, rollout.paid, self.moments),
         )
         statistics = kernels.view(
             "StatisticsView",
             partials=self.moments,
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
-            clock=self.clock,
+            has_unit=self.has_unit,
             keep=SCALE_MEMORY,
+            most=MOST_UNITS,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
             tallies=self.tallies,
@@ -206,7 +223,7 @@ class Update:
             rows=rules.rows,
             seats=rules.seats,
             roles=len(rules.roles),
-            chains=1,
+            chains=rollout.chains,
             learner=LEARNER,
             gamma=0.0,  # every member has its own
             gamma_into=None,
@@ -359,7 +376,7 @@ class Update:
             "forced": by_member(rollout.skipped.int()),
             "frozen": (self.games.frozen != 0).view(members, -1).sum(1),
             "diverged": self.diverged,
-            "cuts": rollout.cut_count,
+            "cuts_dropped": rollout.cuts_dropped().view(members, -1).sum(1),
             "explained_variance": self.statistics[:, explained],
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
@@ -380,7 +397,7 @@ class Update:
         """What an update changes of the network and the optimiser."""
         net = self.net
         moments = [self.first_moment, self.second_moment, self.adam_steps]
-        return [net.weight, net.compute, net.value_scale, *moments]
+        return [net.weight, net.compute, net.value_scale, self.has_unit, *moments]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
         """Adam's moments of a member, named as torch's optimiser names it."""
@@ -407,6 +424,13 @@ class Update:
             except (KeyError, RuntimeError) as wrong:
                 raise StateError(f"the checkpoint holds another network: {wrong}") from None
         self.adam_steps[member] = int(state[0]["step"]) if state else 0
+
+
+def put_back(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:
+    """Give the members that are marked what they had before; nothing waits for the device."""
+    for old, tensor in zip(before, now, strict=True):
+        marked = members.bool().view(-1, *[1] * (tensor.dim() - 1))
+        tensor.copy_(torch.where(marked, old, tensor))
 
 
 def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None:

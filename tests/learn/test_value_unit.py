@@ -1,0 +1,67 @@
+"""The unit of values: rollouts that pay nothing leave it alone, rare rewards do not break it."""
+
+from __future__ import annotations
+
+import pytest
+
+import sparring
+from sparring import Pool
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.ppo import MOST_UNITS, PPO, next_unit
+
+LONG = CollectConfig(games=4, steps=64)
+"""Far shorter than a game of Kuhhandel, which pays at its end alone."""
+
+
+def make(seed: int = 1) -> PPO:
+    pool = Pool(sparring.Rules("kuhhandel"), LONG.games, seed=seed, threads=1)
+    return PPO(pool, LONG, PPOConfig(epochs=1, minibatch=512), NetConfig(hidden=(16,)), seed=seed)
+
+
+def paid(ppo: PPO) -> bool:
+    transitions = ppo.collector.transitions
+    return bool(transitions.paid[transitions.samples()].any())
+
+
+def test_the_first_reward_of_a_long_game_is_one_unit_and_not_a_hundred() -> None:
+    ppo = make()
+    losses, units, pays = [], [], []
+    while sum(pays) < 3:
+        (report,) = ppo.iterate(0.0)
+        losses.append(report.stats["losses/value_loss"])
+        units.append(report.stats["learning/value_scale"])
+        pays.append(paid(ppo))
+    first = pays.index(True)
+    assert first > 5
+    assert units[:first] == [1.0] * first
+    # It is the size of the returns at once: values begin near 0, so their error is about 1.
+    assert losses[first] == pytest.approx(1.0, abs=0.1)
+    assert max(losses) < MOST_UNITS**2 * 1.2
+    for before, after, paying in zip(units, units[1:], pays[1:], strict=False):
+        assert paying or after == before
+
+
+def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
+    one = make()
+    for _ in range(2):
+        one.iterate(0.0)
+    again = make()
+    again.restore(one.snapshot())
+    assert not again.has_unit
+    for _ in range(16):
+        reports = [ppo.iterate(0.0)[0] for ppo in (one, again)]
+    assert one.has_unit
+    assert reports[0].stats == reports[1].stats
+    third = make()
+    third.restore(one.snapshot())
+    assert third.has_unit
+    older = one.snapshot()
+    del older.meta["has_unit"]
+    third.restore(older)
+    assert third.has_unit
+
+
+def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:
+    assert next_unit(1.0, 0.5) == pytest.approx(0.95)
+    assert next_unit(1.0, 2.0) == pytest.approx(1.1)
+    assert next_unit(1.0, 100.0) == pytest.approx(50.0)
