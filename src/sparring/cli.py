@@ -115,16 +115,13 @@ def read_options(command: Command, args: list[str]) -> Any:
     import tyro
 
     config = getattr(importlib.import_module("sparring.config"), command.config)
-    markers: tuple[Any, ...] = (
-        tyro.conf.PositionalMetavarFromFieldName,
-        tyro.conf.FlagCreatePairsOff,
-    )
+    markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
     options: dict[str, Any] = {}
     if command.name == "train":  # starts from the game's preset and the file it is given
         train = importlib.import_module("sparring.commands.train")
         options["default"] = train.prepare(args)
     else:
-        markers += (tyro.conf.UseAppendAction,)
+        markers += (tyro.conf.UseAppendAction, tyro.conf.FlagCreatePairsOff)
     shown = io.StringIO()
     try:
         with contextlib.redirect_stderr(shown):
@@ -134,9 +131,21 @@ def read_options(command: Command, args: list[str]) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             return None
+        refused = refusal_behind(stop)
+        if refused:
+            raise ConfigError(str(refused)) from None
         moved = importlib.import_module("sparring.training.moved").moved_option(args)
         why = moved or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
+
+
+def refusal_behind(stop: BaseException | None) -> ConfigError | None:
+    """Return what a configuration said about its values, which tyro has put into a box."""
+    while stop:
+        if isinstance(stop, ConfigError):
+            return stop
+        stop = stop.__context__
+    return None
 
 
 def one_line(box: str) -> str:

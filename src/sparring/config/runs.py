@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
 
 from sparring.config.learning import CollectConfig, EvaluationConfig, NetConfig, PPOConfig
+from sparring.config.ranges import (
+    Checked,
+    Seed,
+    Threads,
+    above,
+    at_least,
+    between,
+    one_of,
+)
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Checked):
     """Train an agent by self-play and measure its strength."""
 
     game: Positional[str] = "skull_king"
     """The game to learn."""
-    minutes: float = 5.0
+    minutes: Annotated[float, above(0)] = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
-    updates: int = 0
+    updates: Annotated[int, at_least(0)] = 0
     """Updates to make. 0: as many as the minutes allow."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are played and where the network starts."""
-    threads: int = 0
+    threads: Threads = 0
     """Threads for games and network. 0: one per core."""
-    device: str = "auto"
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
     """Where the network lives: cpu, cuda, or auto."""
-    pool: str = "auto"
+    pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
-    population: int = 1
+    population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU, with seeds of their own."""
     vary: UseAppendAction[tuple[str, ...]] = ()
     """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
@@ -45,9 +55,9 @@ class TrainConfig:
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
     eval: EvaluationConfig = EvaluationConfig()
-    checkpoint_every_s: float = 60.0
+    checkpoint_every_s: Annotated[float, at_least(0)] = 60.0
     """Seconds between checkpoints. They are written in the background."""
-    keep: int = 3
+    keep: Annotated[int, at_least(1)] = 3
     """Checkpoints that are kept besides the best one."""
     runs: str = "runs"
     """The folder in which run folders are made."""
@@ -60,21 +70,21 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class ResumeConfig:
+class ResumeConfig(Checked):
     """Go on with a run exactly where its last checkpoint stands."""
 
     run: Positional[str] = "latest"
     """The folder of the run, or `latest`."""
-    checkpoint: int = -1
+    checkpoint: Annotated[int, at_least(-1)] = -1
     """Which checkpoint. -1: the newest that is whole."""
-    updates: int = 0
+    updates: Annotated[int, at_least(0)] = 0
     """Train up to this update. 0: to the end the run had planned."""
     json: bool = False
     """Print one JSON object at the end instead of lines."""
 
 
 @dataclass(frozen=True)
-class PlotConfig:
+class PlotConfig(Checked):
     """Draw a run's curves: strength, score, speed, where the time goes, losses."""
 
     run: Positional[str] = "latest"
