@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TextIO
 
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
@@ -112,21 +113,29 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
 
 def read_options(command: Command, args: list[str]) -> Any:
     """Return the command's configuration, or None if only its help was asked for."""
-    import tyro
+    from sparring.config.words import one_per_value
 
     config = getattr(importlib.import_module("sparring.config"), command.config)
+    if command.name != "train":
+        return parse(command, config, one_per_value(args, config))
+    train = importlib.import_module("sparring.commands.train")
+    words = one_per_value(args, config)
+    return parse(command, config, words, train.prepare(words, partial(parse, command, config)))
+
+
+def parse(command: Command, config: Any, args: list[str], default: Any = None) -> Any:
+    """Read the options of a command over a configuration, if it does not start from the usual."""
+    import tyro
+
     markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
-    options: dict[str, Any] = {}
-    if command.name == "train":  # starts from the game's preset and the file it is given
-        train = importlib.import_module("sparring.commands.train")
-        options["default"] = train.prepare(args)
-    else:
+    if default is None:
         markers += (tyro.conf.UseAppendAction, tyro.conf.FlagCreatePairsOff)
+    over = {} if default is None else {"default": default}
     shown = io.StringIO()
     try:
         with contextlib.redirect_stderr(shown):
             return tyro.cli(
-                config, args=args, prog=f"sparring {command.name}", config=markers, **options
+                config, args=args, prog=f"sparring {command.name}", config=markers, **over
             )
     except SystemExit as stop:
         if stop.code in (0, None):

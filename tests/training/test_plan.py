@@ -87,7 +87,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"pool": "nonsense"}, "pool 'nonsense' is unknown"),
         ({"population": 3}, "several runs at once"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
-        ({"collect": 5}, "collect is a table of settings"),
+        ({"collect": 5}, "collect needs a table of settings, not 5"),
         ({"algo_set": ("a=1",)}, "algo_set is for a learner of your own"),
     ):
         with pytest.raises(sparring.SparringError, match=hint):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from sparring.training.settings import (
     members_of,
     merged,
     read_config,
+    read_file,
     with_preset,
     written,
 )
@@ -96,7 +97,7 @@ class Session:
 
 
 def train(
-    game: Any = "skull_king",
+    game: Any = None,
     *,
     minutes: float | None = None,
     updates: int | None = None,
@@ -106,21 +107,32 @@ def train(
     """Train an agent; any setting of `sparring train` may be given by name.
 
     game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
-        PettingZoo AEC or parallel environment.
+        PettingZoo AEC or parallel environment. Left out: the game of the file that `config` names,
+        or skull_king.
     """
     changes: dict[str, Any] = dict(settings)
     if minutes is not None:
         changes["minutes"] = float(minutes)
     if updates is not None:
         changes["updates"] = updates
-    if isinstance(game, str):
-        gpu = uses_gpu(changes.get("device", "auto"))
-        config = merged(with_preset(game, gpu=gpu), changes, "train")
+    file = str(changes.pop("config", ""))
+    if game is None or isinstance(game, str):
+        config = merged(with_preset(game or "", file), changes, "train")
+        if uses_gpu(config.device):
+            config = merged(with_preset(game or "", file, gpu=True), changes, "train")
         return train_with(alone(config), quiet=quiet)
-    pool = pool_of(game, seed=changes.get("seed", 0))
-    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
-    base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
-    return train_with(alone(merged(base, changes, "train")), quiet=quiet, pool=pool)
+    pool = pool_of(game, seed=own_settings(1, file, changes).seed)
+    config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
+    return train_with(alone(config), quiet=quiet, pool=pool)
+
+
+def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConfig:
+    """What an environment of somebody else's is trained with, if it plays so many games."""
+    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": games}}
+    base = merged(TrainConfig(), usual, "your own environment")
+    base = merged(base, read_file(file) if file else {}, file)
+    config: TrainConfig = merged(base, {**changes, "config": file}, "train")
+    return config
 
 
 def alone(config: TrainConfig) -> TrainConfig:
