@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import importlib
 import io
@@ -15,6 +16,9 @@ from typing import Any, TextIO
 
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
 
+SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
+SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
+"""What is printed where the output does not know a character."""
 OK, USAGE, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 
@@ -48,6 +52,7 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    print_anything()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -56,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(str(wrong), USAGE)
     except SparringError as wrong:
         return complain(str(wrong), FAILED)
+    except MemoryError:
+        return complain("memory ran out; play fewer games at once, or learn less", FAILED)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return complain("interrupted", INTERRUPTED)
@@ -63,6 +70,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`); keep Python from flushing into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+
+
+def print_anything() -> None:
+    """Let output that knows few characters get similar ones for the rest, instead of an error."""
+    codecs.register_error("sparring", similar)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sparring")
+
+
+def similar(wrong: UnicodeError) -> tuple[str, int]:
+    """Say what to write for characters that an encoding does not have."""
+    assert isinstance(wrong, UnicodeEncodeError)
+    missing = wrong.object[wrong.start : wrong.end]
+    return "".join(SIMILAR.get(character, "?") for character in missing), wrong.end
 
 
 def dispatch(args: list[str]) -> int:

@@ -46,7 +46,7 @@ def test_every_number_has_a_range(config: type) -> None:
         (PPOConfig, "minibatch", 0, "ppo.minibatch 0 must be at least 1"),
         (PPOConfig, "epochs", True, "ppo.epochs needs a whole number, not True"),
         (NetConfig, "hidden", (64, 0), "net.hidden 0 must be from 1"),
-        (NetConfig, "hidden", (), "net.hidden is empty"),
+        (NetConfig, "hidden", (), "net.hidden has 0 layers"),
         (NetConfig, "hidden", 64, "net.hidden needs a list, not 64"),
         (NetConfig, "activation", "rleu", "net.activation 'rleu' is unknown; did you mean 'relu'?"),
         (NetConfig, "spread", "wide", "there are: shared, predicted"),

@@ -181,17 +181,17 @@ class BenchTrainConfig(Checked):
     """Games played at once. 0: as `sparring train` would."""
     steps: Annotated[int, at_least(0)] = 0
     """Steps per rollout. 0: as `sparring train` would."""
-    epochs: Annotated[int, between(0, 1000)] = 0
+    epochs: Annotated[int, between(0, 100)] = 0
     """Passes over each rollout. 0: as `sparring train` would."""
     minibatch: Annotated[int, at_least(0)] = 0
     """Samples per gradient step. 0: as `sparring train` would."""
-    hidden: Annotated[tuple[int, ...], between(1, 65536)] = ()
+    hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None
     """One trunk for policy and value. None: as `sparring train` would."""
-    channels: Annotated[int, between(0, 4096)] = 0
+    channels: Annotated[int, between(0, 1024)] = 0
     """Of a residual net: channels per square. 0: as `sparring train` would."""
-    blocks: Annotated[int, between(0, 256)] = 0
+    blocks: Annotated[int, between(0, 128)] = 0
     """Of a residual net: blocks of two convolutions. 0: as `sparring train` would."""
     sparse: bool | None = None
     """On a CPU, our own layers where there are any. None: as `sparring train` would."""

@@ -16,6 +16,8 @@ from sparring.config.ranges import (
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
+MOST_LAYERS = 64
+
 
 @dataclass(frozen=True)
 class NetConfig(Checked, section="net"):
@@ -23,11 +25,11 @@ class NetConfig(Checked, section="net"):
 
     kind: Annotated[str, one_of("mlp", "residual")] = "mlp"
     """mlp: layers over all features. residual: convolutions, for games on a board."""
-    channels: Annotated[int, between(1, 4096)] = 64
+    channels: Annotated[int, between(1, 1024)] = 64
     """Of a residual net: channels per square. More see more kinds of things."""
-    blocks: Annotated[int, between(1, 256)] = 6
+    blocks: Annotated[int, between(1, 128)] = 6
     """Of a residual net: blocks of two convolutions. More look farther ahead and across."""
-    hidden: Annotated[tuple[int, ...], between(1, 65536)] = (256, 256)
+    hidden: Annotated[tuple[int, ...], between(1, 8192)] = (256, 256)
     """Of an mlp: widths of the hidden layers. Larger learns more per sample and costs more."""
     shared: bool = True
     """Of an mlp: one trunk for policy and value. Off: two of them, twice the work."""
@@ -41,10 +43,12 @@ class NetConfig(Checked, section="net"):
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
 
     def __post_init__(self) -> None:
-        """Refuse a network without layers."""
+        """Refuse a network without layers, or with too many of them."""
         super().__post_init__()
-        if not self.hidden:
-            raise ConfigError("net.hidden is empty; give the width of at least one layer")
+        if not 1 <= len(self.hidden) <= MOST_LAYERS:
+            raise ConfigError(
+                f"net.hidden has {len(self.hidden)} layers; give the widths of 1 to {MOST_LAYERS}"
+            )
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class CollectConfig(Checked, section="collect"):
 class PPOConfig(Checked, section="ppo"):
     """Proximal policy optimisation."""
 
-    epochs: Annotated[int, between(1, 1000)] = 2
+    epochs: Annotated[int, between(1, 100)] = 2
     """Passes over each rollout. More learns more per sample and costs more per second."""
     minibatch: Annotated[int, at_least(1)] = 4096
     """Samples per optimiser step. Smaller makes more and noisier steps."""

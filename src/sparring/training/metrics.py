@@ -239,10 +239,18 @@ def start_wandb(run_folder: Path) -> Any:
     config = run_folder / "config.toml"
     known = tomllib.loads(config.read_text()) if config.exists() else None
     name = run_folder.absolute().name
-    run = wandb.init(
-        project="sparring", name=name, id=name, resume="allow", dir=str(run_folder), config=known
-    )
-    run.define_metric("*", step_metric="update")
+    try:
+        run = wandb.init(
+            project="sparring",
+            name=name,
+            id=name,
+            resume="allow",
+            dir=str(run_folder),
+            config=known,
+        )
+        run.define_metric("*", step_metric="update")
+    except Exception as wrong:  # somebody else's program, whatever is wrong with it
+        raise ConfigError(f"wandb cannot begin: {wrong}; see `wandb login`") from None
     return run
 
 

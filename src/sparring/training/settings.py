@@ -24,6 +24,10 @@ MAY_CHANGE = frozenset(
 """Settings that a resumed run may have otherwise than before."""
 
 
+MOST_WEIGHT = 10**9
+"""Of a line-up, compared with the others."""
+
+
 def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     """Return a configuration with some values replaced; unknown keys are errors."""
     known = {field.name: getattr(config, field.name) for field in fields(config)}
@@ -148,10 +152,7 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     lineups = []
     for word in words:
         name, amount = read_pair(word if "=" in word else f"{word}=1", "opponents")
-        try:
-            weight = float(amount or 1)
-        except ValueError:
-            raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
+        weight = read_weight(word, amount)
         if name == "self":
             lineups.append(Lineup((LEARNER,) * rules.seats, weight))
         else:
@@ -160,6 +161,20 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     if not lineups:
         raise ConfigError("opponents is empty; give at least self=1")
     return lineups
+
+
+def read_weight(word: str, amount: str) -> float:
+    """How often a line-up is drawn, compared with the others."""
+    try:
+        weight = float(amount or 1)
+    except ValueError:
+        raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ConfigError(
+            f"opponents: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
+            "leave a line-up out that is not to be played"
+        )
+    return weight
 
 
 def check_against(rules: Rules, names: Sequence[str]) -> None:
