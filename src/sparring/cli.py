@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import importlib
 import io
@@ -10,10 +11,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TextIO
 
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
 
+SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
+SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
+"""What is printed where the output does not know a character."""
 OK, USAGE, FAILED, INTERRUPTED = 0, 2, 3, 130
 
 
@@ -47,6 +52,7 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    print_anything()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -55,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(str(wrong), USAGE)
     except SparringError as wrong:
         return complain(str(wrong), FAILED)
+    except MemoryError:
+        return complain("memory ran out; play fewer games at once, or learn less", FAILED)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return complain("interrupted", INTERRUPTED)
@@ -62,6 +70,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`); keep Python from flushing into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+
+
+def print_anything() -> None:
+    """Let output that knows few characters get similar ones for the rest, instead of an error."""
+    codecs.register_error("sparring", similar)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="sparring")
+
+
+def similar(wrong: UnicodeError) -> tuple[str, int]:
+    """Say what to write for characters that an encoding does not have."""
+    assert isinstance(wrong, UnicodeEncodeError)
+    missing = wrong.object[wrong.start : wrong.end]
+    return "".join(SIMILAR.get(character, "?") for character in missing), wrong.end
 
 
 def dispatch(args: list[str]) -> int:
@@ -112,31 +135,48 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
 
 def read_options(command: Command, args: list[str]) -> Any:
     """Return the command's configuration, or None if only its help was asked for."""
-    import tyro
+    from sparring.config.words import one_per_value
 
     config = getattr(importlib.import_module("sparring.config"), command.config)
-    markers: tuple[Any, ...] = (
-        tyro.conf.PositionalMetavarFromFieldName,
-        tyro.conf.FlagCreatePairsOff,
-    )
-    options: dict[str, Any] = {}
-    if command.name == "train":  # starts from the game's preset and the file it is given
-        train = importlib.import_module("sparring.commands.train")
-        options["default"] = train.prepare(args)
-    else:
-        markers += (tyro.conf.UseAppendAction,)
+    if command.name != "train":
+        return parse(command, config, one_per_value(args, config))
+    train = importlib.import_module("sparring.commands.train")
+    words = one_per_value(args, config)
+    return parse(command, config, words, train.prepare(words, partial(parse, command, config)))
+
+
+def parse(command: Command, config: Any, args: list[str], default: Any = None) -> Any:
+    """Read the options of a command over a configuration, if it does not start from the usual."""
+    import tyro
+
+    markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
+    if default is None:
+        markers += (tyro.conf.UseAppendAction, tyro.conf.FlagCreatePairsOff)
+    over = {} if default is None else {"default": default}
     shown = io.StringIO()
     try:
         with contextlib.redirect_stderr(shown):
             return tyro.cli(
-                config, args=args, prog=f"sparring {command.name}", config=markers, **options
+                config, args=args, prog=f"sparring {command.name}", config=markers, **over
             )
     except SystemExit as stop:
         if stop.code in (0, None):
             return None
+        refused = refusal_behind(stop)
+        if refused:
+            raise ConfigError(str(refused)) from None
         moved = importlib.import_module("sparring.training.moved").moved_option(args)
         why = moved or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
+
+
+def refusal_behind(stop: BaseException | None) -> ConfigError | None:
+    """Return what a configuration said about its values, which tyro has put into a box."""
+    while stop:
+        if isinstance(stop, ConfigError):
+            return stop
+        stop = stop.__context__
+    return None
 
 
 def one_line(box: str) -> str:

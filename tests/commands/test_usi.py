@@ -68,7 +68,7 @@ sys.exit("torch" in sys.modules)
     ("words", "complaint"),
     [
         (["greedyy"], "'greedyy' is neither a folder nor a bot of shogi; did you mean 'greedy'?"),
-        (["greedy", "--seed", "-1"], "--seed -1 is outside 0..2147483647"),
+        (["greedy", "--seed", "-1"], "seed -1 must be from 0 to 2,147,483,647"),
         (["greedy", "--set", "plies=3"], "plies"),
     ],
 )

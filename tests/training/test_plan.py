@@ -65,10 +65,10 @@ def test_members_vary_schedules_too() -> None:
         ),
         ("--ppo.lr fast", "'fast' is no schedule"),
         ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:0.001,10:-5.0 must be at least 0"),
-        ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be at least 0 and at most 1"),
+        ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be from 0 to 1"),
         ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),
         ("--collect.steps 0", "collect.steps 0 must be at least 1"),
-        ("--net.hidden 0", "net.hidden (0,): give widths of at least 1"),
+        ("--net.hidden 0", "net.hidden 0 must be from 1 to 8,192"),
         ("--algo-set lr=1", "algo_set is for a learner of your own; ppo has the settings ppo"),
         ("--algo .a:b", "neither module:factory"),
     ],
@@ -86,9 +86,9 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     for settings, hint in (
         ({"pool": "nonsense"}, "pool 'nonsense' is unknown"),
-        ({"population": 3}, "several runs at once"),
+        ({"population": 3}, "several runs: use"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
-        ({"collect": 5}, "collect is a table of settings"),
+        ({"collect": 5}, "collect needs a table of settings, not 5"),
         ({"algo_set": ("a=1",)}, "algo_set is for a learner of your own"),
     ):
         with pytest.raises(sparring.SparringError, match=hint):

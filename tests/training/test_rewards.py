@@ -18,10 +18,10 @@ from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TERMINATED, TO_NEXT
 from sparring.store.folders import CONFIG
-from sparring.training.agent import resume, train
 from sparring.training.plan import make_learner, resolve
 from sparring.training.rewards import read_rewards
 from sparring.training.settings import merged
+from sparring.training.train import resume, train
 
 TINY: dict[str, Any] = {
     "threads": 1,

@@ -8,15 +8,12 @@ from rich.text import Text
 
 from sparring.commands.printing import ProgressBar, make_console, print_json
 from sparring.config import CheckConfig
-from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, read_rules
 from sparring.proof.conformance import PROPERTIES, Report, check
 
 
 def run(config: CheckConfig) -> int:
     """Check a game; 3 if a property does not hold."""
-    if config.games < 1:
-        raise ConfigError(f"--games {config.games} must be at least 1")
     rules = read_rules(config.game, config.set)
     with ProgressBar(f"checking {rules.name}", len(PROPERTIES)) as steps:
         report = check(rules, games=config.games, seed=config.seed, progress=steps.next)

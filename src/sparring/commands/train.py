@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,7 +17,7 @@ from sparring.commands.plotting import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.errors import SparringWarning
+from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
@@ -31,29 +32,23 @@ from sparring.training.train import at_once, resume, train_population, train_wit
 OK, FAILED = 0, 3
 
 
-def prepare(args: list[str]) -> TrainConfig:
-    """The defaults that the command line starts from: preset and file."""
-    game = args[0] if args and not args[0].startswith("-") else TrainConfig.game
-    file = option(args, "--config")
-    base = with_preset(game, file)
-    device = option(args, "--device") or base.device
-    gpu = not asks_for_help(args) and uses_gpu(device)
-    return with_preset(game, file, gpu=gpu)
+def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConfig]) -> TrainConfig:
+    """The defaults that the command line starts from: preset and file.
 
-
-def option(args: list[str], name: str) -> str:
-    """Return what the command line says about an option, "" if nothing."""
-    for at, word in enumerate(args):
-        if word == name and at + 1 < len(args):
-            return args[at + 1]
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return ""
-
-
-def asks_for_help(args: list[str]) -> bool:
-    """Whether nothing will be trained."""
-    return "-h" in args or "--help" in args
+    parse: reads the words of the command line over a configuration.
+    """
+    helped = {"-h", "--help"} & set(args)
+    words = [word for word in args if word not in helped]
+    try:
+        asked = parse(words, replace(TrainConfig(), game=""))
+    except ConfigError:
+        if not helped:
+            raise
+        asked = replace(TrainConfig(), game="")
+    base = with_preset(asked.game, asked.config)
+    if helped or not uses_gpu(parse(words, base).device):
+        return base
+    return with_preset(asked.game, asked.config, gpu=True)
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:

@@ -12,13 +12,11 @@ from sparring.games import Rules
 from sparring.games.flags import read_rules
 from sparring.league.players import Player
 from sparring.league.usi import GAME
-from sparring.league.usi.server import MOST_SEED, Server
+from sparring.league.usi.server import Server
 
 
 def run(config: UsiConfig) -> int:
     """Answer lines until `quit` or until the other side is gone."""
-    if not 0 <= config.seed <= MOST_SEED:
-        raise ConfigError(f"--seed {config.seed} is outside 0..{MOST_SEED}")
     player, rules = who_plays(config)
     server = Server(player, rules, seed=config.seed, sampled=config.sampled)
     set_streams()

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from tyro.conf import Positional
 
+from sparring.config.ranges import (
+    MOST_SEED,
+    MOST_THREADS,
+    Checked,
+    Seed,
+    Threads,
+    above,
+    at_least,
+    between,
+    one_of,
+)
+
 
 @dataclass(frozen=True)
-class GamesConfig:
+class GamesConfig(Checked):
     """List the games, or one game's flags, bots, rewards and observation."""
 
     game: Positional[str] = ""
@@ -24,24 +37,24 @@ class GamesConfig:
 
 
 @dataclass(frozen=True)
-class BenchPoolConfig:
+class BenchPoolConfig(Checked):
     """Prove a game's pool valid, then measure decisions per second."""
 
     game: Positional[str]
     """The game to measure."""
-    games: int = 4096
+    games: Annotated[int, at_least(1)] = 4096
     """Games in the pool. More hide the cost of a call from Python and need more memory."""
-    seconds: float = 10.0
+    seconds: Annotated[float, above(0, 86_400)] = 10.0
     """Time for measuring. More gives narrower spreads."""
-    rounds: int = 5
+    rounds: Annotated[int, at_least(1)] = 5
     """How often every combination is measured, in turn. The median is reported."""
-    threads: tuple[int, ...] = ()
+    threads: Annotated[tuple[int, ...], between(1, MOST_THREADS)] = ()
     """A number of threads to measure. Left out: 1, 2, 4 and so on up to all cores."""
-    device: str = "cpu"
+    device: Annotated[str, one_of("cpu", "cuda", pattern=r"cuda:\d+")] = "cpu"
     """Where the games live: cpu or cuda, which is held equal to the CPU first."""
     bots: tuple[str, ...] = ()
     """A bot for all seats, or one for each: their decisions count. Left out: random actions."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are played. The signature does not depend on it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
@@ -50,30 +63,30 @@ class BenchPoolConfig:
 
 
 @dataclass(frozen=True)
-class PlayConfig:
+class PlayConfig(Checked):
     """Play against bots or a trained agent in the terminal."""
 
     game: Positional[str]
     """The game to play, or a run or checkpoint: its agent sits in the other seats."""
-    seat: int = 0
+    seat: Annotated[int, between(0, 255)] = 0
     """Where you sit."""
     against: str = ""
     """A bot, run or checkpoint for the other seats, or one per seat. Left out: the best bot."""
-    seed: int | None = None
+    seed: Annotated[int | None, between(0, MOST_SEED)] = None
     """Which game is dealt. Left out: a new one, and the seed is shown."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value; skip_forced=1 plays your only move for you."""
 
 
 @dataclass(frozen=True)
-class CheckConfig:
+class CheckConfig(Checked):
     """Run the conformance test every game has to pass."""
 
     game: Positional[str]
     """The game to check."""
-    games: int = 20
+    games: Annotated[int, at_least(1)] = 20
     """Games played per property. More find rarer faults."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are played."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
@@ -82,7 +95,7 @@ class CheckConfig:
 
 
 @dataclass(frozen=True)
-class DoctorConfig:
+class DoctorConfig(Checked):
     """Look at this installation and say what is missing."""
 
     json: bool = False
@@ -90,14 +103,14 @@ class DoctorConfig:
 
 
 @dataclass(frozen=True)
-class EvalConfig:
+class EvalConfig(Checked):
     """Measure a trained policy or a bot over thousands of seat-fair games."""
 
     challenger: Positional[str]
     """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
     against: str = ""
     """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
-    games: int = 0
+    games: Annotated[int, at_least(0)] = 0
     """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against
     an engine, or as many as the protocol says."""
     protocol: str = ""
@@ -108,13 +121,13 @@ class EvalConfig:
     """What the engine may use for a move: movetime or byoyomi in milliseconds, nodes, depth."""
     engine_option: tuple[str, ...] = ()
     """An option of the engine as NAME=VALUE."""
-    engine_timeout_s: float = 30.0
+    engine_timeout_s: Annotated[float, above(0, 86_400)] = 30.0
     """Seconds without an answer after which the engine has lost the game."""
-    opening_plies: int = 6
+    opening_plies: Annotated[int, between(0, 100)] = 6
     """Moves by lot before a game against an engine. More give more varied, less even games."""
     openings: str = ""
     """A file of positions to begin from instead, one SFEN per line."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are dealt."""
     game: str = ""
     """The game, where a bot is evaluated."""
@@ -122,28 +135,28 @@ class EvalConfig:
     """A flag of the game as key=value. Left out: those of the training."""
     sampled: bool = False
     """Draw actions as in training instead of taking the most probable one."""
-    threads: int = 0
+    threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
 
 @dataclass(frozen=True)
-class UsiConfig:
+class UsiConfig(Checked):
     """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
 
     player: Positional[str]
     """A run, a checkpoint or a saved policy, or a bot: random, greedy (ab1), ab2, ab3."""
     sampled: bool = False
     """Draw actions as in training instead of taking the most probable one (option Sampled)."""
-    seed: int = 0
+    seed: Annotated[int, between(0, 2**31 - 1)] = 0
     """What a player's chances depend on; every new game has its own (option Seed)."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value. Left out: those of the training."""
 
 
 @dataclass(frozen=True)
-class ExportConfig:
+class ExportConfig(Checked):
     """Write a trained network as an ONNX file and prove that it computes the same."""
 
     policy: Positional[str]
@@ -155,44 +168,44 @@ class ExportConfig:
 
 
 @dataclass(frozen=True)
-class BenchTrainConfig:
+class BenchTrainConfig(Checked):
     """Measure training end to end, and how far it is from what free games would allow."""
 
     game: Positional[str]
     """The game to train on."""
-    rounds: int = 7
+    rounds: Annotated[int, at_least(1)] = 7
     """Rounds that are measured, a rollout and its update each. More gives surer medians."""
-    warm_up: int = 2
+    warm_up: Annotated[int, at_least(1)] = 2
     """Rounds before that, not measured."""
-    games: int = 0
+    games: Annotated[int, at_least(0)] = 0
     """Games played at once. 0: as `sparring train` would."""
-    steps: int = 0
+    steps: Annotated[int, at_least(0)] = 0
     """Steps per rollout. 0: as `sparring train` would."""
-    epochs: int = 0
+    epochs: Annotated[int, between(0, 100)] = 0
     """Passes over each rollout. 0: as `sparring train` would."""
-    minibatch: int = 0
+    minibatch: Annotated[int, at_least(0)] = 0
     """Samples per gradient step. 0: as `sparring train` would."""
-    hidden: tuple[int, ...] = ()
+    hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None
     """One trunk for policy and value. None: as `sparring train` would."""
-    channels: int = 0
+    channels: Annotated[int, between(0, 1024)] = 0
     """Of a residual net: channels per square. 0: as `sparring train` would."""
-    blocks: int = 0
+    blocks: Annotated[int, between(0, 128)] = 0
     """Of a residual net: blocks of two convolutions. 0: as `sparring train` would."""
     sparse: bool | None = None
     """On a CPU, our own layers where there are any. None: as `sparring train` would."""
-    threads: int = 0
+    threads: Threads = 0
     """Threads for games and network. 0: one per core."""
-    device: str = "auto"
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
     """Where the network lives: cpu, cuda, or auto."""
-    pool: str = "auto"
+    pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
-    population: int = 1
+    population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU."""
     opponents: tuple[str, ...] = ()
     """A line-up as NAME=WEIGHT, once per line-up. Left out: as `sparring train` would."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are played and where the network starts."""
     config: str = ""
     """A TOML file with settings of `sparring train`; the options here go before it."""
@@ -203,7 +216,7 @@ class BenchTrainConfig:
 
 
 @dataclass(frozen=True)
-class RenderConfig:
+class RenderConfig(Checked):
     """Draw a game between policies or bots as a film or a picture."""
 
     players: Positional[str]
@@ -214,9 +227,9 @@ class RenderConfig:
     """The game, where all players are bots."""
     against: str = ""
     """Who sits in the other seats, where one player is given. Left out: the best bot."""
-    episodes: int = 1
+    episodes: Annotated[int, between(1, 100)] = 1
     """Games, one after the other."""
-    seed: int = 0
+    seed: Seed = 0
     """Which game is dealt; the next ones have the numbers after it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value. Left out: those of the training."""
@@ -224,11 +237,11 @@ class RenderConfig:
     """Draw actions as in training instead of taking the most probable one."""
     still: bool = False
     """One picture of the whole game. A .png is always that."""
-    speed: float = 1.0
+    speed: Annotated[float, between(0.01, 100)] = 1.0
     """How fast the film runs. 0.5: half as fast as the game."""
-    fps: float = 0.0
+    fps: Annotated[float, between(0, 240)] = 0.0
     """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
-    width: int = 760
+    width: Annotated[int, between(160, 3840)] = 760
     """Pixels from left to right."""
     json: bool = False
     """Print one JSON object instead of lines."""

@@ -6,41 +6,27 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
-from tyro.constructors import PrimitiveConstructorSpec
 
 from sparring.config.learning import CollectConfig, EvaluationConfig, NetConfig, PPOConfig
-
-Count = Annotated[
-    int,
-    PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: read_count(words[0]),
-        is_instance=lambda given: isinstance(given, int),
-        str_from_instance=lambda count: [str(count)],
-    ),
-]
-"""A whole number that may be large: 2000000, 2_000_000 or 2e6."""
-
-
-def read_count(text: str) -> int:
-    """Read a whole number as people write large ones."""
-    try:
-        return int(text)
-    except ValueError:
-        count = float(text)
-    if not count.is_integer():
-        raise ValueError(f"{text} is not a whole number")
-    return int(count)
+from sparring.config.ranges import (
+    Checked,
+    Count,
+    Seed,
+    Threads,
+    above,
+    at_least,
+    between,
+    one_of,
+)
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Checked):
     """Train an agent by self-play and measure its strength."""
 
     game: Positional[str] = "skull_king"
     """The game to learn."""
-    minutes: float = 5.0
+    minutes: Annotated[float, above(0)] = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
     updates: Count = 0
     """Updates to make instead. 0: as many as the minutes allow."""
@@ -52,17 +38,17 @@ class TrainConfig:
     """The name of the run's folder. Left out: game, algorithm, date and four letters."""
     init: str = ""
     """A run, checkpoint or saved policy whose weights the network starts with."""
-    seed: int = 0
+    seed: Seed = 0
     """Which games are played and where the network starts."""
-    threads: int = 0
+    threads: Threads = 0
     """Threads for games and network. 0: one per core."""
-    device: str = "auto"
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
     """Where the network lives: cpu, cuda, or auto."""
-    pool: str = "auto"
+    pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
-    seeds: int = 1
+    seeds: Annotated[int, between(1, 1024)] = 1
     """Runs with this many seeds: one after the other, on a GPU at once as a population."""
-    population: int = 1
+    population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU, with seeds of their own."""
     vary: UseAppendAction[tuple[str, ...]] = ()
     """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
@@ -82,11 +68,11 @@ class TrainConfig:
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
     eval: EvaluationConfig = EvaluationConfig()
-    checkpoint_every_s: float = 60.0
+    checkpoint_every_s: Annotated[float, at_least(0)] = 60.0
     """Seconds between checkpoints. They are written in the background."""
     checkpoint_every_decisions: Count = 0
     """Decisions between checkpoints instead, the same on every machine. 0: by seconds."""
-    keep: int = 3
+    keep: Annotated[int, at_least(1)] = 3
     """Checkpoints that are kept besides the best one."""
     runs: str = "runs"
     """The folder in which run folders are made."""
@@ -103,7 +89,7 @@ class TrainConfig:
 
 
 @dataclass(frozen=True)
-class ResumeConfig:
+class ResumeConfig(Checked):
     """Go on with a run exactly where its last checkpoint stands.
 
     Budgets are totals over the life of the run, and are kept for the next time.
@@ -111,9 +97,9 @@ class ResumeConfig:
 
     run: Positional[str] = "latest"
     """The folder of the run, the beginning of its name, or `latest`."""
-    checkpoint: int = -1
+    checkpoint: Annotated[int, at_least(-1)] = -1
     """Which checkpoint; an older one begins a new run there. -1: the newest that is whole."""
-    minutes: float = 0.0
+    minutes: Annotated[float, at_least(0)] = 0.0
     """Train up to this many minutes in all. 0: to the end the run had planned."""
     updates: Count = 0
     """Train up to this update instead."""
@@ -126,7 +112,7 @@ class ResumeConfig:
 
 
 @dataclass(frozen=True)
-class PlotConfig:
+class PlotConfig(Checked):
     """Draw a run's curves: strength, score, speed, where the time goes, losses."""
 
     run: Positional[str] = "latest"

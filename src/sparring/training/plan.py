@@ -17,6 +17,7 @@ from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.pools.protocol import GamePool
+from sparring.training.demands import check_demands, within_memory
 from sparring.training.rewards import read_rewards
 from sparring.training.settings import check_against, read_opponents
 
@@ -60,9 +61,12 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
+    lineups = tuple(read_opponents(rules, config.opponents))
+    for member in configs:
+        check_demands(rules, member, on_cpu=device == CPU)
     return Plan(
         rules=rules,
-        lineups=tuple(read_opponents(rules, config.opponents)),
+        lineups=lineups,
         rewards=read_rewards(rules, config.rewards),
         seeds=tuple(member.seed for member in configs),
         threads=config.threads or os.cpu_count() or 1,
@@ -81,7 +85,8 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     make = factory_of(config.algo)
     torch.set_num_threads(plan.threads)
-    return make(plan)
+    with within_memory(config):
+        return make(plan)
 
 
 def demand_alike(configs: Sequence[TrainConfig]) -> None:

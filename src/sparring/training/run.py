@@ -77,7 +77,7 @@ class Run:
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
         except (OSError, sqlite3.Error) as wrong:
-            raise SparringError(
+            raise ConfigError(
                 f"cannot make a run in {root}: {getattr(wrong, 'strerror', '') or wrong}; choose a "
                 "folder that can be written, and check the space on its disk"
             ) from wrong

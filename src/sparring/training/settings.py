@@ -26,58 +26,61 @@ MAY_CHANGE = frozenset(
 """Settings that a resumed run may have otherwise than before."""
 
 
+MOST_WEIGHT = 10**9
+"""Of a line-up, compared with the others."""
+
+
 def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     """Return a configuration with some values replaced; unknown keys are errors."""
     known = {field.name: getattr(config, field.name) for field in fields(config)}
     new: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
-            hint = moved_to(type(config), key) or nearest(key, known)
+            hint = moved_to(type(config), key) or nearest(str(key), known)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
-        old = known[key]
-        if is_dataclass(old):
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"{where}: {key} is a table of settings, not {value!r}")
-            new[key] = merged(old, value, f"{where}: {key}")
-        else:
-            new[key] = fitted(value, old, f"{where}: {key}")
-    return replace(config, **new)
+        inner = is_dataclass(known[key]) and isinstance(value, Mapping)
+        new[key] = merged(known[key], value, where) if inner else value
+    try:
+        return replace(config, **new)
+    except ConfigError as wrong:
+        raise ConfigError(f"{where}: {wrong}") from None
 
 
-def fitted(value: Any, old: Any, where: str) -> Any:
-    """Return a value of the same type as the one it replaces."""
-    if isinstance(old, Schedule):
-        return Schedule.read(value, where)
-    if isinstance(old, tuple):
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            raise ConfigError(f"{where} needs a list, not {value!r}")
-        return tuple(value)
-    if isinstance(old, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not type(old):
-        raise ConfigError(f"{where} needs {type(old).__name__}, not {value!r}")
-    return value
-
-
-def with_preset(game: str, file: str = "", *, gpu: bool = False) -> TrainConfig:
+def with_preset(game: str = "", file: str = "", *, gpu: bool = False) -> TrainConfig:
     """The defaults with what suits the game and what a TOML file says.
 
+    game: left out, the file says it. Where both do, the file's is not looked at.
     gpu: games and network live on a GPU, which likes other sizes.
     """
+    given = read_file(file) if file else {}
+    game = game or merged(TrainConfig(), given, file).game
     config: TrainConfig = merged(TrainConfig(game=game), preset_of(game), f"preset {game}")
     if gpu:
         config = merged(config, GPU_PRESET, "preset of GPUs")
         config = merged(config, preset_of(game, gpu=True), f"preset {game} on GPUs")
-    if not file:
-        return config
+    read: TrainConfig = merged(config, {**given, "game": game, "config": file}, file)
+    return read
+
+
+def read_file(file: str) -> dict[str, Any]:
+    """What a TOML file with settings says."""
     try:
-        given = tomllib.loads(Path(file).read_text())
-    except OSError as wrong:
-        raise ConfigError(f"cannot read {file}: {wrong.strerror}") from None
-    except tomllib.TOMLDecodeError as wrong:
-        raise ConfigError(f"{file} is not TOML: {wrong}") from None
-    read: TrainConfig = merged(config, given, file)
-    return replace(read, config=file)
+        return tomllib.loads(Path(file).read_text("utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise ConfigError(f"config: {why_unreadable(file, wrong)}") from None
+    except RecursionError:
+        raise ConfigError(f"config: {file} is nested too deeply; use tables of settings") from None
+
+
+def why_unreadable(file: str, wrong: Exception) -> str:
+    """Say what is the matter with a file of settings."""
+    if isinstance(wrong, OSError):
+        return f"cannot read {file}: {wrong.strerror or wrong}"
+    if isinstance(wrong, UnicodeDecodeError):
+        return f"{file} is not text in UTF-8; give a TOML file"
+    if isinstance(wrong, tomllib.TOMLDecodeError):
+        return f"{file} is not TOML: {wrong}"
+    return f"cannot read {file!r}: {wrong}"
 
 
 def members_of(config: TrainConfig) -> list[TrainConfig]:
@@ -86,8 +89,6 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     Varied settings go round; the seed moves on with every round, so that members that differ in a
     setting play the same games.
     """
-    if config.population < 1:
-        raise ConfigError(f"population {config.population} must be at least 1")
     varied = [read_varied(word) for word in config.vary]
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds * config.seeds
@@ -156,10 +157,7 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     lineups = []
     for word in words:
         name, amount = read_pair(word if "=" in word else f"{word}=1", "opponents")
-        try:
-            weight = float(amount or 1)
-        except ValueError:
-            raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
+        weight = read_weight(word, amount)
         if name == "self":
             lineups.append(Lineup((LEARNER,) * rules.seats, weight))
         else:
@@ -168,6 +166,20 @@ def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
     if not lineups:
         raise ConfigError("opponents is empty; give at least self=1")
     return lineups
+
+
+def read_weight(word: str, amount: str) -> float:
+    """How often a line-up is drawn, compared with the others."""
+    try:
+        weight = float(amount or 1)
+    except ValueError:
+        raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ConfigError(
+            f"opponents: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
+            "leave a line-up out that is not to be played"
+        )
+    return weight
 
 
 def check_against(rules: Rules, names: Sequence[str]) -> None:

@@ -98,15 +98,18 @@ class WeightsAndBiases:
         config = run_folder / "config.toml"
         known = tomllib.loads(config.read_text()) if config.exists() else None
         name = run_folder.absolute().name
-        self._run = wandb.init(
-            project="sparring",
-            name=name,
-            id=name,
-            resume="allow",
-            dir=str(run_folder),
-            config=known,
-        )
-        self._run.define_metric("*", step_metric="update")
+        try:
+            self._run = wandb.init(
+                project="sparring",
+                name=name,
+                id=name,
+                resume="allow",
+                dir=str(run_folder),
+                config=known,
+            )
+            self._run.define_metric("*", step_metric="update")
+        except Exception as wrong:  # somebody else's program, whatever is wrong with it
+            raise ConfigError(f"wandb cannot begin: {wrong}; see `wandb login`") from None
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add some rows."""

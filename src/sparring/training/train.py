@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS
 from sparring.training.callbacks import Callbacks
+from sparring.training.demands import nothing_left_of
 from sparring.training.plan import uses_gpu
 from sparring.training.run import Run
 from sparring.training.session import Session
@@ -25,13 +26,14 @@ from sparring.training.settings import (
     members_of,
     merged,
     read_config,
+    read_file,
     with_preset,
     written,
 )
 
 
 def train(
-    game: Any = "skull_king",
+    game: Any = None,
     *,
     minutes: float | None = None,
     quiet: bool = False,
@@ -43,22 +45,32 @@ def train(
     """Train an agent; any setting of `sparring train` may be given by name.
 
     game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
-        PettingZoo AEC or parallel environment.
+        PettingZoo AEC or parallel environment. Left out: the game of the file that `config` names,
+        or skull_king.
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
     """
     changes: dict[str, Any] = dict(settings)
     if minutes is not None:
         changes["minutes"] = float(minutes)
+    file = str(changes.pop("config", ""))
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
-    if isinstance(game, str):
-        gpu = uses_gpu(changes.get("device", "auto"))
-        config = merged(with_preset(game, gpu=gpu), changes, "train")
+    if game is None or isinstance(game, str):
+        config = merged(with_preset(game or "", file), changes, "train")
+        if uses_gpu(config.device):
+            config = merged(with_preset(game or "", file, gpu=True), changes, "train")
         return train_with(alone(config), quiet=quiet, callbacks=callbacks)
-    pool = pool_of(game, seed=changes.get("seed", 0))
-    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": pool.num_games}}
-    base = merged(TrainConfig(game=pool.rules.name), usual, "your own environment")
-    config = alone(merged(base, changes, "train"))
-    return train_with(config, quiet=quiet, pool=pool, callbacks=callbacks)
+    pool = pool_of(game, seed=own_settings(1, file, changes).seed)
+    config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
+    return train_with(alone(config), quiet=quiet, pool=pool, callbacks=callbacks)
+
+
+def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConfig:
+    """What an environment of somebody else's is trained with, if it plays so many games."""
+    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": games}}
+    base = merged(TrainConfig(), usual, "your own environment")
+    base = merged(base, read_file(file) if file else {}, file)
+    config: TrainConfig = merged(base, {**changes, "config": file}, "train")
+    return config
 
 
 def alone(config: TrainConfig) -> TrainConfig:
@@ -77,13 +89,17 @@ def train_with(
 ) -> Agent:
     """Train an agent under a complete configuration."""
     session, configs = Session.begin([config], pool=pool, callbacks=callbacks, quiet=quiet)
-    return session.finish([new_run(configs[0])])[0]  # what is refused leaves no folder behind
+    runs = [new_run(configs[0])]
+    with nothing_left_of(runs):
+        return session.finish(runs)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
     session, configs = Session.begin(members_of(config), quiet=quiet)
-    return session.finish([new_run(member) for member in configs])
+    runs = [new_run(member) for member in configs]
+    with nothing_left_of(runs):
+        return session.finish(runs)
 
 
 def at_once(config: TrainConfig) -> bool:

@@ -37,12 +37,6 @@ class Cell:
 
 def run(config: BenchPoolConfig) -> int:
     """Prove, measure, report; 3 if the games are not valid."""
-    least = {"games": config.games, "rounds": config.rounds, "threads": min(config.threads or [1])}
-    for name, value in least.items():
-        if value < 1:
-            raise ConfigError(f"--{name} {value} must be at least 1")
-    if not 0 < config.seconds < 86_400:
-        raise ConfigError(f"--seconds {config.seconds:g} must be above 0 and below a day")
     if config.device != "cpu":
         return run_on_gpu(config)
     rules = read_rules(config.game, config.set)

@@ -85,9 +85,6 @@ def measure_round(learner: Measured, *, free: bool = False) -> Round:
 
 def run(config: BenchTrainConfig) -> int:
     """Prove, measure, report; 3 if the games are not valid."""
-    for name, least in (("rounds", 1), ("warm_up", 1), ("games", 0), ("steps", 0), ("epochs", 0)):
-        if getattr(config, name) < least:
-            raise ConfigError(f"--{name.replace('_', '-')} must be at least {least}")
     settings = read_settings(config)
     plan = resolve(members_of(settings))
     rules = plan.rules

@@ -1,0 +1,256 @@
+"""What a setting may be: said once, in its annotation, shown in the help, checked when it is set.
+
+    games: Annotated[int, at_least(1)] = 512
+    gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(1.0)
+    kind: Annotated[str, one_of("mlp", "residual")] = "mlp"
+
+A list's members and all points of a schedule lie in the range. No number may be NaN or infinite.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+
+import tyro
+from tyro.constructors import PrimitiveConstructorSpec
+
+from sparring.errors import ConfigError, nearest
+from sparring.schedule import Schedule
+
+
+def as_typed(words: list[str]) -> Any:
+    """Leave a schedule as it was written: the configuration reads it, whoever made it."""
+    return words[0]
+
+
+Scheduled = Annotated[
+    Schedule,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="NUMBER|SCHEDULE",
+        instance_from_str=as_typed,
+        is_instance=lambda given: isinstance(given, Schedule),
+        str_from_instance=lambda schedule: [str(schedule)],
+    ),
+]
+"""A number that may change on the way: 1e-3, 0:1e-3,2e6:1e-4 (decisions), 0%:1e-3,100%:1e-4."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting may have. Called with a default, it is the end of a help text."""
+
+    least: float
+    most: float
+    open: bool = False
+    """The least number is itself too small."""
+    endless: bool = False
+    """The largest number only keeps absurd ones out; the help does not speak of it."""
+
+    def __contains__(self, number: float) -> bool:
+        enough = number > self.least if self.open else number >= self.least
+        return enough and number <= self.most
+
+    def __str__(self) -> str:
+        if self.open or self.endless:
+            return f"{self.lower} and at most {shown(self.most)}"
+        return f"from {shown(self.least)} to {shown(self.most)}"
+
+    @property
+    def lower(self) -> str:
+        """The lower end in words."""
+        return f"{'above' if self.open else 'at least'} {shown(self.least)}"
+
+    def __call__(self, default: str) -> str:
+        return hint(self.lower if self.endless else str(self), default)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The words that a setting may have. Called with a default, it is the end of a help text."""
+
+    words: tuple[str, ...]
+    pattern: str = ""
+    """What else may be written, as a regular expression."""
+
+    def demand(self, word: str, where: str) -> None:
+        """Refuse other words with the nearest of those that there are."""
+        if word not in self.words and not (self.pattern and re.fullmatch(self.pattern, word)):
+            raise ConfigError(f"{where} {shortened(word)} is unknown{nearest(word, self.words)}")
+
+    def __call__(self, default: str) -> str:
+        return hint("", default)
+
+
+MOST = 10**12
+"""Of anything without an upper end of its own: nobody counts, waits for or stores more."""
+MOST_SEED = 2**63 - 1
+"""The largest integer of a TOML file."""
+MOST_THREADS = 1024
+
+
+def at_least(least: float, most: float = MOST) -> Any:
+    """The annotation of numbers from this one on; `most` only keeps absurd ones out."""
+    return tyro.conf.arg(help_behavior_hint=Range(least, most, endless=True))
+
+
+def above(least: float, most: float = MOST) -> Any:
+    """The annotation of numbers that are larger than this one; `most` as in `at_least`."""
+    return tyro.conf.arg(help_behavior_hint=Range(least, most, open=True, endless=True))
+
+
+def between(least: float, most: float) -> Any:
+    """The annotation of numbers from one to another, both included."""
+    return tyro.conf.arg(help_behavior_hint=Range(least, most))
+
+
+def one_of(*words: str, pattern: str = "") -> Any:
+    """The annotation of a choice of words."""
+    return tyro.conf.arg(metavar="|".join(words), help_behavior_hint=Choice(words, pattern))
+
+
+Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_SEED, endless=True))]
+Threads = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_THREADS))]
+Count = Annotated[
+    int,
+    PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda words: read_count(words[0]),
+        is_instance=lambda given: isinstance(given, int),
+        str_from_instance=lambda count: [str(count)],
+    ),
+    at_least(0),
+]
+"""A whole number that may be large: 2000000, 2_000_000 or 2e6."""
+
+
+def read_count(text: str) -> int:
+    """Read a whole number as people write large ones."""
+    try:
+        return int(text)
+    except ValueError:
+        count = float(text)
+    if not count.is_integer():
+        raise ValueError(f"{text} is not a whole number")
+    return int(count)
+
+
+def hint(allowed: str, default: str) -> str:
+    """What stands behind a help text."""
+    shown = f"default: {default}" if default else "default: none"
+    return f"({allowed}; {shown})" if allowed else f"({shown})"
+
+
+class Checked:
+    """A configuration that brings its values into their types and refuses those out of range.
+
+    Numbers may stand for schedules, integers for floats and lists for tuples, as files and Python
+    code give them.
+    """
+
+    _section: ClassVar[str] = ""
+
+    def __init_subclass__(cls, section: str = "") -> None:
+        """Note where its settings stand: `ppo` for those called ppo.lr and so on."""
+        super().__init_subclass__()
+        cls._section = f"{section}." if section else ""
+
+    def __post_init__(self) -> None:
+        """Read every value as its annotation wants it."""
+        for name, (kind, limit) in settings_of(self).items():
+            where = self._section + name
+            object.__setattr__(self, name, read(getattr(self, name), kind, limit, where))
+
+
+def settings_of(config: Checked) -> dict[str, tuple[Any, Range | Choice | None]]:
+    """The type of every setting of a configuration, and what it may be."""
+    kind: Any = type(config)
+    return kinds_of(kind)
+
+
+@cache
+def kinds_of(config: Any) -> dict[str, tuple[Any, Range | Choice | None]]:
+    """The type of every setting of a kind of configuration, and what it may be."""
+    hints = get_type_hints(config, include_extras=True)
+    plain = get_type_hints(config)
+    found = {}
+    for name, annotated in hints.items():
+        if get_origin(plain[name]) is ClassVar or plain[name] is ClassVar:
+            continue
+        metadata = getattr(annotated, "__metadata__", ())
+        limits = [getattr(one, "help_behavior_hint", None) for one in metadata]
+        limit = next((one for one in limits if isinstance(one, Range | Choice)), None)
+        found[name] = plain[name], limit
+    return found
+
+
+def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any:
+    """Return a value as its type and its limit want it, or say what they want."""
+    if isinstance(kind, UnionType):
+        if value is None:
+            return None
+        kind = next(one for one in get_args(kind) if one is not type(None))
+    if get_origin(kind) is tuple:
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ConfigError(f"{where} needs a list, not {shortened(value)}")
+        inner = get_args(kind)[0]
+        return tuple(read(one, inner, limit, where) for one in value)
+    if kind is Schedule:
+        value = Schedule.read(value, where)
+        numbers = value.values
+    elif kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = as_float(value, where)
+        numbers = (value,)
+    elif type(value) is not kind:
+        raise ConfigError(f"{where} needs {named(kind)}, not {shortened(value)}")
+    else:
+        numbers = (value,) if kind in (int, float) else ()
+    if isinstance(limit, Choice):
+        limit.demand(value, where)
+    for number in numbers:
+        demand_number(number, limit, where, value)
+    return value
+
+
+def demand_number(number: float, limit: Any, where: str, value: Any) -> None:
+    """Refuse a number that is none, or that is out of range."""
+    if isinstance(number, float) and not math.isfinite(number):
+        wanted = f" {limit}" if isinstance(limit, Range) else ""
+        raise ConfigError(f"{where} {number} must be a finite number{wanted}")
+    if isinstance(limit, Range) and number not in limit:
+        raise ConfigError(f"{where} {shortened(value)} must be {limit}")
+
+
+def as_float(value: int, where: str) -> float:
+    """The same number as a float; one that is too large is none."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise ConfigError(f"{where} {shortened(value)} must be a finite number") from None
+
+
+def shown(number: float) -> str:
+    """A bound in words."""
+    return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
+
+
+def named(kind: Any) -> str:
+    """A type in words."""
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return "a table of settings" if is_dataclass(kind) else words.get(kind, str(kind))
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it."""
+    try:
+        text = str(value) if isinstance(value, int | float | Schedule) else repr(value)
+    except ValueError:  # Python writes no integer of more than some thousand digits
+        return "so many digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."

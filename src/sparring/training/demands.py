@@ -1,0 +1,174 @@
+"""What a run needs besides settings in their ranges: room, a folder, an account. Asked first."""
+
+from __future__ import annotations
+
+import importlib.util
+import netrc
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+
+from sparring.config import CollectConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.training.run import Run
+
+COPIES = 5
+"""Of a network while it learns: weights, gradients, two moments, and what is saved."""
+FLOATS = 12
+"""Numbers of four bytes per row of a rollout, besides the row itself and its mask."""
+UNNOTICED = 64 * 2**20
+"""Bytes that are asked for without a look at what is free."""
+OFFLINE = ("offline", "disabled", "dryrun")
+"""Modes of wandb that need no account."""
+
+
+def check_demands(rules: Rules, config: TrainConfig, *, on_cpu: bool) -> None:
+    """Refuse a run that could not be made or would fail at its first update."""
+    check_roles(rules, config.ppo)
+    if config.collect.slots > config.collect.games:
+        raise ConfigError(
+            f"collect.slots {config.collect.slots} must be at most collect.games, which is "
+            f"{config.collect.games}"
+        )
+    if on_cpu:
+        check_room(rules, config.collect, config.net)
+    check_folder(config.runs)
+    if config.wandb:
+        check_wandb()
+
+
+def check_roles(rules: Rules, ppo: PPOConfig) -> None:
+    """Refuse discounts by role that are not one for each."""
+    if len(ppo.gamma_into) not in (0, len(rules.roles)):
+        raise ConfigError(
+            f"ppo.gamma_into has {len(ppo.gamma_into)} discounts; {rules.name} needs one for each "
+            f"role: {', '.join(rules.roles)}"
+        )
+
+
+def check_room(rules: Rules, collect: CollectConfig, net: NetConfig) -> None:
+    """Refuse a rollout or a network that does not fit into the memory that is free."""
+    each = rules.rows * (rules.obs_bytes + rules.actions + 4 * (rules.box + FLOATS))
+    rollout = collect.games * collect.steps * each
+    network = COPIES * 4 * weights_of(rules, net)
+    if rollout + network < UNNOTICED:
+        return
+    free = free_memory()
+    if rollout > free:
+        raise ConfigError(
+            f"collect.games {collect.games} times collect.steps {collect.steps} is a rollout of "
+            f"{show_bytes(rollout)}, and {show_bytes(free)} of memory are free; "
+            f"at most {max(free // each, 1):,} rows fit"
+        )
+    if network > free:
+        raise ConfigError(
+            f"the network ({described(net)}) needs {show_bytes(network)} to learn, and "
+            f"{show_bytes(free)} of memory are free; make it smaller"
+        )
+
+
+def free_memory() -> int:
+    """The bytes that are free on this machine; where nobody says so, all that it has."""
+    facts = Path("/proc/meminfo")
+    if facts.exists():
+        lines = dict(line.split(":") for line in facts.read_text("utf-8").splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def show_bytes(count: int) -> str:
+    """A number of bytes in a unit that suits it."""
+    for unit, size in (("EB", 10**18), ("TB", 10**12), ("GB", 10**9)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 10**6:,.1f} MB"
+
+
+def weights_of(rules: Rules, net: NetConfig) -> int:
+    """About how many weights a network has."""
+    if net.kind == "residual":
+        return 9 * net.channels * (net.channels * 2 * net.blocks + len(rules.features))
+    widths = (len(rules.features), *net.hidden, max(rules.actions, 2 * rules.box) + 1)
+    return sum(a * b for a, b in pairwise(widths)) * (1 if net.shared else 2)
+
+
+def described(net: NetConfig) -> str:
+    """The settings that make a network large."""
+    if net.kind == "residual":
+        return f"net.channels {net.channels}, net.blocks {net.blocks}"
+    return f"net.hidden {' '.join(map(str, net.hidden))}"
+
+
+def check_folder(runs: str) -> None:
+    """Refuse a place for runs in which no folder can be made."""
+    folder = Path(runs)
+    try:
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        why = "" if there.is_dir() else "is a file"
+    except (OSError, ValueError) as wrong:  # a name that is too long, or with a zero byte
+        there, why = folder, str(wrong)
+    if not why and not os.access(there, os.W_OK | os.X_OK):
+        why = "cannot be written to"
+    if why:
+        raise ConfigError(f"runs {runs!r}: {there} {why}; choose another folder with --runs")
+
+
+def check_wandb() -> None:
+    """Refuse to log where nobody is logged in; the program would ask in the middle of a run."""
+    if importlib.util.find_spec("wandb") is None:
+        raise ConfigError("wandb is not installed: pip install 'sparring[track]', or leave it out")
+    known = ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")
+    if os.environ.get("WANDB_MODE") in OFFLINE or any(map(os.environ.get, known)):
+        return
+    if not has_login():
+        raise ConfigError(
+            "wandb: nobody is logged in; run `wandb login` first, set WANDB_API_KEY, or set "
+            "WANDB_MODE=offline"
+        )
+
+
+def has_login() -> bool:
+    """Whether `wandb login` has left something; it always calls its user `user`."""
+    places = [os.environ.get("NETRC", ""), "~/.netrc", "~/_netrc"]
+    for place in filter(None, places):
+        path = Path(place).expanduser()
+        try:
+            hosts = netrc.netrc(str(path)).hosts if path.is_file() else {}
+        except (OSError, netrc.NetrcParseError):
+            continue
+        if any(host == "api.wandb.ai" or entry[0] == "user" for host, entry in hosts.items()):
+            return True
+    return False
+
+
+@contextmanager
+def nothing_left_of(runs: Sequence[Run]) -> Iterator[None]:
+    """Take away the folders of new runs whose settings turn out not to work at the first update."""
+    try:
+        yield
+    except ConfigError:
+        for run in runs:
+            if not any(run.checkpoints.iterdir()):
+                shutil.rmtree(run.path)
+        raise
+
+
+@contextmanager
+def within_memory(config: TrainConfig) -> Iterator[None]:
+    """Turn running out of memory while a learner is made into advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as wrong:
+        out = isinstance(wrong, MemoryError | torch.OutOfMemoryError)
+        if not out and "allocate memory" not in str(wrong):
+            raise
+        raise ConfigError(
+            f"out of memory with collect.games {config.collect.games}, collect.steps "
+            f"{config.collect.steps} and {described(config.net)}; make them smaller"
+        ) from None
