@@ -31,8 +31,9 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
 from sparring.league.elo import PRIOR, Rating, Score, open_gaps, rate
+from sparring.league.openings import MOST_PLIES, USUAL_PLIES
 from sparring.league.usi.engine import Engine, EngineError
-from sparring.league.usi.match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
+from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.store.policies import find_player
@@ -335,7 +336,9 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ladder", help=f"who is on it, by commas; default: {','.join(LADDER)}")
     parser.add_argument("--all", action="store_true", help="everybody meets everybody")
     parser.add_argument("--games", type=int, default=100, help="per pair, an even number")
-    parser.add_argument("--opening-plies", type=int, default=6, help="moves by lot before a game")
+    parser.add_argument(
+        "--opening-plies", type=int, default=USUAL_PLIES, help="moves by lot before a game"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which openings are drawn")
     parser.add_argument("--sampled", action="store_true", help="policies draw their moves")
     parser.add_argument("--set", action="append", default=[], help="a flag of the game: key=value")
@@ -357,9 +360,8 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     names = [*given.ladder, *given.guests]
     if given.games < 2 or given.games % 2:
         raise ConfigError(f"--games {given.games} must be even and at least 2: both colours")
-    if not 0 <= given.opening_plies <= MOST_OPENING_PLIES:
-        most = MOST_OPENING_PLIES
-        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{most}")
+    if not 0 <= given.opening_plies <= MOST_PLIES:
+        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{MOST_PLIES}")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"a ladder has at least two players, each once: {', '.join(names)}")
     if wrong := [word for word in given.set if "=" not in word]:

@@ -110,8 +110,9 @@ class EvalConfig:
     """An option of the engine as NAME=VALUE."""
     engine_timeout_s: float = 30.0
     """Seconds without an answer after which the engine has lost the game."""
-    opening_plies: int = 6
-    """Moves by lot before a game against an engine. More give more varied, less even games."""
+    opening_plies: int | None = None
+    """Decisions by lot before a game. More give more varied, less even games. Left out: 6 against
+    an engine; up to 6 where a game without chance would repeat itself; otherwise none."""
     openings: str = ""
     """A file of positions to begin from instead, one SFEN per line."""
     seed: int = 0
