@@ -30,7 +30,7 @@ from sparring.commands.printing import make_table, print_json, print_table
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
-from sparring.league.elo import PRIOR, Rating, Score, open_gaps, rate
+from sparring.league.elo import PRIOR, Rating, Score, groups_of, open_gaps, rate
 from sparring.league.openings import MOST_PLIES, USUAL_PLIES
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
@@ -294,13 +294,15 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "players": [rounded(rating) for rating in rate(names, pairs, given.seed)],
         "pairs": [{**asdict(pair), "score": round(pair.share, 4)} for pair in pairs],
         "open_gaps": open_gaps(pairs),
+        "groups": groups_of(names, pairs),
     }
 
 
 def rounded(rating: Rating) -> dict[str, Any]:
     """Return a rating with as many digits as it is worth."""
     digits = {"elo": 1, "low": 1, "high": 1, "score": 4}
-    return {k: round(v, digits[k]) if k in digits else v for k, v in asdict(rating).items()}
+    found = asdict(rating).items()
+    return {k: round(v, digits[k]) if k in digits and v is not None else v for k, v in found}
 
 
 def show(record: dict[str, Any]) -> None:
@@ -321,6 +323,9 @@ def show(record: dict[str, Any]) -> None:
         cells = (*counts, f"{pair['score']:.1%}", f"{pair['plies']:.0f}")
         table.add_row(f"{pair['one']} - {pair['two']}", *cells)
     print_table(table)
+    if len(groups := record["groups"]) > 1:
+        said = " | ".join(", ".join(group) for group in groups)
+        print(f"No games connect these groups, so that their Elo cannot be compared: {said}")
     if gaps := record["open_gaps"]:
         said = ", ".join(f"{one} - {two}" for one, two in gaps)
         print(f"One side got every point, so that the distance may be any larger: {said}")
