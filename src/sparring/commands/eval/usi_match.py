@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from sparring.commands.printing import ProgressBar, print_json, print_table
-from sparring.commands.results import draw_lines, results_table, seat_lines, verdict
+from sparring.commands.results import all_lines, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair
@@ -57,7 +57,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
         )
     else:
         print_table(results_table(results))
-        for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+        for line in all_lines(results):
             print(line)
         print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
         for fault in match.faults:
