@@ -30,9 +30,10 @@ from sparring.commands.printing import make_table, print_json, print_table
 from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
-from sparring.league.elo import PRIOR, Rating, Score, open_gaps, rate
+from sparring.league.elo import PRIOR, Rating, Score, groups_of, open_gaps, rate
+from sparring.league.openings import MOST_PLIES, USUAL_PLIES
 from sparring.league.usi.engine import Engine, EngineError
-from sparring.league.usi.match import GO, MOST_OPENING_PLIES, Opening, random_opening, set_up
+from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
 from sparring.store.policies import find_player
@@ -293,13 +294,15 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "players": [rounded(rating) for rating in rate(names, pairs, given.seed)],
         "pairs": [{**asdict(pair), "score": round(pair.share, 4)} for pair in pairs],
         "open_gaps": open_gaps(pairs),
+        "groups": groups_of(names, pairs),
     }
 
 
 def rounded(rating: Rating) -> dict[str, Any]:
     """Return a rating with as many digits as it is worth."""
     digits = {"elo": 1, "low": 1, "high": 1, "score": 4}
-    return {k: round(v, digits[k]) if k in digits else v for k, v in asdict(rating).items()}
+    found = asdict(rating).items()
+    return {k: round(v, digits[k]) if k in digits and v is not None else v for k, v in found}
 
 
 def show(record: dict[str, Any]) -> None:
@@ -320,6 +323,9 @@ def show(record: dict[str, Any]) -> None:
         cells = (*counts, f"{pair['score']:.1%}", f"{pair['plies']:.0f}")
         table.add_row(f"{pair['one']} - {pair['two']}", *cells)
     print_table(table)
+    if len(groups := record["groups"]) > 1:
+        said = " | ".join(", ".join(group) for group in groups)
+        print(f"No games connect these groups, so that their Elo cannot be compared: {said}")
     if gaps := record["open_gaps"]:
         said = ", ".join(f"{one} - {two}" for one, two in gaps)
         print(f"One side got every point, so that the distance may be any larger: {said}")
@@ -335,7 +341,9 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--ladder", help=f"who is on it, by commas; default: {','.join(LADDER)}")
     parser.add_argument("--all", action="store_true", help="everybody meets everybody")
     parser.add_argument("--games", type=int, default=100, help="per pair, an even number")
-    parser.add_argument("--opening-plies", type=int, default=6, help="moves by lot before a game")
+    parser.add_argument(
+        "--opening-plies", type=int, default=USUAL_PLIES, help="moves by lot before a game"
+    )
     parser.add_argument("--seed", type=int, default=0, help="which openings are drawn")
     parser.add_argument("--sampled", action="store_true", help="policies draw their moves")
     parser.add_argument("--set", action="append", default=[], help="a flag of the game: key=value")
@@ -357,9 +365,8 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
     names = [*given.ladder, *given.guests]
     if given.games < 2 or given.games % 2:
         raise ConfigError(f"--games {given.games} must be even and at least 2: both colours")
-    if not 0 <= given.opening_plies <= MOST_OPENING_PLIES:
-        most = MOST_OPENING_PLIES
-        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{most}")
+    if not 0 <= given.opening_plies <= MOST_PLIES:
+        raise ConfigError(f"--opening-plies {given.opening_plies} is outside 0..{MOST_PLIES}")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"a ladder has at least two players, each once: {', '.join(names)}")
     if wrong := [word for word in given.set if "=" not in word]:

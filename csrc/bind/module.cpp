@@ -159,6 +159,7 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("rows", [](const Rules& r) { return r.game->rows(); })
       .def_prop_ro("zero_sum",
                    [](const Rules& r) { return r.game->spec(r.config.data()).zero_sum; })
+      .def_prop_ro("chance", [](const Rules& r) { return r.game->spec(r.config.data()).chance; })
       .def_prop_ro("board", [](const Rules& r) { return r.game->spec(r.config.data()).board; })
       .def_prop_ro("roles", [](const Rules& r) { return r.game->spec(r.config.data()).role_names; })
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
@@ -287,6 +288,7 @@ void bind_pool(nb::module_& m) {
   per_game("final_game", &AnyPool::final_game);
   per_game("final_length", &AnyPool::final_length);
   per_game("final_reason", &AnyPool::final_reason);
+  per_game("final_moves", &AnyPool::final_moves);
   per_seat("final_score", &AnyPool::final_score);
   per_seat("final_policy", &AnyPool::final_policy);
   per_seat("skipped", &AnyPool::skipped);
@@ -403,12 +405,13 @@ void bind_pool(nb::module_& m) {
   m.def(
       "make_pool",
       [](const Rules& rules, i64 games, u64 seed, u32 first_game, int threads, int slots,
-         bool skip_forced, bool observe, int memory) {
-        return rules.game->make_pool(rules.config.data(), {games, seed, first_game, threads, slots,
-                                                           skip_forced, observe, memory});
+         bool skip_forced, bool observe, int memory, bool every_game, u32 opening_plies) {
+        return rules.game->make_pool(rules.config.data(),
+                                     {games, seed, first_game, threads, slots, skip_forced, observe,
+                                      memory, every_game, opening_plies});
       },
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
-      "observe"_a, "memory"_a);
+      "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a);
   m.attr("MAX_LINEUPS") = kMaxLineups;
 }
 

@@ -115,6 +115,8 @@ struct Spec {
   std::vector<int> board = {};
   // What one of the two seats is paid, the other one loses, in every part.
   bool zero_sum = false;
+  // Whether anything but the players' decisions is left to chance: cards, dice, who begins.
+  bool chance = true;
 };
 
 // Bytes of a row with these blocks, before padding.

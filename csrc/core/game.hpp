@@ -30,9 +30,26 @@ struct Result {
   bool terminated = false;
   bool truncated = false;
   u8 reason = 0;  // index into the game's kEnds
+  u64 moves = 0;  // a fingerprint of all actions so far; the host alone keeps it
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }
+
+  // Remembers the action of a decision by its number. A sum, so that it does not matter in how many
+  // steps the decisions came.
+  template <class Action>
+  void note(u64 number, const Action& action) {
+    constexpr u64 words = sizeof(Action) / sizeof(u32);
+    static_assert(sizeof(Action) == words * sizeof(u32));
+    u32 word[words];
+    memcpy(word, &action, sizeof action);
+    for (u64 i = 0; i < words; ++i) {
+      u64 value = (((number * words + i) << 32) | word[i]) + 0x9E3779B97F4A7C15ull;
+      value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ull;
+      value = (value ^ (value >> 27)) * 0x94D049BB133111EBull;
+      moves += value ^ (value >> 31);
+    }
+  }
 
   SPARRING_FN void pay(int part, int seat, f32 amount) {
     if (!wants(part)) return;

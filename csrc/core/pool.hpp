@@ -44,6 +44,8 @@ struct PoolOptions {
   bool skip_forced = false;
   bool observe = true;   // write observations and byte masks
   int memory_bytes = 0;  // per (game, seat), behind the observation in every row
+  bool every_game = false;
+  u32 opening_plies = 0;
 };
 
 // The first action that cannot be played, in game order.
@@ -106,6 +108,7 @@ class AnyPool {
     final_policy = Array<i16>(n * seats);
     final_length = Array<i32>(n);
     final_reason = Array<u8>(n);
+    final_moves = Array<u64>(n);
     side = Array<u8>(n * side_bytes);
     memory = Array<u8>(n * seats * options.memory_bytes);
     final_count.assign(static_cast<size_t>(options.slots), 0);
@@ -165,6 +168,7 @@ class AnyPool {
   Array<f32> final_score;
   Array<i16> final_policy;
   Array<u8> final_reason;
+  Array<u64> final_moves;
   std::vector<i64> final_count;
   Array<u8> side;
   // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
@@ -191,6 +195,7 @@ class Pool final : public AnyPool {
         legal_(options.games * G::kRows),
         actions_(options.games * G::kRows),
         reasons_(options.games),
+        moves_(options.games),
         crew_(options.slots > 1 ? options.threads : options.threads - 1) {
     setting_ = std::make_unique<OwnSetting<G>>();
     setting_->lineup = setting_->own_lineups;
@@ -199,6 +204,8 @@ class Pool final : public AnyPool {
     setting_->seed = options.seed;
     setting_->first_game = options.first_game;
     setting_->skip_forced = options.skip_forced;
+    setting_->every_game = options.every_game;
+    setting_->opening_plies = options.opening_plies;
     for (int slot = 0; slot < options.slots; ++slot)
       jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
     set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(shape().seats), 0), {0});
@@ -430,6 +437,7 @@ class Pool final : public AnyPool {
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;
+    moves_[game] += result.moves;
     if (!result.over()) write_rows(game);
   }
 
@@ -446,7 +454,8 @@ class Pool final : public AnyPool {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(memory_of(game, 0), 0, bytes);
     }
-    begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows]);
+    moves_[game] =
+        begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows]);
     write_rows(game);
   }
 
@@ -456,6 +465,7 @@ class Pool final : public AnyPool {
     final_game[at] = static_cast<i32>(game);
     final_length[at] = static_cast<i32>(table.length);
     final_reason[at] = reasons_[game];
+    final_moves[at] = moves_[game];
     for (int s = 0; s < seats; ++s) {
       final_score[at * seats + s] = table.game.score(setting_->config, s);
       final_policy[at * seats + s] = table.player[s];
@@ -505,6 +515,7 @@ class Pool final : public AnyPool {
   Array<Legal<G>> legal_;
   Array<Action> actions_;
   Array<u8> reasons_;
+  Array<u64> moves_;
   std::vector<std::unique_ptr<SlotJob>> jobs_;
   Crew crew_;
 };

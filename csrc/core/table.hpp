@@ -29,6 +29,8 @@ struct Setting {
   u64 seed;
   u32 first_game;
   bool skip_forced;
+  bool every_game;    // an episode waits for a step before anybody moves, so that all are counted
+  u32 opening_plies;  // decisions by lot at the start of an episode, whoever sits there
   u32 wanted;
   f32 weight[kPartCount<G> * G::kRoles];
   int lineups;
@@ -133,6 +135,21 @@ SPARRING_FN inline typename G::Action bot_action(const Table<G>& table, const Se
   return sample_action<G>(legal, rng);
 }
 
+// Takes all rows' actions through the rules.
+template <class G>
+SPARRING_FN inline void take_step(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                                  const typename G::Action* actions, Result& result) {
+#if SPARRING_HOST
+  for (int row = 0; row < G::kRows; ++row)
+    if (table.game.seat(row) >= 0)
+      result.note(u64{table.length} * G::kRows + u64(row), actions[row]);
+#endif
+  Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
+  call_step(table.game, setting.config, actions, chance, result, side);
+  table.chance_drawn = chance.drawn();
+  ++table.length;
+}
+
 // One step of the rules. `given` has the policies' actions; bots and forced moves fill the rest.
 template <class G>
 SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
@@ -154,10 +171,7 @@ SPARRING_FN inline void play(Table<G>& table, const Setting<G>& setting, u32 gam
     }
   }
   table.bots_drawn = bots.drawn();
-  Rng chance(setting.seed, game, table.episode, Stream::kChance, table.chance_drawn);
-  call_step(table.game, setting.config, actions, chance, result, side);
-  table.chance_drawn = chance.drawn();
-  ++table.length;
+  take_step(table, setting, game, side, actions, result);
 }
 
 // Whose decisions the rows of a table ask for.
@@ -208,16 +222,37 @@ SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting,
   table.chance_drawn = chance.drawn();
 }
 
-// Starts the next episode. Games that end before any policy had a say are played out and
-// followed by another; nothing that happened in them belongs to anybody's decision.
+// Plays an episode's first decisions by lot. The lots do not depend on who sits where.
 template <class G>
-SPARRING_FN inline void begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                              Legal<G>* legal) {
+SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                                    Legal<G>* legal, Result& result) {
+  Rng lots(setting.seed, game, table.episode, Stream::kOpenings);
+  for (u32 ply = 0; ply < setting.opening_plies && !result.over(); ++ply) {
+    typename G::Action actions[G::kRows]{};
+    look(table, setting, side, legal);
+    for (int row = 0; row < G::kRows; ++row)
+      if (table.game.seat(row) >= 0) actions[row] = sample_action<G>(legal[row], lots);
+    take_step(table, setting, game, side, actions, result);
+  }
+}
+
+// Starts the next episode and returns the fingerprint of what was played in it. Games that end
+// before any policy had a say are played out and followed by another; nothing that happened in them
+// belongs to anybody's decision. With `every_game` only an opening that ends the game is drawn
+// anew.
+template <class G>
+SPARRING_FN inline u64 begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                             Legal<G>* legal) {
   for (;;) {
     deal_episode(table, setting, game, side);
     Result result = result_into(table.pending, setting);
-    settle(table, setting, game, side, legal, result);
-    if (!result.over()) return;
+    open_by_lot(table, setting, game, side, legal, result);
+    if (setting.every_game) {
+      if (!result.over()) look(table, setting, side, legal);
+    } else {
+      settle(table, setting, game, side, legal, result);
+    }
+    if (!result.over()) return result.moves;
   }
 }
 

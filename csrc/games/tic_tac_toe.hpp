@@ -83,7 +83,8 @@ struct Game {
             .blocks = {{"own", 1, cells}, {"other", 1, cells}, {"turn", 1, {{"to move"}}}},
             .role_names = {"player"},
             .board = {3, 3},
-            .zero_sum = true};
+            .zero_sum = true,
+            .chance = false};
   }
 
   static std::string action_name(const Config&, int action) {

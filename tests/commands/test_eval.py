@@ -62,13 +62,38 @@ def test_a_bot_is_measured_against_bots(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["eval", *words, "--games", "500", "--threads", "1"]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"^random +9\d\.\d%  +9\d\.\d% \.\. \d+\.\d% ", shown, re.MULTILINE)
-    assert "500 games against each" in shown
+    assert "500 games against each: 125 deals, each from all 4 seats\n" in shown
+    assert re.search(r"^distinct games  captain  125 of 500$", shown, re.MULTILINE)
     assert "parity is 25.0% (1 of 4 seats): stronger than random" in shown
     assert "not told apart from captain" in shown
     shares = re.search(r"^by seat  captain .*", shown, re.MULTILINE)
     assert shares
     assert len(re.findall(r"\d+\.\d%", shares[0])) == 4
     assert max(len(line) for line in shown.splitlines()[:5]) < 80
+
+
+def test_it_is_told_how_often_games_repeat(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    words = [str(folder / "ttt"), "--against", str(folder / "run"), "--games", "400"]
+    assert main(["eval", *words]) == 0
+    shown = capsys.readouterr().out
+    told = re.search(
+        r"^distinct games  .*  (\d+) of 400, intervals count (\d+) of 200 deals", shown, re.M
+    )
+    assert told
+    assert int(told[2]) <= int(told[1]) < 400
+    assert "; the first 3 decisions of a deal are drawn\n" in shown
+    assert "400 games against each: 200 deals, each from all 2 seats\n" in shown
+    assert main(["eval", *words, "--opening-plies", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(
+        r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals$", shown, re.M
+    )
+    assert "not told apart from" in shown
+    assert main(["eval", "captain", "--game", "skull_king", "--games", "7", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["results"].values()
+    assert (found["games"], found["seat_games"]) == (8, [2, 2, 2, 2])
 
 
 def test_a_bot_may_be_called_by_its_full_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +162,8 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
         ("captain --game skull_king --against capten", "did you mean 'captain'?"),
         ("captain --game skull_king --games 1", "at least 2"),
         ("captain --game skull_king --threads -1", "at least 0"),
+        ("captain --game skull_king --opening-plies -2", "--opening-plies -2 is outside 0..100"),
+        ("careful --game tic_tac_toe --opening-plies 9", "--opening-plies 9 leaves no decision"),
         ("captain --game skull_king --set nmu_players=3", "did you mean 'num_players'?"),
         ("captain --game skull_king --against random,random", "given twice"),
         ("FOLDER/ttt --game skull_king", "plays tic_tac_toe, not skull_king"),

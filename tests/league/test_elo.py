@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparring.league.elo import Score, fit, open_gaps, rate
+from sparring import ConfigError
+from sparring.league.elo import Score, fit, groups_of, open_gaps, rate
 
 
 def test_ratings_are_those_that_points_were_made_from() -> None:
@@ -49,3 +50,58 @@ def test_players_in_between_close_a_gap() -> None:
     assert open_gaps(lost) == [("a", "b"), ("c", "d")]
     bridged = [*lost, Score("a", "x", 1, 0, 9), Score("x", "c", 0, 2, 8)]
     assert open_gaps(bridged) == [("c", "d")]
+
+
+def test_repeated_pairs_add_up() -> None:
+    """Three matches of one pair, one of them told from the other side, are one longer match."""
+    once = rate(["a", "b"], [Score("a", "b", 30, 40, 130)], 0)
+    matches = [Score("a", "b", 10, 20, 70), Score("b", "a", 40, 10, 0), Score("a", "b", 20, 10, 20)]
+    assert rate(["a", "b"], matches, 0) == once
+    assert once[0].player == "b"
+    # Half a game of the prior is won and half is lost: 150.5 of 201 points.
+    assert once[0].elo == pytest.approx(400 * np.log10(150.5 / 50.5), abs=0.01)
+    assert (once[0].games, once[0].score) == (200, 0.75)
+
+
+def test_a_draw_is_worth_half_a_win() -> None:
+    drawn = rate(["a", "b"], [Score("a", "b", 0, 100, 100)], 0)
+    decided = rate(["a", "b"], [Score("a", "b", 50, 0, 150)], 0)
+    assert drawn[0].elo == pytest.approx(decided[0].elo)
+    assert drawn[0].elo == pytest.approx(400 * np.log10(150.5 / 50.5), abs=0.01)
+    # Half points vary less than whole ones.
+    assert drawn[0].high - drawn[0].low < decided[0].high - decided[0].low
+
+
+def test_players_that_no_games_connect_are_not_compared() -> None:
+    names = ["a", "x", "b", "y", "z"]
+    scores = [Score("a", "b", 25, 0, 75), Score("y", "x", 75, 0, 25), Score("a", "z", 0, 0, 0)]
+    assert groups_of(names, scores) == [["a", "b"], ["x", "y"], ["z"]]
+    rows = rate(names, scores, 0)
+    assert [(row.player, row.group) for row in rows] == [
+        ("b", 0),
+        ("a", 0),
+        ("y", 1),
+        ("x", 1),
+        ("z", 2),
+    ]
+    by_name = {row.player: row for row in rows}
+    # Each group has a zero of its own, and is rated as if the others did not exist.
+    assert [by_name[name].elo for name in "axz"] == [0, 0, 0]
+    alone = rate(["a", "b"], scores[:1], 0)
+    assert rows[:2] == alone
+    assert by_name["y"].elo == pytest.approx(by_name["b"].elo)
+    assert (by_name["z"].games, by_name["z"].score) == (0, None)
+    bridge = Score("b", "x", 50, 0, 50)
+    assert groups_of(names[:4], [*scores[:2], bridge]) == [["a", "x", "b", "y"]]
+
+
+def test_a_circle_of_wins_leaves_no_gap() -> None:
+    circle = [Score("a", "b", 9, 0, 0), Score("b", "c", 9, 0, 0), Score("c", "a", 9, 0, 0)]
+    assert open_gaps(circle) == []
+    assert open_gaps(circle[:2]) == [("a", "b"), ("b", "c")]
+    assert open_gaps([Score("a", "b", 9, 0, 0), Score("a", "b", 0, 0, 1)]) == []
+
+
+def test_nobody_meets_itself() -> None:
+    with pytest.raises(ConfigError, match="a met itself"):
+        rate(["a"], [Score("a", "a", 1, 0, 1)], 0)

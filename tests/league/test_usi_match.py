@@ -41,10 +41,12 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> s
 
 
 def test_a_match_counts_every_game_with_both_colours(capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, "ab2", "--engine", FAKE, "--games", "4", "--engine-limit", "nodes=1")
+    found = told(capsys, "ab2", "--engine", FAKE, "--games", "8", "--engine-limit", "nodes=1")
     result = found["results"]["fake"]
-    assert (result["wins"], result["losses"], result["games"]) == (4, 0, 4)
-    assert result["seat_games"] == [2, 2]
+    assert (result["wins"], result["losses"], result["games"]) == (8, 0, 8)
+    assert result["seat_games"] == [4, 4]
+    assert (result["deals"], result["distinct_deals"], result["distinct_games"]) == (4, 4, 8)
+    assert result["opening_plies"] == found["openings"] == 6
     assert result["low"] > 0.5
     assert found["engine"]["limit"] == "nodes=1"
     assert found["faults"] == []

@@ -78,8 +78,7 @@ def test_it_answers_what_a_match_in_this_process_says(worker: EvalWorker, saved:
     assert not worker.busy
     assert (first["id"], second["id"]) == (1, 2)
     policy, copy = load_policy(saved), load_policy(saved, name=saved)
-    results = evaluate(policy, ["random", "careful"], games=64, seed=1)
-    results |= evaluate(policy, [copy], games=64, seed=1, greedy=False)
+    results = evaluate(policy, ["random", "careful", copy], games=64, seed=1)
     assert first["results"] == {name: result.summary() for name, result in results.items()}
     drawn = evaluate(policy, ["random"], games=64, seed=2, greedy=False)
     assert second["results"]["random"] == drawn["random"].summary()

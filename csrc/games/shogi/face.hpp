@@ -52,7 +52,8 @@ inline Spec Game::spec(const Config& config) {
           .blocks = blocks,
           .role_names = {"player"},
           .board = {kSide, kSide},
-          .zero_sum = true};
+          .zero_sum = true,
+          .chance = false};
 }
 
 inline std::vector<Field> Game::config_fields() {

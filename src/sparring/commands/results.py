@@ -50,6 +50,12 @@ def scores_table(results: Mapping[str, MatchResult]) -> Table:
     return table
 
 
+def all_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Return what there is to say beside the table."""
+    told = (seat_lines, draw_lines, distinct_lines, verdict)
+    return [line for lines in told for line in lines(results)]
+
+
 def seat_lines(results: Mapping[str, MatchResult]) -> list[str]:
     """Say how the challenger did in each seat: a game may favour some of them."""
     width = max(map(len, results))
@@ -76,12 +82,32 @@ def draw_lines(results: Mapping[str, MatchResult]) -> list[str]:
     return lines
 
 
+def distinct_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say how many games were no repetition of others, where some were."""
+    width, lines = max(map(len, results)), []
+    for name, result in results.items():
+        if result.distinct_games == result.games and not result.opening_plies:
+            continue
+        told = f"{result.distinct_games:,} of {result.games:,}"
+        if result.distinct_deals < result.deals:
+            told += f", intervals count {result.distinct_deals:,} of {result.deals:,} deals"
+        if result.opening_plies:
+            told += f"; the first {result.opening_plies} decisions of a deal are drawn"
+        lines.append(f"distinct games  {name:{width}}  {told}")
+    return lines
+
+
 def verdict(results: Mapping[str, MatchResult]) -> list[str]:
     """Say what an equal would win, and whom the challenger beats beyond chance."""
     one = next(iter(results.values()))
-    seats, games = one.seats, f"{one.games:,} games against each"
+    seats = one.seats
     if seats == 1:
         return []
+    games = f"{one.games:,} games against each"
+    if one.games == one.deals * seats:  # an engine may have ended the match before
+        games += f": {one.deals:,} deals, each from all {seats} seats"
+    if all(result.distinct_games == result.games for result in results.values()):
+        games += ", no game twice"
     found: dict[str, list[str]] = {
         "stronger than": [],
         "not told apart from": [],

@@ -123,8 +123,9 @@ class EvalConfig(Checked):
     """An option of the engine as NAME=VALUE."""
     engine_timeout_s: Annotated[float, above(0, 86_400)] = 30.0
     """Seconds without an answer after which the engine has lost the game."""
-    opening_plies: Annotated[int, between(0, 100)] = 6
-    """Moves by lot before a game against an engine. More give more varied, less even games."""
+    opening_plies: Annotated[int | None, between(0, 100)] = None
+    """Decisions by lot before a game. More give more varied, less even games. Left out: 6 against
+    an engine; up to 6 where a game without chance would repeat itself; otherwise none."""
     openings: str = ""
     """A file of positions to begin from instead, one SFEN per line."""
     seed: Seed = 0

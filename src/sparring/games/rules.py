@@ -158,6 +158,8 @@ class Rules:
         self.hides = self.native.hides
         self.zero_sum = self.native.zero_sum
         """What one of the two seats is paid, the other one loses."""
+        self.chance = self.native.chance
+        """Whether anything but the players' decisions is left to chance."""
         if self.zero_sum and self.seats != 2:
             raise ConfigError(f"{name} declares zero_sum, which is for two seats, not {self.seats}")
 

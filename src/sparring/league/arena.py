@@ -1,21 +1,19 @@
-"""Seat-fair matches on a pool: who sits where is drawn, and every game counts exactly once."""
+"""Seat-fair matches: every deal is played from every seat, and intervals count deals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.league.deals import Plan, Progress, play_deals
+from sparring.league.openings import check_plies, usual_plies
 from sparring.league.players import Player, name_of
-from sparring.league.results import MatchResult, PlayerResult, Record, summarise
+from sparring.league.results import MatchResult, PlayerResult, summarise
 from sparring.nets.policy import Policy
-from sparring.pools.lineups import Lineup, PlayerId
-from sparring.pools.native import Batch, Pool
+from sparring.pools.lineups import PlayerId
 
 __all__ = [
     "ALONE",
@@ -26,14 +24,11 @@ __all__ = [
     "play_match",
     "strength_of",
     "usual_opponents",
+    "whole_rounds",
 ]
-
-Progress = Callable[[int], None]
 
 ALONE = "alone"
 """What `evaluate` calls the match in a game of one seat."""
-LOTS = 0x107
-"""Keeps the lots of identical players apart from everything else that a seed decides."""
 
 
 def evaluate(
@@ -46,18 +41,20 @@ def evaluate(
     seed: int = 0,
     threads: int = 1,
     greedy: bool = True,
+    opening_plies: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, MatchResult]:
     """Play a challenger against tables full of each opponent in turn; results by opponent.
 
     rules: the game; left out, the one that the challenger was trained for.
+    The other arguments are those of `play_match`.
     """
     if rules is None:
         if isinstance(challenger, str):
             raise ConfigError(f"say which game the bot {challenger!r} is to play: rules=")
         rules = challenger.rules
     options: dict[str, Any] = {"games": games, "parallel": parallel, "seed": seed}
-    options |= {"threads": threads, "greedy": greedy}
+    options |= {"threads": threads, "greedy": greedy, "opening_plies": opening_plies}
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
@@ -70,7 +67,7 @@ def evaluate(
     results: dict[str, MatchResult] = {}
     for at, (name, opponent) in enumerate(zip(names, against, strict=True)):
         table = [challenger] + [opponent] * (rules.seats - 1)
-        count = shifted(progress, at * games)
+        count = shifted(progress, at * whole_rounds(rules, games))
         results[name] = play_match(rules, table, progress=count, **options)
     return results
 
@@ -109,6 +106,11 @@ def shifted(progress: Progress | None, by: int) -> Progress | None:
     return None if progress is None else lambda played: progress(by + played)
 
 
+def whole_rounds(rules: Rules, games: int) -> int:
+    """Return how many games are played: whole rounds of the seats, so that nobody owns one."""
+    return -(-games // rules.seats) * rules.seats
+
+
 def play_match(
     rules: Rules,
     seats: Sequence[Player],
@@ -118,12 +120,17 @@ def play_match(
     seed: int = 0,
     threads: int = 1,
     greedy: bool = True,
+    opening_plies: int | None = None,
     progress: Progress | None = None,
 ) -> MatchResult:
-    """Play `games` games on up to `parallel` tables. The same arguments give the same result.
+    """Play `games` games on about `parallel` tables. The same arguments give the same result.
 
-    seats: one policy or bot name per seat; who sits where is drawn anew for every game.
+    seats: one policy or bot name per seat. Every deal is played once per rotation: with the same
+        cards, everybody one seat further on. Who sits next to whom is drawn by deal.
+    games: rounded up to whole rounds of the seats; the result says how many were played.
     greedy: policies play their most probable action; False draws, from the seed.
+    opening_plies: decisions by lot at the start of a deal; left out, none but where a game without
+        chance would repeat itself, as between greedy policies.
     progress: called with the number of games played so far.
     """
     if games < 2:
@@ -133,18 +140,15 @@ def play_match(
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
     players, policies = number_players(rules, seats)
-    pool = Pool(
-        rules,
-        min(parallel, games),
-        seed=seed,
-        threads=threads,
-        lineups=[Lineup(tuple(players))],
-        observe=bool(policies),
-    )
-    record = play_games(pool, policies, games, greedy, progress)
+    if opening_plies is None:
+        opening_plies = usual_plies(rules, seats, greedy=greedy)
+    else:
+        check_plies(rules, opening_plies)
+    deals = whole_rounds(rules, games) // rules.seats
+    plan = Plan(deals, parallel, seed, threads, greedy, opening_plies)
+    record = play_deals(rules, players, policies, plan, progress)
     names = [name_of(seat) for seat in seats]
-    ids = np.array([pool.player_id(player) for player in players])
-    return summarise(rules, names, sit_down(ids, record.player, seed), record)
+    return summarise(rules, names, record, opening_plies=opening_plies)
 
 
 def number_players(
@@ -165,87 +169,3 @@ def number_players(
             policies[known[0]] = seat
         players.append(known[0])
     return players, policies
-
-
-def play_games(
-    pool: Pool,
-    policies: dict[int, Policy],
-    games: int,
-    greedy: bool,
-    progress: Progress | None,
-) -> Record:
-    """Play until every table has finished its share of the games.
-
-    The share is fixed beforehand: taking the first games that finish would favour short ones.
-    """
-    tables, seats = pool.num_games, pool.rules.seats
-    share = np.full(tables, games // tables)
-    share[: games % tables] += 1
-    first_line = np.cumsum(share) - share
-    played = np.zeros(tables, np.intp)
-    record = Record(
-        np.zeros((games, seats), np.float32),
-        np.zeros((games, seats), np.int16),
-        np.zeros(games, np.int32),
-        np.zeros(games, np.uint8),
-    )
-    batch = pool.reset()
-    step = 0
-    while (playing := played < share).any():
-        batch = pool.step(choose(pool, batch, policies, playing, greedy=greedy, step=step))
-        step += 1
-        counted = playing[batch.final_game]
-        if not counted.any():
-            continue
-        table = batch.final_game[counted]
-        line = first_line[table] + played[table]
-        record.score[line] = batch.final_score[counted]
-        record.player[line] = batch.final_policy[counted]
-        record.length[line] = batch.final_length[counted]
-        record.end[line] = batch.final_reason[counted]
-        played[table] += 1
-        if progress is not None:
-            progress(int(played.sum()))
-    return record
-
-
-def choose(
-    pool: Pool,
-    batch: Batch,
-    policies: dict[int, Policy],
-    playing: npt.NDArray[np.bool_],
-    *,
-    greedy: bool,
-    step: int,
-) -> npt.NDArray[Any]:
-    """Answer all rows: one batched forward per policy, only for tables that still count."""
-    # Tables with nothing left to count need some legal action, the cheapest there is.
-    action = pool.sample_actions()
-    counts = np.repeat(playing, pool.rules.rows)
-    for number, policy in policies.items():
-        rows = np.flatnonzero((batch.policy == number) & counts)
-        if len(rows):
-            action[rows] = policy.act(
-                batch.obs[rows],
-                batch.mask[rows],
-                greedy=greedy,
-                seed=pool.seed,
-                rollout=number,
-                step=step,
-            )
-    return action
-
-
-def sit_down(
-    ids: npt.NDArray[Any], player: npt.NDArray[np.int16], seed: int
-) -> npt.NDArray[np.intp]:
-    """Return the seat of every player [games, players].
-
-    The pool cannot tell copies of one bot or policy apart, so lots decide which copy sat where.
-    """
-    key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
-    lots = np.random.Generator(np.random.Philox(key=key)).random(player.shape)
-    by_player = np.lexsort((lots, player), axis=1)
-    seat_of = np.empty_like(by_player)
-    seat_of[:, np.argsort(ids, kind="stable")] = by_player
-    return seat_of

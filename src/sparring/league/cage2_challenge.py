@@ -10,9 +10,10 @@ import numpy as np
 
 from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
-from sparring.league.arena import choose, number_players, play_match
+from sparring.league.arena import number_players, play_match
+from sparring.league.deals import Tables, choose
+from sparring.league.intervals import Z_95
 from sparring.league.players import Player
-from sparring.league.results import Z_95
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 
@@ -140,10 +141,10 @@ def judge_orders(
         lineups=[Lineup(tuple(players))],
         observe=bool(policies),
     )
-    batch = pool.reset()
-    everyone = np.ones(games, bool)
+    tables = Tables(pool, np.ones(games, np.intp))
     for step in range(length):
-        batch = pool.step(choose(pool, batch, policies, everyone, greedy=not sampled, step=step))
+        (action,) = choose([tables], policies, greedy=not sampled, step=step)
+        tables.batch = pool.step(action)
     states = true_states(pool.tables)
     repairs, kept = states["repairs"].sum(0), states["in_order"].sum(0)
     return {

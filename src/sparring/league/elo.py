@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from sparring.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 ELO = 400 / np.log(10)
@@ -51,8 +53,10 @@ class Rating:
     low: float
     high: float
     games: int
-    score: float
-    """Share of the points."""
+    score: float | None
+    """Share of the points; None without games."""
+    group: int = 0
+    """Only players of one group can be compared: no games connect it with the others."""
 
 
 def fit(games: Floats, points: Floats) -> Floats:
@@ -76,7 +80,7 @@ def fit(games: Floats, points: Floats) -> Floats:
 
 
 class Results:
-    """All matches as matrices, the prior among the games."""
+    """Scores of pairs that are all different as matrices, the prior among the games."""
 
     def __init__(self, names: Sequence[str], scores: Sequence[Score]) -> None:
         self.one = [names.index(score.one) for score in scores]
@@ -115,8 +119,57 @@ def share_of(counts: Floats) -> Floats:
     return shares
 
 
+def added_up(scores: Sequence[Score]) -> list[Score]:
+    """Return one score per pair, whoever was named first and however often they met."""
+    counts: dict[tuple[str, str], Floats] = {}
+    for score in scores:
+        if score.one == score.two:
+            raise ConfigError(f"{score.one} met itself, which says nothing; leave the match out")
+        found = np.array([score.wins, score.draws, score.losses])
+        if (score.two, score.one) in counts:
+            counts[score.two, score.one] += found[::-1]
+        else:
+            counts[score.one, score.two] = counts.get((score.one, score.two), 0) + found
+    return [Score(*pair, *map(int, found)) for pair, found in counts.items() if found.sum()]
+
+
+def groups_of(names: Sequence[str], scores: Sequence[Score]) -> list[list[str]]:
+    """Return who can be compared with whom: players that games connect, if only through others.
+
+    Groups come in the order of their first names, and so do the players within.
+    """
+    group = {name: {name} for name in names}
+    for score in scores:
+        if score.games:
+            joined = group[score.one] | group[score.two]
+            group |= dict.fromkeys(joined, joined)
+    found: list[list[str]] = []
+    for name in names:
+        if not any(name in known for known in found):
+            found.append([other for other in names if other in group[name]])
+    return found
+
+
 def rate(names: Sequence[str], scores: Sequence[Score], seed: int) -> list[Rating]:
-    """Return everybody's Elo, the best first; the first of `names` has 0."""
+    """Return everybody's Elo, group by group, the best first; the first of a group has 0.
+
+    Ratings of two groups have nothing to do with each other.
+    """
+    pairs = added_up(scores)
+    ratings = []
+    for number, group in enumerate(groups_of(names, pairs)):
+        mine = [pair for pair in pairs if pair.one in group]
+        rated = rate_group(group, mine, number, seed)
+        ratings += sorted(rated, key=lambda rating: -rating.elo)
+    return ratings
+
+
+def rate_group(
+    names: Sequence[str], scores: Sequence[Score], group: int, seed: int
+) -> list[Rating]:
+    """Return the ratings of players that games connect."""
+    if not scores:
+        return [Rating(name, 0.0, 0.0, 0.0, 0, None, group) for name in names]
     results = Results(names, scores)
     elo = results.likeliest()
     draw = np.random.default_rng(seed)
@@ -128,16 +181,34 @@ def rate(names: Sequence[str], scores: Sequence[Score], seed: int) -> list[Ratin
         games = sum(score.games for score in mine)
         share = sum(score.points_of(name) for score in mine) / games
         bounds = float(elo[at]), float(low[at]), float(high[at])
-        ratings.append(Rating(name, *bounds, games, share))
-    return sorted(ratings, key=lambda rating: -rating.elo)
+        ratings.append(Rating(name, *bounds, games, share, group))
+    return ratings
 
 
 def open_gaps(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Return the one-sided matches that no chain of other matches goes around."""
-    group = {name: {name} for score in scores for name in (score.one, score.two)}
-    for score in scores:
-        if 0 < score.share < 1:
-            joined = group[score.one] | group[score.two]
-            group |= dict.fromkeys(joined, joined)
-    met = [(score.one, score.two) for score in scores]
-    return [(one, two) for one, two in met if two not in group[one]]
+    """Return the one-sided matches that no chain of other matches goes around.
+
+    A chain leads from the loser to the winner, everybody in it with a point from the next.
+    """
+    pairs = added_up(scores)
+    beyond: dict[str, set[str]] = {name: set() for pair in pairs for name in (pair.one, pair.two)}
+    for pair in pairs:
+        if pair.share > 0:
+            beyond[pair.one].add(pair.two)
+        if pair.share < 1:
+            beyond[pair.two].add(pair.one)
+    while any(grew(reached, beyond) for reached in beyond.values()):
+        pass
+    losers = [(p.one, p.two) if p.share == 0 else (p.two, p.one) for p in pairs]
+    return [
+        (pair.one, pair.two)
+        for pair, (loser, winner) in zip(pairs, losers, strict=True)
+        if pair.share in (0, 1) and winner not in beyond[loser]
+    ]
+
+
+def grew(reached: set[str], beyond: Mapping[str, set[str]]) -> bool:
+    """Add all that is one step further on; say whether there was any."""
+    before = len(reached)
+    reached.update(*[beyond[name] for name in reached])
+    return len(reached) > before

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.rules import Rules
+from sparring.league.intervals import Interval, mean_interval, share_interval
 
-Interval = tuple[float, float]
-
-Z_95 = 1.959964
-"""Half the width of a 95 % interval, in standard errors."""
+KEY = np.uint64(0x9E3779B97F4A7C15)
+"""Keeps apart what is added up to a key: an odd number with bits all over."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,8 @@ class PlayerResult:
     win_share: float
     """Mean over games; k players who share the highest score get 1/k of the win each."""
     win_interval: Interval
+    decided_interval: Interval
+    """Of `decided_share`."""
     score: float
     score_interval: Interval
     rank: float
@@ -46,11 +47,6 @@ class PlayerResult:
     def decided_share(self) -> float | None:
         """Share of the decided games that were won; None if there was none."""
         return self.wins / self.decided if self.decided else None
-
-    @property
-    def decided_interval(self) -> Interval:
-        """Its 95 % interval."""
-        return wilson(self.decided_share or 0.0, self.decided) if self.decided else (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -69,6 +65,14 @@ class MatchResult:
     """Games by the reason why they ended."""
     length: float
     """Decisions per game, all seats together."""
+    deals: int
+    """Cards or openings, each played once per rotation of the seats: what intervals count."""
+    distinct_deals: int
+    """Deals that are no repetition of another one."""
+    distinct_games: int
+    """Games that are no repetition: other moves or, where there is chance, another deal."""
+    opening_plies: int
+    """Decisions by lot at the start of every deal."""
 
     @property
     def first(self) -> PlayerResult:
@@ -91,6 +95,10 @@ class MatchResult:
         first = self.first
         return {
             "games": first.games,
+            "deals": self.deals,
+            "distinct_deals": self.distinct_deals,
+            "distinct_games": self.distinct_games,
+            "opening_plies": self.opening_plies,
             "win": first.win_share,
             "low": first.win_interval[0],
             "high": first.win_interval[1],
@@ -115,27 +123,47 @@ class MatchResult:
 
 @dataclass(frozen=True)
 class Record:
-    """One line per counted game, in the order of (table, episode)."""
+    """One line per game."""
 
+    seat_of: npt.NDArray[np.intp]
+    """[games, players], where everybody sat."""
     score: npt.NDArray[np.float32]
     """[games, seats]."""
-    player: npt.NDArray[np.int16]
-    """[games, seats], who sat there as the pool numbers it."""
     length: npt.NDArray[np.int32]
     end: npt.NDArray[np.uint8]
+    deal: npt.NDArray[np.intp]
+    """0 and up; games of the same deal had the same cards or opening."""
+    moves: npt.NDArray[np.uint64]
+    """A fingerprint of all actions."""
+
+    def differing(self, chance: bool) -> tuple[int, int]:
+        """Count the games, and the deals, that are no repetition of another one.
+
+        Where there is chance, every deal is another: the same moves with other cards are no
+        repetition. Without it only moves tell games apart.
+        """
+        deals = int(self.deal.max()) + 1
+        if chance:
+            key = self.moves ^ (self.deal.astype(np.uint64) * KEY)
+            return len(np.unique(key)), deals
+        by_deal = np.zeros(deals, np.uint64)
+        rotation = 2 * self.seat_of[:, 0].astype(np.uint64) + 1
+        np.add.at(by_deal, self.deal, self.moves * (rotation * KEY))
+        return len(np.unique(self.moves)), len(np.unique(by_deal))
 
 
 def summarise(
-    rules: Rules, names: Sequence[str], seat_of: npt.NDArray[np.intp], record: Record
+    rules: Rules, names: Sequence[str], record: Record, *, opening_plies: int = 0
 ) -> MatchResult:
     """Turn the score sheets into shares, means and intervals."""
-    score = np.take_along_axis(record.score, seat_of, axis=1)
+    score = np.take_along_axis(record.score, record.seat_of, axis=1)
     top = score == score.max(axis=1, keepdims=True)
     share = top / top.sum(axis=1, keepdims=True)
     better = (score[:, None, :] > score[:, :, None]).sum(axis=2)
     equal = (score[:, None, :] == score[:, :, None]).sum(axis=2)
     rank = better + (equal + 1) / 2
     games = len(score)
+    distinct_games, distinct = record.differing(rules.chance)
     players = []
     for at, name in enumerate(names):
         wins, shared = int((share[:, at] == 1).sum()), int(top[:, at].sum())
@@ -147,13 +175,14 @@ def summarise(
                 ties=shared - wins,
                 losses=games - shared,
                 win_share=float(share[:, at].mean()),
-                win_interval=wilson(float(share[:, at].mean()), games),
+                win_interval=share_interval(share[:, at], record.deal, distinct),
+                decided_interval=decided_interval(share[:, at], record.deal, distinct),
                 score=float(score[:, at].mean(dtype=np.float64)),
-                score_interval=interval_of_mean(score[:, at]),
+                score_interval=mean_interval(score[:, at], record.deal, distinct),
                 rank=float(rank[:, at].mean()),
             )
         )
-    sat = [seat_of[:, 0] == seat for seat in range(rules.seats)]
+    sat = [record.seat_of[:, 0] == seat for seat in range(rules.seats)]
     counts = np.bincount(record.end, minlength=len(rules.ends))
     return MatchResult(
         game=rules.name,
@@ -164,31 +193,26 @@ def summarise(
         seat_shares=tuple(float(share[here, 0].mean()) if here.any() else None for here in sat),
         ends={end: int(count) for end, count in zip(rules.ends, counts, strict=True) if count},
         length=float(record.length.mean()),
+        deals=int(record.deal.max()) + 1,
+        distinct_deals=distinct,
+        distinct_games=distinct_games,
+        opening_plies=opening_plies,
     )
 
 
-def wilson(share: float, games: int) -> Interval:
-    """The 95 % interval of a win share."""
-    # A split win varies less than whole ones of the same mean, so Wilson's interval is never too
-    # narrow here; and unlike a normal one it keeps its width at 0 and 100 %.
-    weight = Z_95**2 / games
-    middle = (share + weight / 2) / (1 + weight)
-    half = Z_95 / (1 + weight) * math.sqrt((share * (1 - share) + weight / 4) / games)
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+def decided_interval(
+    share: npt.NDArray[Any], deal: npt.NDArray[np.intp], distinct: int
+) -> Interval:
+    """The 95 % interval of the share of games won among those won or lost."""
+    decided = (share == 0) | (share == 1)
+    if not decided.any():
+        return 0.0, 1.0
+    kept, numbered = np.unique(deal[decided], return_inverse=True)
+    # Of the deals that are left the same part repeats others.
+    left = max(1, round(distinct * len(kept) / (int(deal.max()) + 1)))
+    return share_interval(share[decided], numbered, left)
 
 
 def known(value: float) -> float | None:
     """Return a number as JSON can have it."""
     return value if math.isfinite(value) else None
-
-
-def interval_of_mean(values: npt.NDArray[Any]) -> Interval:
-    """The 95 % interval of a mean over many games, where the normal approximation is good.
-
-    One game says nothing about how much games differ: then both ends are nan.
-    """
-    wide = values.astype(np.float64)
-    if len(wide) < 2:
-        return math.nan, math.nan
-    half = Z_95 * float(wide.std(ddof=1)) / math.sqrt(len(wide))
-    return float(wide.mean()) - half, float(wide.mean()) + half

@@ -100,6 +100,11 @@ class Batch:
         """[E], why it ended, an index into `rules.ends`."""
         return self._native.final_reason[self._ended()]
 
+    @property
+    def final_moves(self) -> npt.NDArray[np.uint64]:
+        """[E], a fingerprint of all actions of the episode, bots' and forced ones included."""
+        return self._native.final_moves[self._ended()]
+
 
 class Pool:
     """N games of one kind. Deterministic given the seed, whatever the threads or the split."""
@@ -121,6 +126,8 @@ class Pool:
         first_game: int = 0,
         observe: bool = True,
         memory: int = 0,
+        every_game: bool = False,
+        opening_plies: int = 0,
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
@@ -131,6 +138,10 @@ class Pool:
             larger one plays exactly those.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
+        every_game: a new game waits for a step whoever is to move first. Otherwise bots move at
+            once, and games in which no policy ever had to decide are followed by others unseen.
+        opening_plies: decisions that lots make at the start of every game, the same ones whoever
+            sits where. An opening that ends the game is drawn anew.
         """
         if device != "cpu":
             raise ConfigError(
@@ -144,6 +155,7 @@ class Pool:
             ("threads", threads, 1),
             ("slots", slots, 1),
             ("first_game", first_game, 0),
+            ("opening_plies", opening_plies, 0),
         ):
             if int(value) < low:
                 raise ConfigError(f"{name}={value} must be at least {low}")
@@ -162,6 +174,8 @@ class Pool:
             self.rules.skip_forced,
             observe,
             memory,
+            every_game,
+            opening_plies,
         )
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind

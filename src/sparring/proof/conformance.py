@@ -322,6 +322,25 @@ def check_zero_sum(rules: Rules, games: int, seed: int) -> str:
     return f"{paid} payments add up to 0"
 
 
+def check_chance(rules: Rules, games: int, seed: int) -> str:
+    """Where a game says that it has no chance, the same actions lead to the same from any seed."""
+    if rules.chance:
+        return "chance has a part"
+    decisions = 0
+    for number in range(games):
+        other = new_state(rules, seed=seed + number + 1)
+        for at, (state, action) in enumerate(random_game(rules, seed + number)):
+            demand(
+                state.native.serialize() == other.native.serialize(),
+                f"seeds {seed + number} and {seed + number + 1} differ after {at} equal decisions; "
+                "leave chance = false out",
+            )
+            if action is not None:
+                other.apply(action)
+                decisions += 1
+    return f"{decisions} decisions lead to the same from another seed"
+
+
 PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "legal actions": check_legal_actions,
     "observations": check_observations,
@@ -333,5 +352,6 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "saved pools": check_saved_pool,
     "bots": check_bots,
     "zero sum": check_zero_sum,
+    "chance": check_chance,
 }
 """What `check` looks at, in this order."""

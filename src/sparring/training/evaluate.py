@@ -37,8 +37,8 @@ class EvalWorker:
     """Hands requests to the process and collects its answers, without ever waiting for it.
 
     A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"}, and
-    "greedy" if actions are to be drawn (false); against a policy they always are. Each gets one
-    answer: {"id", "results": {opponent: MatchResult.summary()}, "seconds"}, or {"id", "error"}.
+    "greedy" if actions are to be drawn (false). Each gets one answer: {"id", "results": {opponent:
+    MatchResult.summary()}, "seconds"}, or {"id", "error"}.
     """
 
     def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
@@ -251,17 +251,14 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
 
     policy = load_policy(request["checkpoint"], threads=threads)
     opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
-    bots = [player for player in opponents if isinstance(player, str)]
-    policies = [player for player in opponents if not isinstance(player, str)]
-    matches: list[tuple[list[Any], bool]] = []
-    if bots or not policies:  # neither: a game of one seat
-        matches.append((bots, request.get("greedy", True)))
-    if policies:  # two that never draw would play one game over and over where chance has no part
-        matches.append((policies, False))
-    results: dict[str, Any] = {}
-    for group, greedy in matches:
-        options = {"games": request["games"], "seed": request["seed"], "threads": threads}
-        results |= evaluate(policy, group, greedy=greedy, **options)
+    results = evaluate(
+        policy,
+        opponents,
+        games=request["games"],
+        seed=request["seed"],
+        threads=threads,
+        greedy=request.get("greedy", True),
+    )
     return {name: result.summary() for name, result in results.items()}
 
 

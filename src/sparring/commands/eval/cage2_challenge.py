@@ -25,8 +25,8 @@ from sparring.league.cage2_challenge import (
     play,
     total_of,
 )
+from sparring.league.intervals import Z_95
 from sparring.league.players import Player
-from sparring.league.results import Z_95
 
 
 def run(config: EvalConfig, challenger: Player, rules: Rules, threads: int) -> int:

@@ -11,13 +11,14 @@ import torch
 from sparring.commands.eval import usi_match
 from sparring.commands.players import load_with_flags, nobody_called
 from sparring.commands.printing import ProgressBar, print_json, print_table
-from sparring.commands.results import draw_lines, next_command, results_table, seat_lines, verdict
+from sparring.commands.results import all_lines, next_command, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.league import usi
-from sparring.league.arena import evaluate
+from sparring.league.arena import evaluate, whole_rounds
+from sparring.league.openings import check_plies
 from sparring.league.players import Player
 from sparring.league.protocols import protocols
 from sparring.nets.policy import Policy
@@ -37,7 +38,9 @@ def run(config: EvalConfig) -> int:
         return int(printer_of(config.protocol).run(config, challenger, rules, threads))
     if config.engine:
         return usi_match.run(config, challenger, rules)
-    games = config.games or GAMES
+    if config.opening_plies is not None:
+        check_plies(rules, config.opening_plies, "--opening-plies ")
+    games = whole_rounds(rules, config.games or GAMES)
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
         words = [rules.bots[-1]]
@@ -57,6 +60,7 @@ def run(config: EvalConfig) -> int:
             seed=config.seed,
             threads=threads,
             greedy=not config.sampled,
+            opening_plies=config.opening_plies,
             progress=tell,
         )
     if config.json:
@@ -72,7 +76,7 @@ def run(config: EvalConfig) -> int:
         )
         return 0
     print_table(results_table(results))
-    for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+    for line in all_lines(results):
         print(line)
     if isinstance(challenger, Policy):
         print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from sparring.commands.printing import ProgressBar, print_json, print_table
-from sparring.commands.results import draw_lines, results_table, seat_lines, verdict
+from sparring.commands.results import all_lines, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair
 from sparring.games.rules import Rules
+from sparring.league.openings import MOST_PLIES, USUAL_PLIES
 from sparring.league.players import Player
 from sparring.league.usi import GAME
-from sparring.league.usi.match import GO, MOST_OPENING_PLIES, Terms, play_match
+from sparring.league.usi.match import GO, Terms, play_match
 
 GAMES = 100
 """Unless --games says otherwise: an engine takes its time."""
@@ -48,7 +49,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
                     "limit": config.engine_limit,
                     "options": terms.options,
                 },
-                "openings": config.openings or config.opening_plies,
+                "openings": config.openings or terms.opening_plies,
                 "results": {name: found.summary() for name, found in results.items()},
                 "faults": [asdict(fault) for fault in match.faults],
                 "stopped": match.stopped,
@@ -56,7 +57,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
         )
     else:
         print_table(results_table(results))
-        for line in (*seat_lines(results), *draw_lines(results), *verdict(results)):
+        for line in all_lines(results):
             print(line)
         print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
         for fault in match.faults:
@@ -70,9 +71,11 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
 
 def check_options(config: EvalConfig) -> None:
     """Refuse what does not go together, before anything is loaded."""
+    if config.opening_plies is not None and not 0 <= config.opening_plies <= MOST_PLIES:
+        raise ConfigError(f"--opening-plies {config.opening_plies} is outside 0..{MOST_PLIES}")
     if not config.engine:
         usual = EvalConfig(config.challenger)
-        names = ("engine_limit", "engine_option", "engine_timeout_s", "opening_plies", "openings")
+        names = ("engine_limit", "engine_option", "engine_timeout_s", "openings")
         given = [name for name in names if getattr(config, name) != getattr(usual, name)]
         if given:
             raise ConfigError(f"--{given[0].replace('_', '-')} is for matches with --engine")
@@ -85,10 +88,6 @@ def check_options(config: EvalConfig) -> None:
     if config.games % 2:
         raise ConfigError(
             f"--games {config.games} must be even: openings are played with both colours"
-        )
-    if not 0 <= config.opening_plies <= MOST_OPENING_PLIES:
-        raise ConfigError(
-            f"--opening-plies {config.opening_plies} is outside 0..{MOST_OPENING_PLIES}"
         )
     if not 0 < config.engine_timeout_s <= MOST_TIMEOUT_S:
         raise ConfigError(
@@ -137,7 +136,7 @@ def terms_of(config: EvalConfig) -> Terms:
         timeout_s=config.engine_timeout_s,
         games=config.games or GAMES,
         openings=config.openings,
-        opening_plies=config.opening_plies,
+        opening_plies=USUAL_PLIES if config.opening_plies is None else config.opening_plies,
         seed=config.seed,
         sampled=config.sampled,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ GO = {
     "depth": "go depth {}",
 }
 """What an engine is told for each kind of limit."""
-MOST_OPENING_PLIES = 100
 FAULTS_RUNNING = 3
 """After so many games in a row an engine is broken, not weak."""
 
@@ -73,8 +73,16 @@ class Outcome:
     """How a game ended, seen by the challenger."""
 
     score: float
-    plies: int
+    moves: tuple[str, ...]
+    """Those of the opening included."""
     end: str
+    start: str
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for the same moves from the same position alone."""
+        said = " ".join((self.start, *self.moves)).encode()
+        return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest())
 
 
 @dataclass(frozen=True)
@@ -141,29 +149,27 @@ class Referee:
 
     def __init__(self, challenger: Player, engine: Engine, rules: Rules, terms: Terms) -> None:
         self.challenger, self.engine, self.rules, self.terms = challenger, engine, rules, terms
-        self.plies = 0
+        self.moves: list[str] = []
         """Of the game that is played or was played last."""
 
     def play(self, opening: Opening, seat: int, number: int) -> Outcome:
         """Play one game. Faults of the engine are raised."""
-        self.plies = 0
+        moves = self.moves = list(opening.moves)
         self.engine.new_game()
         state = set_up(self.rules, opening, game_seed(self.terms.seed, number))
-        moves = list(opening.moves)
         while not state.over:
-            self.plies = len(moves)
             if state.seat == seat:
                 move = self.own_move(state, len(moves))
             else:
                 place = position_line(opening.start, moves)
                 move = self.engine.move(place, self.terms.go, self.terms.timeout_s)
                 if move == "resign":
-                    return Outcome(1.0, len(moves), "resignation")
+                    return Outcome(1.0, tuple(moves), "resignation", opening.start)
             if move not in shogi.moves(state):
                 raise EngineError("illegal move", f"{self.engine.name} said {illegal(state, move)}")
             shogi.play(state, move)
             moves.append(move)
-        return Outcome(state.scores[seat], len(moves), state.end or "")
+        return Outcome(state.scores[seat], tuple(moves), state.end or "", opening.start)
 
     def own_move(self, state: State, ply: int) -> str:
         """Return what the challenger plays."""
@@ -209,7 +215,7 @@ def play_match(
                 outcomes.append(referee.play(opening, seat, number))
                 engine.game_over(-outcomes[-1].score)
             except EngineError as fault:
-                outcomes.append(Outcome(1.0, referee.plies, fault.kind))
+                outcomes.append(Outcome(1.0, tuple(referee.moves), fault.kind, opening.start))
                 faults.append(Fault(number, fault.kind, str(fault)))
                 engine.game_over(-1.0)
                 stopped = why_broken(faults) or why_not_restarted(engine)
@@ -217,7 +223,8 @@ def play_match(
             if stopped:
                 break
         names = (name_of(challenger), engine.name)
-    return Match(summary(rules, names, outcomes), engine.name, tuple(faults), stopped)
+    result = summary(rules, names, outcomes, 0 if book else terms.opening_plies)
+    return Match(result, engine.name, tuple(faults), stopped)
 
 
 def why_broken(faults: Sequence[Fault]) -> str:
@@ -237,18 +244,24 @@ def why_not_restarted(engine: Engine) -> str:
     return ""
 
 
-def summary(rules: Rules, names: Sequence[str], outcomes: Sequence[Outcome]) -> MatchResult:
+def summary(
+    rules: Rules, names: Sequence[str], outcomes: Sequence[Outcome], opening_plies: int
+) -> MatchResult:
     """Turn outcomes into shares and intervals; the challenger is Black in even games."""
     games = len(outcomes)
-    seat_of = np.array([(number % 2, 1 - number % 2) for number in range(games)], np.intp)
+    number = np.arange(games)
+    seat_of = np.stack([number % 2, 1 - number % 2], axis=1)
     won = np.array([outcome.score for outcome in outcomes], np.float32)
     score = np.zeros((games, 2), np.float32)
     np.put_along_axis(score, seat_of, np.stack([won, -won], axis=1), axis=1)
     record = Record(
-        score,
-        seat_of.astype(np.int16),
-        np.array([outcome.plies for outcome in outcomes], np.int32),
-        np.zeros(games, np.uint8),
+        seat_of=seat_of,
+        score=score,
+        length=np.array([len(outcome.moves) for outcome in outcomes], np.int32),
+        end=np.zeros(games, np.uint8),
+        deal=number // 2,
+        moves=np.array([outcome.fingerprint for outcome in outcomes], np.uint64),
     )
     ends: Mapping[str, int] = collections.Counter(outcome.end for outcome in outcomes)
-    return dataclasses.replace(summarise(rules, names, seat_of, record), ends=dict(ends))
+    found = summarise(rules, names, record, opening_plies=opening_plies)
+    return dataclasses.replace(found, ends=dict(ends))

@@ -54,6 +54,7 @@ class ForeignRules(Rules):
         self.ends = ("terminated", "truncated")
         self.hides = True
         self.zero_sum = False
+        self.chance = True
         self.skip_forced = False
 
     def plain(self) -> dict[str, Any]:

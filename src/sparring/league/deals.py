@@ -1,0 +1,238 @@
+"""Plays the games of a match: every deal once per rotation of the seats, all of them at once.
+
+A deal is what the key (seed, game, episode) decides: the cards, the opening, the lots of the bots.
+Each rotation has a pool of its own with the same seed, in which everybody sits one seat further
+on; so its tables deal what the tables of the same number deal in the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.games.rules import Rules
+from sparring.league.results import Record
+from sparring.nets.policy import Policy
+from sparring.pools.lineups import Lineup, PlayerId, player_id
+from sparring.pools.native import Pool
+
+LOTS = 0x107
+"""Keeps the lots of copies and orders apart from everything else that a seed decides."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is played: how many deals, how many at once, from which seed, how they open."""
+
+    deals: int
+    parallel: int
+    seed: int
+    threads: int
+    greedy: bool
+    opening_plies: int
+
+
+class Tables:
+    """A pool whose tables each have a share of the deals, and how far they are."""
+
+    def __init__(self, pool: Pool, share: npt.NDArray[np.intp]) -> None:
+        self.pool, self.share = pool, share
+        self.batch = pool.reset()
+        self.played = np.zeros(pool.num_games, np.intp)
+
+    @property
+    def open(self) -> bool:
+        """Whether a game is still to be finished."""
+        return bool((self.played < self.share).any())
+
+    def rows_of(self, policy: int) -> npt.NDArray[np.intp]:
+        """Return the rows that a policy has to answer, at tables that still count."""
+        counts = np.repeat(self.played < self.share, self.pool.rules.rows)
+        return np.flatnonzero((self.batch.policy == policy) & counts)
+
+    def idle_actions(self) -> npt.NDArray[Any]:
+        """Return actions for rows that nobody answers: any legal ones, the cheapest there are."""
+        # Bots take none, so that it matters only where a table has finished its share.
+        if (self.played < self.share).all() or not self.pool.policies:
+            rows = self.pool.num_games * self.pool.rules.rows
+            box = self.pool.rules.box
+            return np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
+        return self.pool.sample_actions()
+
+
+class Score:
+    """The sheets of one rotation, a line per deal."""
+
+    def __init__(self, deals: int, seats: int) -> None:
+        self.score = np.zeros((deals, seats), np.float32)
+        self.player = np.zeros((deals, seats), np.int16)
+        self.length = np.zeros(deals, np.int32)
+        self.end = np.zeros(deals, np.uint8)
+        self.moves = np.zeros(deals, np.uint64)
+
+    def take(self, tables: Tables, first_line: npt.NDArray[np.intp]) -> int:
+        """Write down the games that just ended and still count; return how many."""
+        batch, played = tables.batch, tables.played
+        ended = batch.final_game
+        counted = played[ended] < tables.share[ended]
+        table = ended[counted]
+        line = first_line[table] + played[table]
+        self.score[line] = batch.final_score[counted]
+        self.player[line] = batch.final_policy[counted]
+        self.length[line] = batch.final_length[counted]
+        self.end[line] = batch.final_reason[counted]
+        self.moves[line] = batch.final_moves[counted]
+        played[table] += 1
+        return len(table)
+
+
+def play_deals(
+    rules: Rules,
+    players: Sequence[PlayerId],
+    policies: dict[int, Policy],
+    plan: Plan,
+    progress: Progress | None = None,
+) -> Record:
+    """Play until every table of every rotation has finished its share of the deals.
+
+    The share is fixed beforehand: taking the first games that finish would favour short ones.
+    """
+    seats, deals = rules.seats, plan.deals
+    count = min(deals, max(1, plan.parallel // seats))
+    share = np.full(count, deals // count)
+    share[: deals % count] += 1
+    first_line = np.cumsum(share) - share
+    orders = orders_of([player_id(rules, player) for player in players], plan.seed)
+    known = {player_id(rules, player): player for player in players}
+    rotations = [
+        Tables(
+            Pool(
+                rules,
+                count,
+                seed=plan.seed,
+                threads=plan.threads,
+                lineups=[rotated([known[number] for number in o], ahead) for o in orders],
+                observe=bool(policies),
+                every_game=True,
+                opening_plies=plan.opening_plies,
+            ),
+            share,
+        )
+        for ahead in range(seats)
+    ]
+    sheets = [Score(deals, seats) for _ in rotations]
+    step = told = played = 0
+    while still := [at for at, tables in enumerate(rotations) if tables.open]:
+        going = [rotations[at] for at in still]
+        actions = choose(going, policies, greedy=plan.greedy, step=step)
+        for at, action in zip(still, actions, strict=True):
+            rotations[at].batch = rotations[at].pool.step(action)
+            played += sheets[at].take(rotations[at], first_line)
+        step += 1
+        if progress is not None and played > told:
+            told = played
+            progress(played)
+    return put_together(rules, players, sheets, plan.seed)
+
+
+def choose(
+    tables: Sequence[Tables], policies: dict[int, Policy], *, greedy: bool, step: int
+) -> list[npt.NDArray[Any]]:
+    """Answer the rows of all rotations: one batched forward per policy."""
+    actions = [each.idle_actions() for each in tables]
+    for number, policy in policies.items():
+        rows = [each.rows_of(number) for each in tables]
+        if not sum(map(len, rows)):
+            continue
+        asked = list(zip(tables, rows, strict=True))
+        answers = policy.act(
+            np.concatenate([each.batch.obs[mine] for each, mine in asked]),
+            np.concatenate([each.batch.mask[mine] for each, mine in asked]),
+            greedy=greedy,
+            seed=tables[0].pool.seed,
+            rollout=number,
+            step=step,
+        )
+        ends = np.cumsum([len(mine) for mine in rows])
+        for action, mine, part in zip(actions, rows, np.split(answers, ends[:-1]), strict=True):
+            action[mine] = part
+    return actions
+
+
+def rotated(players: Sequence[PlayerId], ahead: int) -> Lineup:
+    """Return the line-up in which everybody sits so many seats further on."""
+    cut = len(players) - ahead
+    return Lineup((*players[cut:], *players[:cut]), shuffle=False)
+
+
+def orders_of(ids: Sequence[int], seed: int) -> list[tuple[int, ...]]:
+    """Return in which orders the players may sit around the table, the first one first.
+
+    A deal draws one of them, and all its rotations have the same: who sits next to whom is left
+    to lots as well. Where there are too many, lots say which are played.
+    """
+    first, others = ids[0], sorted(ids[1:])
+    copies = math.prod(math.factorial(count) for count in Counter(others).values())
+    if math.factorial(len(others)) // copies <= _native.MAX_LINEUPS:
+        return [(first, *order) for order in permutations(others)]
+    lots = generator(seed)
+    return [(first, *map(int, lots.permutation(others))) for _ in range(_native.MAX_LINEUPS)]
+
+
+def permutations(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of items that differ."""
+    if not items:
+        yield ()
+    for item in sorted(set(items)):
+        rest = list(items)
+        rest.remove(item)
+        for order in permutations(rest):
+            yield (item, *order)
+
+
+def put_together(
+    rules: Rules, players: Sequence[PlayerId], sheets: Sequence[Score], seed: int
+) -> Record:
+    """Return all rotations' games as one record, rotation after rotation."""
+    seats, deals = rules.seats, len(sheets[0].score)
+    ids = np.array([player_id(rules, player) for player in players])
+    place = sit_down(ids, sheets[0].player, seed)
+    return Record(
+        seat_of=np.concatenate([(place + ahead) % seats for ahead in range(seats)]),
+        score=np.concatenate([sheet.score for sheet in sheets]),
+        length=np.concatenate([sheet.length for sheet in sheets]),
+        end=np.concatenate([sheet.end for sheet in sheets]),
+        deal=np.tile(np.arange(deals), seats),
+        moves=np.concatenate([sheet.moves for sheet in sheets]),
+    )
+
+
+def sit_down(
+    ids: npt.NDArray[Any], player: npt.NDArray[np.int16], seed: int
+) -> npt.NDArray[np.intp]:
+    """Return where everybody sits in a deal before anybody moves on [deals, players].
+
+    player: [deals, seats], who sits there as the pool numbers it; the first player is in seat 0.
+    The pool cannot tell copies of one bot or policy apart, so lots decide which copy sits where.
+    """
+    lots = generator(seed).random(player.shape)
+    lots[:, 0] = -1.0
+    by_player = np.lexsort((lots, player), axis=1)
+    seat_of = np.empty_like(by_player)
+    seat_of[:, np.argsort(ids, kind="stable")] = by_player
+    return seat_of
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return where lots come from."""
+    key = np.array([seed % 2**64, LOTS], np.uint64)  # as a list it would lose digits from 2**63 on
+    return np.random.Generator(np.random.Philox(key=key))
