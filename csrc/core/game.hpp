@@ -29,7 +29,8 @@ struct Result {
   u32 wanted;  // bit p: part p has a weight other than 0
   bool terminated = false;
   bool truncated = false;
-  u8 reason = 0;  // index into the game's kEnds
+  u8 reason = 0;          // index into the game's kEnds
+  bool given_up = false;  // the table asked nobody for so long that it never will
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }
