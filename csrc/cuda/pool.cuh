@@ -204,12 +204,12 @@ struct EndsView {
   }
 };
 
-// The answers to the rows that came out last. One that cannot be played freezes its game: it stands
-// still, row and all, until the caller looks. The action is kept for the error. A table that is
-// given up stands still too.
+// Freezes a table that asked nobody for so long that it never will; other numbers name a row.
 inline constexpr u8 kGivenUp = 255;
 static_assert(G::kRows < kGivenUp);
 
+// The answers to the rows that came out last. One that cannot be played freezes its game: it stands
+// still, row and all, until the caller looks. The action is kept for the error.
 struct ActionsView {
   const Legal<G>* legal;
   const G::Action* action;
