@@ -221,6 +221,8 @@ void bind_state(nb::module_& m) {
       .def_prop_ro("reason", &AnyState::reason)
       .def("text", &AnyState::text)
       .def("setup", &AnyState::setup)
+      .def("sit_down",
+           [](AnyState& s, In<u8> table, In<u8> side) { s.sit_down(table.data(), side.data()); })
       .def("audit", &AnyState::audit)
       .def("ask", &AnyState::ask)
       .def("resample_hidden", &AnyState::resample_hidden)
@@ -366,6 +368,7 @@ void bind_pool(nb::module_& m) {
                      return view<u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
                    })
       .def_prop_ro("seed", &AnyPool::seed)
+      .def_prop_ro("array_bytes", &AnyPool::bytes)
       .def("final_count", [](const AnyPool& p, int slot) { return p.final_count[size_t(slot)]; })
       .def("slot_begin", &AnyPool::slot_begin)
       .def("slot_end", &AnyPool::slot_end)
@@ -413,6 +416,7 @@ void bind_pool(nb::module_& m) {
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
       "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a);
   m.attr("MAX_LINEUPS") = kMaxLineups;
+  m.attr("MAX_THREADS") = kMaxThreads;
 }
 
 }  // namespace
@@ -425,6 +429,14 @@ void bind_shogi(nb::module_& m);
 
 NB_MODULE(_native, m) {
   m.doc() = "sparring's native core.";
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const sparring::Trouble& wrong) {
+      PyErr_SetString(nb::module_::import_("sparring.errors").attr("ConfigError").ptr(),
+                      wrong.what());
+    }
+  });
   sparring::bind_rules(m);
   sparring::bind_state(m);
   sparring::bind_pool(m);

@@ -4,12 +4,17 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
-#include "core/fn.hpp"
+#include "core/trouble.hpp"
 
 namespace sparring {
+
+// More than any machine has cores; a larger number is a mistake.
+inline constexpr int kMaxThreads = 1024;
 
 class Job {
  public:
@@ -30,17 +35,22 @@ class Job {
 class Crew {
  public:
   explicit Crew(int workers) {
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    if (workers > kMaxThreads)
+      throw Trouble("threads=" + std::to_string(workers) + " is more than " +
+                    std::to_string(kMaxThreads) + "; one per core is best, this machine has " +
+                    std::to_string(std::thread::hardware_concurrency()));
+    threads_.reserve(static_cast<size_t>(most(workers, 0)));
+    try {
+      for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& wrong) {
+      close();  // a thread that is not joined ends the process
+      throw Trouble("only " + std::to_string(threads_.size()) + " of " + std::to_string(workers) +
+                    " threads could be started (" + wrong.code().message() +
+                    "); give fewer threads");
+    }
   }
 
-  ~Crew() {
-    {
-      std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    news_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Crew() { close(); }
 
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
@@ -80,6 +90,15 @@ class Crew {
   }
 
  private:
+  void close() {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    news_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   void work() {
     std::unique_lock lock(mutex_);
     while (!closing_) {

@@ -29,8 +29,9 @@ struct Result {
   u32 wanted;  // bit p: part p has a weight other than 0
   bool terminated = false;
   bool truncated = false;
-  u8 reason = 0;  // index into the game's kEnds
-  u64 moves = 0;  // a fingerprint of all actions so far; the host alone keeps it
+  u8 reason = 0;          // index into the game's kEnds
+  u64 moves = 0;          // a fingerprint of all actions so far; the host alone keeps it
+  bool given_up = false;  // the table asked nobody for so long that it never will
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }

@@ -1,7 +1,9 @@
 // N games stepped together on CPU threads, writing into arrays that never move. Host only.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,6 +80,17 @@ Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
   return refused;
 }
 
+// What to say of a table that was given up.
+template <class G>
+Trouble never_asks(const typename G::Config& config, u32 game, bool skip_forced) {
+  return Trouble(G::spec(config).name + " game " + std::to_string(game) +
+                 ": no policy was asked in " + std::to_string(kPatience) +
+                 " decisions, all of them " +
+                 (skip_forced ? "forced or made by bots; leave out skip_forced or change"
+                              : "made by bots; change") +
+                 " the line-up or the flags so that somebody has a choice");
+}
+
 // What the pool looks like from outside, whatever the game. R = games * rows per game.
 class AnyPool {
  public:
@@ -88,29 +101,32 @@ class AnyPool {
         roles_(roles),
         box_(box),
         side_bytes_(side_bytes) {
+    // More could not be numbered, and all sizes below this fit into 64 bits.
+    if (options.games > std::numeric_limits<i32>::max())
+      throw Trouble("a pool holds at most 2147483647 games, not " + std::to_string(options.games));
     const i64 n = options.games, r = n * rows;
     const i64 seats = shape.seats;
-    seat = Array<i8>(r);
-    role = Array<i8>(r);
-    policy = Array<i16>(r);
+    seat = counted<i8>(r);
+    role = counted<i8>(r);
+    policy = counted<i16>(r);
     if (options.observe) {
-      obs = Array<u8>(r * row_bytes());
-      mask = Array<u8>(r * shape.actions);
-      final_obs = Array<u8>(n * seats * row_bytes());
-      final_mask = Array<u8>(n * seats * shape.actions);
+      obs = counted<u8>(r * row_bytes());
+      mask = counted<u8>(r * shape.actions);
+      final_obs = counted<u8>(n * seats * row_bytes());
+      final_mask = counted<u8>(n * seats * shape.actions);
     }
-    reward = Array<f32>(n * seats * roles);
-    skipped = Array<u16>(n * seats);
-    terminated = Array<u8>(n);
-    truncated = Array<u8>(n);
-    final_game = Array<i32>(n);
-    final_score = Array<f32>(n * seats);
-    final_policy = Array<i16>(n * seats);
-    final_length = Array<i32>(n);
-    final_reason = Array<u8>(n);
-    final_moves = Array<u64>(n);
-    side = Array<u8>(n * side_bytes);
-    memory = Array<u8>(n * seats * options.memory_bytes);
+    reward = counted<f32>(n * seats * roles);
+    skipped = counted<u16>(n * seats);
+    terminated = counted<u8>(n);
+    truncated = counted<u8>(n);
+    final_game = counted<i32>(n);
+    final_score = counted<f32>(n * seats);
+    final_policy = counted<i16>(n * seats);
+    final_length = counted<i32>(n);
+    final_reason = counted<u8>(n);
+    final_moves = counted<u64>(n);
+    side = counted<u8>(n * side_bytes);
+    memory = counted<u8>(n * seats * options.memory_bytes);
     final_count.assign(static_cast<size_t>(options.slots), 0);
   }
   virtual ~AnyPool() = default;
@@ -149,6 +165,7 @@ class AnyPool {
   int memory_bytes() const { return options_.memory_bytes; }
   int row_bytes() const { return shape_.obs_bytes + options_.memory_bytes; }
   i64 games() const { return options_.games; }
+  i64 bytes() const { return bytes_; }  // of all arrays, once every page was touched
   void reseed(u64 seed) { reseed_to(seed); }
 
   i64 slot_begin(int slot) const { return options_.games * slot / options_.slots; }
@@ -177,7 +194,14 @@ class AnyPool {
  protected:
   virtual void reseed_to(u64 seed) = 0;
 
+  template <class T>
+  Array<T> counted(i64 count) {
+    bytes_ += count * i64{sizeof(T)};
+    return Array<T>(count);
+  }
+
  private:
+  i64 bytes_ = 0;
   PoolOptions options_;
   Shape shape_;
   int rows_, roles_, box_, side_bytes_;
@@ -191,11 +215,11 @@ class Pool final : public AnyPool {
 
   Pool(const Config& config, const PoolOptions& options)
       : AnyPool(options, G::shape(config), G::kRows, G::kRoles, box_size(), side_size(config)),
-        tables_(options.games),
-        legal_(options.games * G::kRows),
-        actions_(options.games * G::kRows),
-        reasons_(options.games),
-        moves_(options.games),
+        tables_(counted<Table<G>>(options.games)),
+        legal_(counted<Legal<G>>(options.games * G::kRows)),
+        actions_(counted<Action>(options.games * G::kRows)),
+        reasons_(counted<u8>(options.games)),
+        moves_(counted<u64>(options.games)),
         crew_(options.slots > 1 ? options.threads : options.threads - 1) {
     setting_ = std::make_unique<OwnSetting<G>>();
     setting_->lineup = setting_->own_lineups;
@@ -212,14 +236,17 @@ class Pool final : public AnyPool {
   }
 
   ~Pool() override {
-    for (int slot = 0; slot < options().slots; ++slot) crew_.wait(*jobs_[size_t(slot)], false);
+    for (int slot = 0; slot < options().slots; ++slot) wait(slot);
   }
 
   void reset() override {
+    forget_given_up();
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kRestart);
+    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
   }
 
   Refusal accept(int slot, const void* actions) override {
+    demand_asked(slot);
     const i64 from = slot_begin(slot) * G::kRows, to = slot_end(slot) * G::kRows;
     const Action* given = static_cast<const Action*>(actions);
     for (i64 row = from; row < to; ++row) {
@@ -236,13 +263,18 @@ class Pool final : public AnyPool {
     jobs_[size_t(slot)]->task = SlotJob::kStep;
     crew_.submit(*jobs_[size_t(slot)]);
   }
-  void recv(int slot) override { crew_.wait(*jobs_[size_t(slot)], false); }
+  void recv(int slot) override {
+    wait(slot);
+    demand_asked(slot);
+  }
 
   void step_all() override {
     for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kStep);
+    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
   }
 
   void sample(int slot, void* actions) override {
+    demand_asked(slot);
     jobs_[size_t(slot)]->sample_into = static_cast<Action*>(actions);
     run_now(slot, SlotJob::kSample);
   }
@@ -281,6 +313,7 @@ class Pool final : public AnyPool {
 
   // Rewrites the rows from the tables, after their bytes were replaced.
   void refresh() override {
+    forget_given_up();
     for (i64 game = 0; game < games(); ++game) {
       for (int row = 0; row < G::kRows; ++row) {
         Legal<G>& legal = legal_[game * G::kRows + row];
@@ -362,18 +395,18 @@ class Pool final : public AnyPool {
       const i64 first = chunk * chunk_games;
       if (phase == 0) {
         const i64 end = least(from + first + chunk_games, to);
-        for (i64 game = from + first; game < end; ++game) {
+        for (i64 game = from + first; game < end && given_up < 0; ++game) {
           if (task == kSample)
             pool.sample_game(game, sample_into + (game - from) * G::kRows);
-          else
-            pool.answer_game(game);
+          else if (!pool.answer_game(game))
+            given_up = game;
         }
         return;
       }
       const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
-      for (i64 i = first; i < end; ++i) {
+      for (i64 i = first; i < end && given_up < 0; ++i) {
         if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
-        pool.begin_game(ended[size_t(i)]);
+        if (!pool.begin_game(ended[size_t(i)])) given_up = ended[size_t(i)];
       }
     }
 
@@ -387,6 +420,7 @@ class Pool final : public AnyPool {
     Task task = kStep;
     Action* sample_into = nullptr;
     std::vector<i64> ended;
+    std::atomic<i64> given_up = -1;  // a game whose table was; nothing goes on until a reset
   };
 
   static constexpr int box_size() {
@@ -416,8 +450,21 @@ class Pool final : public AnyPool {
       Crew::run_alone(job);
     } else {
       crew_.submit(job);
-      crew_.wait(job, options().slots == 1);
+      wait(slot);
     }
+  }
+
+  // With one slot the calling thread is one of the crew, and may be all of it.
+  void wait(int slot) { crew_.wait(*jobs_[size_t(slot)], options().slots == 1); }
+
+  // Refuses to go on with a game that was given up; a reset or other tables may help.
+  void demand_asked(int slot) const {
+    const i64 game = jobs_[size_t(slot)]->given_up;
+    if (game >= 0) throw never_asks<G>(setting_->config, global(game), setting_->skip_forced);
+  }
+
+  void forget_given_up() {
+    for (const auto& job : jobs_) job->given_up = -1;
   }
 
   // A fresh start has been paid nothing and has ended nothing.
@@ -429,7 +476,8 @@ class Pool final : public AnyPool {
     std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
 
-  void answer_game(i64 game) {
+  // False: the table was given up.
+  bool answer_game(i64 game) {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
         answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
@@ -439,6 +487,7 @@ class Pool final : public AnyPool {
     reasons_[game] = result.reason;
     moves_[game] += result.moves;
     if (!result.over()) write_rows(game);
+    return !result.given_up;
   }
 
   void sample_game(i64 game, Action* out) {
@@ -449,14 +498,17 @@ class Pool final : public AnyPool {
     table.sampled = rng.drawn();
   }
 
-  void begin_game(i64 game) {
+  // False: the table was given up.
+  bool begin_game(i64 game) {
     if (memory_bytes()) {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(memory_of(game, 0), 0, bytes);
     }
-    moves_[game] =
-        begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows]);
+    if (!begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows],
+               &moves_[game]))
+      return false;
     write_rows(game);
+    return true;
   }
 
   void keep_final(i64 game, i64 at) {

@@ -35,6 +35,8 @@ class AnyState {
   virtual std::vector<u8> bytes() const = 0;
   virtual bool load(const std::vector<u8>& bytes) = 0;
   virtual const u8* game_bytes() const = 0;
+  // Goes on from a table of a pool, and from there plays what the pool plays.
+  virtual void sit_down(const u8* table, const u8* side) = 0;
 };
 
 template <Game G>
@@ -57,7 +59,8 @@ class State final : public AnyState {
     setting_->lineup = setting_->own_lineups;
     if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
-    begin(held_.table, *setting_, game_, side_.data(), held_.legal);
+    if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))
+      throw never_asks<G>(config, game_, skip_forced);
   }
 
   std::unique_ptr<AnyState> clone() const override { return std::make_unique<State>(*this); }
@@ -82,6 +85,7 @@ class State final : public AnyState {
     held_.terminated = result.terminated;
     held_.truncated = result.truncated;
     held_.reason = result.reason;
+    if (result.given_up) throw never_asks<G>(setting_->config, game_, setting_->skip_forced);
     return {};
   }
 
@@ -117,7 +121,9 @@ class State final : public AnyState {
       std::memcpy(static_cast<void*>(&held_.table.game), &game, sizeof game);
       held_.terminated = held_.truncated = 0;
       Result result = result_into(held_.table.pending, *setting_);
-      settle(held_.table, *setting_, game_, side_.data(), held_.legal, result);
+      u32 patience = kPatience;
+      settle(held_.table, *setting_, game_, side_.data(), held_.legal, result, patience);
+      if (result.given_up) throw never_asks<G>(setting_->config, game_, setting_->skip_forced);
       held_.terminated = result.terminated;
       return {};
     } else {
@@ -174,6 +180,13 @@ class State final : public AnyState {
   }
 
   const u8* game_bytes() const override { return reinterpret_cast<const u8*>(&held_.table.game); }
+
+  void sit_down(const u8* table, const u8* side) override {
+    std::memset(static_cast<void*>(&held_), 0, sizeof held_);
+    std::memcpy(static_cast<void*>(&held_.table), table, sizeof held_.table);
+    std::copy(side, side + side_.size(), side_.begin());
+    look(held_.table, *setting_, side_.data(), held_.legal);
+  }
 
  private:
   // All that a copy of the bytes has to carry.

@@ -14,6 +14,10 @@ SPARRING_FN constexpr int bot_of(int player) { return kRandomBot - 1 - player; }
 
 inline constexpr int kMaxLineups = 256;
 
+// How many decisions in a row a table plays by itself, forced ones and those of bots, before it is
+// given up: a game that asks no policy for so long never will.
+inline constexpr u32 kPatience = 1u << 20;
+
 template <class G>
 struct Lineup {
   f64 up_to;  // cumulative weight
@@ -196,13 +200,18 @@ SPARRING_FN inline Turn look(const Table<G>& table, const Setting<G>& setting, c
 }
 
 // Plays on until a policy has to decide or the game is over. Leaves the legal actions of the
-// rows in `legal`.
+// rows in `legal`. When `patience` runs out, the table is given up.
 template <class G>
 SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                               Legal<G>* legal, Result& result) {
+                               Legal<G>* legal, Result& result, u32& patience) {
   while (!result.over()) {
     const Turn turn = look(table, setting, side, legal);
     if (turn == Turn::kPolicies) return;
+    if (patience == 0) {
+      result.given_up = true;
+      return;
+    }
+    --patience;
     play(table, setting, game, side, legal, static_cast<const typename G::Action*>(nullptr),
          turn == Turn::kForced, result);
   }
@@ -236,24 +245,27 @@ SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, 
   }
 }
 
-// Starts the next episode and returns the fingerprint of what was played in it. Games that end
+// Starts the next episode; `moves` becomes the fingerprint of what was played in it. Games that end
 // before any policy had a say are played out and followed by another; nothing that happened in them
 // belongs to anybody's decision. With `every_game` only an opening that ends the game is drawn
-// anew.
+// anew. False: no policy was ever asked, and the table is given up.
 template <class G>
-SPARRING_FN inline u64 begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                             Legal<G>* legal) {
-  for (;;) {
+SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+                              Legal<G>* legal, u64* moves = nullptr) {
+  for (u32 patience = kPatience; patience > 0;) {
+    --patience;
     deal_episode(table, setting, game, side);
     Result result = result_into(table.pending, setting);
     open_by_lot(table, setting, game, side, legal, result);
     if (setting.every_game) {
       if (!result.over()) look(table, setting, side, legal);
     } else {
-      settle(table, setting, game, side, legal, result);
+      settle(table, setting, game, side, legal, result, patience);
     }
-    if (!result.over()) return result.moves;
+    if (moves) *moves = result.moves;
+    if (!result.over()) return !result.given_up;
   }
+  return false;
 }
 
 // What was earned before the first row came out is paid with the first answer.
@@ -275,7 +287,8 @@ SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32
   collect_pending(table, setting, reward);
   Result result = result_into(reward, setting);
   play(table, setting, game, side, legal, given, false, result);
-  settle(table, setting, game, side, legal, result);
+  u32 patience = kPatience;
+  settle(table, setting, game, side, legal, result, patience);
   for (int seat = 0; seat < setting.shape.seats; ++seat) skipped[seat] = table.skipped[seat];
   return result;
 }

@@ -205,12 +205,16 @@ struct EndsView {
   }
 };
 
+// Freezes a table that asked nobody for so long that it never will; other numbers name a row.
+inline constexpr u8 kGivenUp = 255;
+static_assert(G::kRows < kGivenUp);
+
 // The answers to the rows that came out last. One that cannot be played freezes its game: it stands
 // still, row and all, until the caller looks. The action is kept for the error.
 struct ActionsView {
   const Legal<G>* legal;
   const G::Action* action;
-  u8* frozen;  // by game, 1 + the row whose action was refused
+  u8* frozen;  // by game, 1 + the row whose action was refused, or kGivenUp
   G::Action* refused;
 
   SPARRING_FN bool refuses(const Table<G>& table, const Legal<G>* now, const G::Action* given,
@@ -231,13 +235,14 @@ struct ActionsView {
 // Plays on until a policy has to decide, through the end of the episode if it comes to that:
 // `answer` and `begin` as one loop. The rules stand here once, so that the compiler can inline all
 // of them, and games that end keep step with their neighbours. `given` answers the rows that came
-// out last; without it a new episode begins. `at_end` is told how the first episode ended.
+// out last; without it a new episode begins. `at_end` is told how the first episode ended. False:
+// the table is given up, as `begin` and `answer` do it.
 template <class AtEnd>
-__device__ inline void advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
+__device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                Legal<G>* legal, const G::Action* given, f32* paid, AtEnd at_end) {
   bool playing = given != nullptr, forced = false, own_episode = playing;
   Result result = result_into(own_episode ? paid : table.pending, setting);
-  for (;;) {
+  for (u32 patience = kPatience; patience > 0; --patience) {
     if (playing) play(table, setting, game, side, legal, given, forced, result);
     if (!playing || result.over()) {
       if (own_episode) at_end(result);
@@ -247,10 +252,11 @@ __device__ inline void advance(Table<G>& table, const Setting<G>& setting, u32 g
     }
     playing = true;
     const Turn turn = look(table, setting, side, legal);
-    if (turn == Turn::kPolicies) return;
+    if (turn == Turn::kPolicies) return true;
     forced = turn == Turn::kForced;
     given = nullptr;
   }
+  return false;
 }
 
 extern "C" __global__ void sizes(i32* out) {
@@ -285,12 +291,14 @@ extern "C" __global__ void __launch_bounds__(kWarp)
       f32 paid[kPaid];
       collect_pending(table, setting, paid);
       bool over = false;
-      advance(table, setting, global, seen.side, now, given, paid, [&](const Result& result) {
+      const auto at_end = [&](const Result& result) {
         over = true;
         outcome.write(game, paid, table.skipped, result);
         finals.keep(seen, result);
         ends.keep(seen, result, games.games);
-      });
+      };
+      if (!advance(table, setting, global, seen.side, now, given, paid, at_end))
+        actions.frozen[game] = kGivenUp;
       if (!over) outcome.write(game, paid, table.skipped, Result{});
       if constexpr (kMemoryBytes > 0)
         if (over) clear_memory(seen.memory);
@@ -318,7 +326,9 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     frozen[game] = 0;
     outcome.clear(game);
     if (restart) {
-      advance(table, setting, global, seen.side, now, nullptr, nullptr, [](const Result&) {});
+      const auto at_end = [](const Result&) {};
+      if (!advance(table, setting, global, seen.side, now, nullptr, nullptr, at_end))
+        frozen[game] = kGivenUp;
       if constexpr (kMemoryBytes > 0) clear_memory(seen.memory);
     } else {
       for (int r = 0; r < G::kRows; ++r) {

@@ -1,10 +1,20 @@
-// Pools: the same games for any threads and split, refusals, slots, line-ups, bytes.
+// Pools: the same games for any threads and split, refusals, slots, line-ups, bytes, limits.
 #include <cmath>
 #include "core/pool.hpp"
+#include "core/state.hpp"
 #include "games/skull_king.hpp"
 #include "games/tic_tac_toe.hpp"
 #include "tests/check.hpp"
+#include "tests/corridor.hpp"
 #include "tests/duel.hpp"
+
+// Sanitizers need the address space that the test of threads takes away.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include <sys/resource.h>
+#define CAN_LIMIT 1
+#else
+#define CAN_LIMIT 0
+#endif
 
 using namespace sparring;
 
@@ -109,6 +119,124 @@ void lineups_are_seat_fair() {
   CHECK(careful > 0.24 * ended && careful < 0.26 * ended);
 }
 
+// What a call complains about, "" if it does not.
+template <class F>
+std::string trouble(F&& call) {
+  try {
+    call();
+  } catch (const Trouble& wrong) {
+    return wrong.what();
+  }
+  return {};
+}
+
+// One slot and one thread leave nobody but the caller to do the work.
+void send_and_recv_need_no_second_thread() {
+  for (int threads : {1, 3}) {
+    Pool<tic_tac_toe::Game> pool({}, {.games = 40, .seed = 5, .threads = threads});
+    Pool<tic_tac_toe::Game> twin({}, {.games = 40, .seed = 5});
+    pool.reset();
+    twin.reset();
+    std::vector<i32> actions(40);
+    for (int step = 0; step < 20; ++step) {
+      pool.sample(0, actions.data());
+      CHECK(pool.accept(0, actions.data()).game < 0);
+      CHECK(twin.accept(0, actions.data()).game < 0);
+      pool.send(0);
+      pool.recv(0);
+      twin.step_all();
+      CHECK_EQUAL(pool.digest(), twin.digest());
+    }
+    pool.accept(0, actions.data());
+    pool.send(0);  // never received: the pool still goes away
+  }
+}
+
+void a_game_that_never_asks_is_given_up() {
+  for (int length : {3, 0}) {
+    const corridor::Config config{.length = length, .door = 0};
+    for (int threads : {1, 2}) {
+      Pool<corridor::Game> pool(config, {.games = 64, .threads = threads, .skip_forced = true});
+      const std::string said = trouble([&] { pool.reset(); });
+      CHECK(said.starts_with("corridor game "));
+      CHECK(said.find("skip_forced") != std::string::npos);
+      std::vector<i32> actions(64);
+      CHECK(!trouble([&] { pool.sample(0, actions.data()); }).empty());
+      CHECK(!trouble([&] { pool.accept(0, actions.data()); }).empty());
+    }
+    CHECK(!trouble([&] { State<corridor::Game>(config, 0, 0, true, {}); }).empty());
+  }
+  // The only choice lies behind; what follows it is forced and has no end.
+  const corridor::Config endless{.length = 0, .door = 2};
+  Pool<corridor::Game> pool(endless, {.games = 8, .threads = 2, .skip_forced = true});
+  pool.reset();
+  std::vector<i32> actions(8, 1);
+  CHECK(pool.accept(0, actions.data()).game < 0);
+  CHECK(!trouble([&] { pool.step_all(); }).empty());
+  CHECK(!trouble([&] { pool.accept(0, actions.data()); }).empty());
+  pool.reset();
+  CHECK(pool.accept(0, actions.data()).game < 0);
+}
+
+void forced_decisions_are_skipped_up_to_a_choice() {
+  Pool<corridor::Game> pool({.length = 4, .door = 3}, {.games = 8, .skip_forced = true});
+  pool.reset();
+  std::vector<i32> actions(8, 1);
+  for (int episode = 0; episode < 3; ++episode) {
+    CHECK_EQUAL(pool.obs[0], 2);
+    CHECK(pool.accept(0, actions.data()).game < 0);
+    pool.step_all();
+    CHECK_EQUAL(pool.final_count[0], 8);
+    CHECK_EQUAL(pool.final_length[0], 4);
+  }
+}
+
+// A state that sits down at a pool's table sees and plays what the pool plays, to the end.
+void a_state_goes_on_from_a_table() {
+  Pool<skull_king::Game> pool({}, {.games = 3, .seed = 9, .first_game = 4});
+  pool.set_lineups({1.0}, {0, kRandomBot, bot_player(0), bot_player(1)}, {1});
+  pool.reset();
+  State<skull_king::Game> state({}, 9, 6, false, pool.weights());
+  state.sit_down(pool.tables() + 2 * pool.table_bytes(), nullptr);
+  std::vector<i32> actions(3);
+  std::vector<u8> seen(static_cast<size_t>(pool.row_bytes()));
+  while (!pool.terminated[2]) {
+    const int at = state.seat(0);
+    CHECK_EQUAL(at, pool.seat[2]);
+    state.observe(at, seen.data());
+    CHECK(std::equal(seen.begin(), seen.end(), &pool.obs[2 * pool.row_bytes()]));
+    pool.sample(0, actions.data());
+    CHECK(pool.accept(0, actions.data()).game < 0);
+    CHECK(state.apply(&actions[2]).game < 0);
+    pool.step_all();
+  }
+  CHECK(state.terminated());
+  const i64 last = pool.final_count[0] - 1;
+  for (int s = 0; s < 4; ++s) CHECK(state.score(s) == pool.final_score[last * 4 + s]);
+}
+
+void too_many_games_are_refused() {
+  CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 31}); }).empty());
+  CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 62}); }).empty());
+  const Pool<duel::Game> one({}, {.games = 1}), many({}, {.games = 1000, .threads = 3});
+  CHECK(one.bytes() > one.table_bytes() + 4 * one.row_bytes());
+  CHECK_EQUAL(many.bytes(), 1000 * one.bytes());
+}
+
+void threads_that_cannot_be_made_are_an_error() {
+  CHECK(trouble([] { Crew crew(100000); }).starts_with("threads=100000 is more than 1024;"));
+#if CAN_LIMIT
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  rlimit tight = before;
+  tight.rlim_cur = rlim_t{512} << 20;
+  setrlimit(RLIMIT_AS, &tight);
+  const std::string said = trouble([] { Crew crew(1000); });
+  setrlimit(RLIMIT_AS, &before);
+  CHECK(said.find("of 1000 threads could be started") != std::string::npos);
+#endif
+}
+
 int main() {
   any_threads_and_split<skull_king::Game>();
   any_threads_and_split<tic_tac_toe::Game>();
@@ -116,4 +244,10 @@ int main() {
   a_refusal_changes_nothing();
   nan_is_refused_and_boxes_are_clipped();
   lineups_are_seat_fair();
+  send_and_recv_need_no_second_thread();
+  a_game_that_never_asks_is_given_up();
+  forced_decisions_are_skipped_up_to_a_choice();
+  a_state_goes_on_from_a_table();
+  too_many_games_are_refused();
+  threads_that_cannot_be_made_are_an_error();
 }

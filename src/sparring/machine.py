@@ -1,4 +1,4 @@
-"""Facts about the machine, so that a number says where it was measured."""
+"""Facts about the machine: what a number was measured on, and what fits into its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 import sparring
-from sparring.errors import SparringWarning
+from sparring import _native
+from sparring.errors import ConfigError, SparringWarning
+
+UNNOTICED = 256 * 2**20
+"""Bytes that are asked for without a look at what is free."""
+MOST_THREADS: int = _native.MAX_THREADS
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 def cores() -> int:
@@ -21,6 +27,67 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def free_memory() -> int:
+    """Return the bytes that this process may still use, within the limits of its container."""
+    facts = Path("/proc/meminfo")
+    groups = (cgroup_memory(CGROUPS), cgroup_memory(CGROUPS / "memory"))
+    known = [limit for limit in groups if limit is not None]
+    if facts.exists():
+        lines = dict(line.split(":") for line in facts.read_text().splitlines() if ":" in line)
+        known.append(int(lines["MemAvailable"].split()[0]) * 1024)
+    else:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(known)
+
+
+def cgroup_memory(folder: Path) -> int | None:
+    """Return what a control group leaves free; None without a limit. Both versions of them."""
+    try:
+        names = {path.name for path in folder.iterdir()}
+        new = "memory.max" in names
+        limit = (folder / ("memory.max" if new else "memory.limit_in_bytes")).read_text()
+        used = (folder / ("memory.current" if new else "memory.usage_in_bytes")).read_text()
+        stat = (folder / "memory.stat").read_text().splitlines()
+        cached = dict(line.split() for line in stat).get("inactive_file", "0")
+        return max(int(limit) - int(used) + int(cached), 0)
+    except (OSError, ValueError):  # no such group, or "max"
+        return None
+
+
+def demand_memory(name: str, count: int, each: int, what: str, *, free: int | None = None) -> None:
+    """Refuse `count` games that need `each` bytes if they do not fit, before anything is made.
+
+    name: the setting that says how many. what: what takes the room, for the error.
+    free: bytes there are; None asks the machine.
+    """
+    needed = count * each
+    if needed < UNNOTICED and free is None:
+        return
+    free = free_memory() if free is None else free
+    if needed > free:
+        raise ConfigError(
+            f"{name}={count}: {what} would need {show_bytes(needed)} of memory, "
+            f"{show_bytes(free)} are free; at most {free // each} games fit"
+        )
+
+
+def show_bytes(count: int) -> str:
+    """Return a number of bytes in a unit that suits it."""
+    for unit, size in (("EB", 10**18), ("TB", 10**12), ("GB", 10**9)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 10**6:,.1f} MB"
+
+
+def check_threads(threads: int) -> int:
+    """Refuse a number of threads that no machine has."""
+    if not 1 <= threads <= MOST_THREADS:
+        raise ConfigError(
+            f"threads={threads} must be 1..{MOST_THREADS}; this machine has {cores()} cores"
+        )
+    return threads
 
 
 def cpu_model() -> str:

@@ -246,6 +246,25 @@ def test_numbers_that_are_not_finite_freeze_a_box_game() -> None:
         pool.check()
 
 
+def test_a_game_that_never_asks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="corridor game 0: no policy was asked"):
+        CudaPool("corridor", 64, config={"skip_forced": 1}).reset()
+    # The only choice lies behind; what follows it is forced and has no end.
+    pool = CudaPool("corridor", 64, config={"length": 0, "door": 2, "skip_forced": 1})
+    pool.reset()
+    pool.check()
+    pool.step(pool.sample_actions())
+    with pytest.raises(ConfigError, match="corridor game 0: no policy is asked any more"):
+        pool.check()
+    pool.reset()
+    pool.check()
+
+
+def test_more_games_than_fit_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"on the GPU would need .* at most \d+ games fit"):
+        CudaPool("shogi", 10**9)
+
+
 def test_line_ups_and_rewards_change_on_the_way() -> None:
     cpu, gpu = pools("skull_king", 256)
     for pool in (cpu, gpu):

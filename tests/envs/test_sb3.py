@@ -205,3 +205,17 @@ def test_truncation_is_reported_as_a_time_limit() -> None:
         assert info["terminal_observation"][2] == pytest.approx(3 / 20)
         assert info["episode"]["l"] == 3
     assert (obs[:, 2] == 0).all()
+
+
+def test_plain_ppo_plays_without_masks() -> None:
+    env = SparringVecEnv("tic_tac_toe", 4, illegal="random", illegal_reward=-0.1, threads=1)
+    PPO("MlpPolicy", env, n_steps=8, batch_size=32, seed=1, device="cpu").learn(64)
+    env.reset()
+    counted = []
+    for _ in range(12):
+        _, _, done, infos = env.step(np.zeros(4, np.int64))
+        counted += [
+            infos[i]["episode"]["l"] - infos[i]["illegal_actions"] for i in np.flatnonzero(done)
+        ]
+    assert counted
+    assert set(counted) <= {0, 1}, "one field can be taken once a game"

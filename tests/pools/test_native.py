@@ -362,7 +362,7 @@ def test_memory_per_game_is_within_a_kilobyte() -> None:
         ({"lineups": [Lineup((0, "captian", 0, 0))]}, "did you mean 'captain'"),
         ({"lineups": [Lineup((0, 0))]}, "needs 4 players, got 2"),
         ({"lineups": [Lineup((0,) * 4, weight=0)]}, "must be above 0"),
-        ({"threads": 0}, "threads=0 must be at least 1"),
+        ({"threads": 0}, r"threads=0 must be 1\.\.1024"),
         ({"device": "cuda"}, "runs on 'cpu'"),
     ],
 )

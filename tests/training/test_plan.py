@@ -85,7 +85,15 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
     gymnasium = pytest.importorskip("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     for settings, hint in (
-        ({"pool": "nonsense"}, "pool 'nonsense' is unknown"),
+        ({"pool": "cuda"}, "pool cuda: CartPole-v1 is your own environment, it is stepped where"),
+        ({"set": ("num_players=3",)}, "set num_players=3: CartPole-v1 is your own environment"),
+        ({"opponents": ("self=1", "captain=1")}, "opponents self=1, captain=1: .* leave it out"),
+        ({"eval": {"against": ("captain",)}}, "eval.against captain: .* has no bots"),
+        ({"eval": {"games": 64}}, "eval.games 64: .* has no bots"),
+        ({"eval": {"patience": 3}}, "eval.patience 3: .* has no bots"),
+        ({"collect": {"slots": 2}}, "collect.slots 2: .* stepped together"),
+        ({"seed": 10**22}, "does not fit into 64 bits"),
+        ({"threads": 10**6}, "threads=1000000 must be"),
         ({"population": 3}, "several runs: use"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
         ({"collect": 5}, "collect needs a table of settings, not 5"),

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
+from sparring.envs.frames import ANSI, RGB_ARRAY, USUAL_FPS, frame, metadata_of
+from sparring.envs.registration import register_games
 from sparring.envs.seat import Ended, LearnerSeats, Opponents, check_discrete
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
@@ -31,10 +33,14 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
     """One game; the learner's seat is drawn at every reset.
 
     `info` has "seat" and (discrete games) "action_mask"; at the end also "score", "scores" of
-    all seats and "end", the reason. Only legal actions are accepted, see `action_masks`.
+    all seats and "end", the reason. Only legal actions are accepted, see `action_masks`, unless
+    `illegal` says otherwise; then "illegal_actions" counts those of the episode.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": [ANSI, RGB_ARRAY],  # of all games together
+        "render_fps": USUAL_FPS,
+    }
 
     def __init__(
         self,
@@ -45,12 +51,18 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
         seed: int = 0,
         rewards: Rewards | None = None,
         first_game: int = 0,
+        render_mode: str | None = None,
+        illegal: str = "error",
+        illegal_reward: float = 0.0,
     ) -> None:
         """Make the game; `reset` starts it.
 
         opponents: a bot's name for all other seats, or one name each; None: random.
         rewards: weights of the game's reward parts; the learner is paid in its first role.
         first_game: the index that, with the seed, the episodes are drawn from.
+        render_mode: None, "ansi", or "rgb_array" where the game has a picture.
+        illegal: "error" refuses an illegal action; "random" plays a random legal one instead, for
+            learners without masks. illegal_reward: what "random" adds to the reward for it.
         """
         self._seats = LearnerSeats(
             game,
@@ -61,8 +73,13 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
             seed=seed,
             rewards=rewards,
             first_game=first_game,
+            illegal=illegal,
+            illegal_reward=illegal_reward,
+            watch=render_mode is not None,
         )
         self.rules = self._seats.rules
+        self.metadata = metadata_of(self.rules, render_mode)
+        self.render_mode = render_mode
         self.observation_space = observation_space(self.rules)
         self.action_space = action_space(self.rules)
 
@@ -92,6 +109,15 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
             self._info(step.ended),
         )
 
+    def render(self) -> Any:
+        """Return the whole position as text or pixels, whichever render_mode says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                f"make {self} with a render_mode: {self.metadata['render_modes']}"
+            )
+            return None
+        return frame(self._seats.position(0), self.render_mode, self._seats.names(0))
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return which actions are legal now; the name that sb3-contrib looks for."""
         check_discrete(self.rules)
@@ -100,6 +126,8 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
 
     def _info(self, ended: Ended | None) -> Info:
         info: Info = {"seat": int(self._seats.seat[0])}
+        if self._seats.illegal.replaces:
+            info["illegal_actions"] = int(self._seats.illegal.count[0])
         if not self.rules.box:
             info["action_mask"] = self.action_masks()
         if ended is not None:
@@ -123,10 +151,14 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         rewards: Rewards | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         threads: int | None = None,
+        render_mode: str | None = None,
+        illegal: str = "error",
+        illegal_reward: float = 0.0,
     ) -> None:
         """Make the games; `reset` starts them.
 
-        opponents, rewards: as in `SparringEnv`; game i plays as `SparringEnv(first_game=i)` does.
+        opponents, rewards, render_mode, illegal, illegal_reward: as in `SparringEnv`; game i plays
+            as `SparringEnv(first_game=i)` does.
         autoreset_mode: what happens to a game that ended, as Gymnasium defines it.
         threads: how many step the games in SAME_STEP mode; None takes one per core.
         """
@@ -141,10 +173,14 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
             seed=seed,
             rewards=rewards,
             threads=threads,
+            illegal=illegal,
+            illegal_reward=illegal_reward,
+            watch=render_mode is not None,
         )
         self.rules = self._seats.rules
-        self.num_envs = num_envs
-        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.num_envs, self.render_mode = num_envs, render_mode
+        modes = metadata_of(self.rules, render_mode)
+        self.metadata = modes | {"autoreset_mode": self.autoreset_mode}
         self.single_observation_space = observation_space(self.rules)
         self.single_action_space = action_space(self.rules)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -183,6 +219,17 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         obs = self._seats.obs.copy() if self._seats.hold else self._seats.obs
         return obs, step.reward.astype(np.float64), step.terminated, step.truncated, info
 
+    def render(self) -> tuple[Any, ...] | None:
+        """Return one frame per game; in SAME_STEP mode a game that ended shows its next episode."""
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                f"make {self} with a render_mode: {self.metadata['render_modes']}"
+            )
+            return None
+        seats = self._seats
+        games = range(self.num_envs)
+        return tuple(frame(seats.position(i), self.render_mode, seats.names(i)) for i in games)
+
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """Return what `step` accepts, [num_envs, actions]: the legal actions.
 
@@ -214,6 +261,8 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
         """Return the info that every step has, of all games or of some."""
         chosen = np.arange(self.num_envs) if games is None else np.flatnonzero(games)
         values: dict[str, npt.NDArray[Any]] = {"seat": self._seats.seat[chosen]}
+        if self._seats.illegal.replaces:
+            values["illegal_actions"] = self._seats.illegal.count[chosen]
         if not self.rules.box:
             values["action_mask"] = self._seats.mask[chosen]
         return self._spread(chosen, values)
@@ -221,6 +270,8 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
     def _final_info(self, ended: Ended) -> Info:
         """Return what SAME_STEP has to tell about the episodes that are gone already."""
         values: dict[str, npt.NDArray[Any]] = {"seat": ended.seat}
+        if self._seats.illegal.replaces:
+            values["illegal_actions"] = ended.illegal
         if not self.rules.box:
             values["action_mask"] = ended.mask
         obs = np.empty(len(ended.game), np.object_)
@@ -245,3 +296,6 @@ class SparringVectorEnv(VectorEnv[Obs, npt.NDArray[Any], npt.NDArray[Any]]):
 def end_info(ended: Ended) -> dict[str, npt.NDArray[Any]]:
     """Return what `info` says about an episode at its end."""
     return {"score": ended.score, "scores": ended.scores, "end": ended.end}
+
+
+register_games()

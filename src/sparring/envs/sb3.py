@@ -42,12 +42,16 @@ class SparringVecEnv(VecEnv):  # type: ignore[misc]
         seed: int = 0,
         rewards: Rewards | None = None,
         threads: int | None = None,
+        illegal: str = "error",
+        illegal_reward: float = 0.0,
     ) -> None:
         """Make the games; `reset` starts them.
 
         opponents: a bot's name for all other seats, or one name each; None: random.
         rewards: weights of the game's reward parts; the learner is paid in its first role.
         threads: how many step the games; None takes one per core.
+        illegal: "error" refuses an illegal action; "random" plays a random legal one instead, for
+            learners without masks. illegal_reward: what "random" adds to the reward for it.
         """
         self._seats = LearnerSeats(
             game,
@@ -58,6 +62,8 @@ class SparringVecEnv(VecEnv):  # type: ignore[misc]
             seed=seed,
             rewards=rewards,
             threads=threads,
+            illegal=illegal,
+            illegal_reward=illegal_reward,
         )
         self.rules = self._seats.rules
         self.render_mode = None
@@ -123,6 +129,8 @@ class SparringVecEnv(VecEnv):  # type: ignore[misc]
                 "scores": ended.scores[at],
                 "end": str(ended.end[at]),
             }
+            if self._seats.illegal.replaces:
+                infos[game]["illegal_actions"] = int(ended.illegal[at])
             self.reset_infos[game] = {"seat": int(self._seats.seat[game])}
         self._returns[ended.game] = 0
         self._lengths[ended.game] = 0

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sparring.envs.illegal import Illegal
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
+from sparring.games.state import State
+from sparring.machine import demand_memory
 from sparring.pools import LEARNER, Lineup, Pool
+from sparring.pools.limits import bytes_per_game
 
 Opponents = str | Sequence[str] | None
 """Bots for the other seats: one name for all of them, or one each; None: random."""
@@ -31,6 +35,8 @@ class Ended(NamedTuple):
     """[E, seats], the game's own points."""
     end: npt.NDArray[np.object_]
     """Why, a name from `rules.ends`."""
+    illegal: npt.NDArray[np.int64]
+    """Illegal actions of the learner that were replaced."""
 
 
 class Step(NamedTuple):
@@ -57,18 +63,29 @@ class LearnerSeats:
         rewards: Rewards | None = None,
         threads: int | None = None,
         first_game: int = 0,
+        illegal: str = "error",
+        illegal_reward: float = 0.0,
+        watch: bool = False,
     ) -> None:
         """Make the games.
 
         hold: a game that ended shows its last position until `reset`, or until the next `step`,
             which ignores its action; otherwise it restarts within the step that ended it.
+        illegal, illegal_reward: see `Illegal`.
+        watch: follow the games, so that `position` can show them to their end.
         """
         if num_games < 1:
             raise ConfigError(f"num_games={num_games} must be at least 1")
         self.rules = game if isinstance(game, Rules) else Rules(game, config)
         self.num_games = num_games
         self.hold = hold
+        numbers = {"games": num_games, "seed": seed, "first_game": first_game}
+        self.illegal = Illegal(self.rules, illegal, illegal_reward, **numbers)
         lineup = learner_lineup(self.rules, opponents)
+        self.opponents = lineup.players[1:]
+        if hold:  # each by itself is small
+            each = bytes_per_game(self.rules)
+            demand_memory("num_envs", num_games, each, f"these games of {self.rules.name}")
         # A pool steps all its games together, so a game that may wait needs one of its own.
         self._pools = [
             Pool(
@@ -83,6 +100,8 @@ class LearnerSeats:
             for i in range(num_games if hold else 1)
         ]
         self._batches = [pool.batch() for pool in self._pools]
+        self._twins: list[State | None] = [None] * (num_games if hold and watch else 0)
+        """Copies of the games that are played alongside and stay at the end."""
         self.over = np.zeros(num_games, np.bool_)
         """Games on hold; their next episode waits in the pool."""
         self._look()
@@ -94,6 +113,11 @@ class LearnerSeats:
             waiting = self.over[i] and seed is None
             if chosen[i] and not waiting:
                 pool.reset(seed)
+        for game in np.flatnonzero(chosen[: len(self._twins)]):
+            self._twins[game] = self._pools[game].state_of(0)
+        if seed is not None:
+            self.illegal.restart(seed)
+        self.illegal.count[chosen] = 0
         self.over &= ~chosen
         obs, mask, seat = self.obs, self.mask, self.seat
         self._look()
@@ -103,6 +127,8 @@ class LearnerSeats:
         """Answer for all learners at once. An illegal action refuses the whole step."""
         given = self._checked(actions)
         held, seat = self.over, self.seat
+        given, wrong = self.illegal.replace(given, self.mask, held)
+        self.illegal.count[held] = 0
         if len(self._pools) > 1:
             self._refuse_illegal(given, held)
         rows = self._in_rows(given)
@@ -110,8 +136,10 @@ class LearnerSeats:
         for i, pool in enumerate(self._pools):
             if not held[i]:
                 pool.step(rows[i * per_pool : (i + 1) * per_pool])
+        self._follow(rows, held)
         reward = self._gather("reward")[np.arange(self.num_games), seat, 0]
         reward[held] = 0
+        reward[wrong] += self.illegal.reward
         terminated = self._gather("terminated") & ~held
         truncated = self._gather("truncated") & ~held
         self._look()
@@ -120,7 +148,38 @@ class LearnerSeats:
             self.over = terminated | truncated
             if ended is not None:
                 self._show(ended.game, ended.obs, ended.mask, ended.seat)
+        elif ended is not None:
+            self.illegal.count[ended.game] = 0
         return Step(reward, terminated, truncated, ended)
+
+    def position(self, game: int) -> State:
+        """Return what a game looks like; one on hold is at its end (if `watch`)."""
+        twin = self._twins[game] if self._twins else None
+        if twin is not None:
+            return twin
+        pool = self._pools[game if self.hold else 0]
+        return pool.state_of(0 if self.hold else game)
+
+    def names(self, game: int) -> tuple[str, ...]:
+        """Return who sits where, as far as it is known from outside."""
+        others = set(self.opponents)
+        known = str(*others) if len(others) == 1 else ""
+        seats = range(self.rules.seats)
+        return tuple("learner" if s == self.seat[game] else known or f"seat {s}" for s in seats)
+
+    def _follow(self, rows: npt.NDArray[Any], held: npt.NDArray[np.bool_]) -> None:
+        """Play the same in the copies: bots draw from the games' own streams in both."""
+        count = self.rules.rows
+        for i, twin in enumerate(self._twins):
+            if held[i] or twin is None:  # its next episode began
+                self._twins[i] = self._pools[i].state_of(0)
+                continue
+            given = rows[i * count : (i + 1) * count].copy()
+            if not self.rules.box:
+                others = (row for row in range(count) if i * count + row != self._row[i])
+                for row in others:  # ignored, but looked at
+                    given[row] = (twin.legal(row) or [0])[0]
+            twin.apply(given if count > 1 else given[0])
 
     def _look(self) -> None:
         """Read what the learners see; the arrays are new each time."""
@@ -157,6 +216,7 @@ class LearnerSeats:
             score=scores[at, own].astype(np.float64),
             scores=scores,
             end=np.array(self.rules.ends, np.object_)[reason],
+            illegal=self.illegal.count[game].copy(),
         )
 
     def _gather(self, name: str) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
@@ -22,12 +23,13 @@ Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
 class State:
     """A position of a game. Make one with `sparring.new_state`."""
 
-    def __init__(self, rules: Rules, seed: int, weights: Sequence[float]) -> None:
+    def __init__(self, rules: Rules, seed: int, weights: Sequence[float], *, game: int = 0) -> None:
         self.rules = rules
         self.seed = seed
         self.weights = list(weights)
+        self.index = game
         self.native = _native.make_state(
-            rules.native, seed % 2**64, 0, rules.skip_forced, self.weights
+            rules.native, seed_bits(seed), game, rules.skip_forced, self.weights
         )
 
     @property
@@ -153,7 +155,9 @@ class State:
 
     def serialize(self) -> bytes:
         """Return the position as bytes; `sparring.load_state` reads them."""
-        more = {"seed": self.seed, "weights": self.weights}
+        more: dict[str, Any] = {"seed": self.seed, "weights": self.weights}
+        if self.index:  # of a pool's game that is not its first
+            more["index"] = self.index
         return seal(self.rules, more, self.native.serialize())
 
     def text(self, viewer: int | None = None) -> str:
@@ -211,7 +215,7 @@ def load_state(raw: bytes) -> State:
     header, body = unseal(raw)
     rules = Rules(header["game"], header["config"])
     check_version(rules, header)
-    state = State(rules, header["seed"], header["weights"])
+    state = State(rules, header["seed"], header["weights"], game=header.get("index", 0))
     if not state.native.load(body):
         raise StateError(f"the {state.rules.name} state is from another build; replay its actions")
     return state

@@ -11,17 +11,22 @@ from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.seeds import seed_bits
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
+from sparring.machine import demand_memory
 from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.limits import bytes_per_game, check_memory
 from sparring.pools.lineups import Lineup, PlayerId
-from sparring.pools.native import Pool, check_memory, memory_entry
+from sparring.pools.native import Pool, memory_entry
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
 STAGE_BYTES = 96 * 1024
 """Shared memory that every GPU of the last years gives a block."""
+GIVEN_UP = 255
+"""In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -76,6 +81,13 @@ class CudaPool:
         if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
             raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
         check_memory(memory)
+        demand_memory(
+            "num_games",
+            num_games,
+            bytes_per_game(self.rules, observe=observe, memory=memory),
+            f"these games of {self.rules.name} on the GPU",
+            free=torch.cuda.mem_get_info(self.device)[0],
+        )
         self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
         self.first_game, self._observe, self._started = int(first_game), observe, False
         # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
@@ -190,9 +202,10 @@ class CudaPool:
             if len(self.seeds) > 1:
                 raise ConfigError("a pool of several seeds cannot be given one; make a new pool")
             self.seeds = (seed,)
-            self._hosts[0]._native.reseed(seed % 2**64)
+            self._hosts[0]._native.reseed(seed_bits(seed))
             self.tables.zero_()
             self._upload()
+        self._hosts[0].reset()  # raises where no policy is ever asked, which would freeze them all
         self._open_rows(restart=True)
         return self._batch
 
@@ -258,6 +271,11 @@ class CudaPool:
         if not len(frozen):
             return
         game = games.start + int(frozen[0])
+        if int(self.frozen[game]) == GIVEN_UP:
+            raise ConfigError(
+                f"{self.rules.name} game {self.first_game + game % self.each}: no policy is asked "
+                "any more; change the line-up or the flags so that somebody has a choice, and reset"
+            )
         row = game * self.rules.rows + int(self.frozen[game]) - 1
         action, legal = self.refused[row].cpu(), self._batch.legal[row].cpu().numpy()
         options = [a for a in range(self.rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]

@@ -18,7 +18,10 @@ from sparring.games.rules import (
     configured,
     describe_refusal,
 )
-from sparring.games.state import check_version, seal, unseal
+from sparring.games.seeds import seed_bits
+from sparring.games.state import State, check_version, seal, unseal
+from sparring.machine import MOST_THREADS, check_threads, demand_memory
+from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
 from sparring.pools.lineups import (
     LEARNER,
     Lineup,
@@ -27,9 +30,6 @@ from sparring.pools.lineups import (
     player_id,
     player_name,
 )
-
-MEMORY_STEP = 16
-"""Memory comes in so many bytes, so that rows stay aligned."""
 
 
 class Batch:
@@ -132,7 +132,7 @@ class Pool:
     ) -> None:
         """Make the games; `reset` starts them.
 
-        threads: how many to use; None takes one per core.
+        threads: how many to use, up to 1024; None takes one per core.
         slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
@@ -149,26 +149,28 @@ class Pool:
                 "one for GPUs"
             )
         self.rules = configured(game, config)
-        threads = threads if threads is not None else os.cpu_count() or 1
-        for name, value, low in (
-            ("num_games", num_games, 1),
-            ("threads", threads, 1),
-            ("slots", slots, 1),
-            ("first_game", first_game, 0),
-            ("opening_plies", opening_plies, 0),
-        ):
-            if int(value) < low:
-                raise ConfigError(f"{name}={value} must be at least {low}")
-        if slots > num_games:
+        threads = threads if threads is not None else min(os.cpu_count() or 1, MOST_THREADS)
+        self.num_games = whole("num_games", num_games, 1)
+        self.threads = check_threads(whole("threads", threads))
+        self.slots = whole("slots", slots, 1)
+        self.first_game = whole("first_game", first_game, 0)
+        whole("opening_plies", opening_plies, 0)
+        if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
-        self.num_games, self.threads, self.slots = int(num_games), int(threads), int(slots)
-        self.first_game = int(first_game)
+        start = seed_bits(seed)
+        each = bytes_per_game(self.rules, observe=observe, memory=memory)
+        demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
+        if self.first_game + self.num_games > MOST_INDEX:
+            raise ConfigError(
+                f"first_game={first_game} and num_games={num_games}: games are numbered up to "
+                f"{MOST_INDEX - 1}"
+            )
         self._native = _native.make_pool(
             self.rules.native,
             self.num_games,
-            seed % 2**64,
-            first_game,
+            start,
+            self.first_game,
             self.threads,
             self.slots,
             self.rules.skip_forced,
@@ -220,7 +222,7 @@ class Pool:
         """Start a new episode in every game; with a seed, the games of that seed."""
         self._check_idle()
         if seed is not None:
-            self._native.reseed(seed % 2**64)
+            self._native.reseed(seed_bits(seed))
         self._native.reset()
         self._started = True
         return self._whole
@@ -247,8 +249,8 @@ class Pool:
     def recv(self, slot: int = 0) -> Batch:
         """Wait for a slot and return its rows."""
         self._check_slot(slot)
-        self._native.recv(slot)
         self._in_flight[slot] = False
+        self._native.recv(slot)
         return self._batches[slot]
 
     def batch(self, slot: int | None = None) -> Batch:
@@ -346,6 +348,16 @@ class Pool:
         self._started = True
         return self._whole
 
+    def state_of(self, game: int) -> State:
+        """Return a copy of one game, to look at or to play on with; the pool's bots sit in it."""
+        self._check_idle()
+        self._check_started()
+        if not 0 <= game < self.num_games:
+            raise ConfigError(f"game {game} is outside 0..{self.num_games - 1}")
+        state = State(self.rules, self.seed, self._native.weights(), game=self.first_game + game)
+        state.native.sit_down(self._native.tables[game], self._native.side[game])
+        return state
+
     @property
     def tables(self) -> npt.NDArray[np.uint8]:
         """The bytes of all games, one line each, the game's own first. For analysis."""
@@ -402,12 +414,6 @@ class Pool:
         busy = [slot for slot, flying in enumerate(self._in_flight) if flying]
         if busy:
             raise IllegalActionError(f"slot {busy[0]} is still stepping; call recv first")
-
-
-def check_memory(memory: int) -> None:
-    """Refuse a size that would leave rows unaligned."""
-    if memory < 0 or memory % MEMORY_STEP:
-        raise ConfigError(f"memory={memory} must be a multiple of {MEMORY_STEP} bytes")
 
 
 def memory_entry(memory: int) -> dict[str, int]:

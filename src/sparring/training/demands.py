@@ -13,22 +13,19 @@ from pathlib import Path
 
 import torch
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.config import NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.machine import UNNOTICED, free_memory, show_bytes
 from sparring.training.run import Run
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
-FLOATS = 12
-"""Numbers of four bytes per row of a rollout, besides the row itself and its mask."""
-UNNOTICED = 64 * 2**20
-"""Bytes that are asked for without a look at what is free."""
 OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
 
 
-def check_demands(rules: Rules, config: TrainConfig, *, on_cpu: bool) -> None:
+def check_demands(rules: Rules, config: TrainConfig) -> None:
     """Refuse a run that could not be made or would fail at its first update."""
     check_roles(rules, config.ppo)
     if config.collect.slots > config.collect.games:
@@ -36,8 +33,7 @@ def check_demands(rules: Rules, config: TrainConfig, *, on_cpu: bool) -> None:
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
             f"{config.collect.games}"
         )
-    if on_cpu:
-        check_room(rules, config.collect, config.net)
+    check_network(rules, config.net)
     check_folder(config.runs)
     if config.wandb:
         check_wandb()
@@ -52,42 +48,17 @@ def check_roles(rules: Rules, ppo: PPOConfig) -> None:
         )
 
 
-def check_room(rules: Rules, collect: CollectConfig, net: NetConfig) -> None:
-    """Refuse a rollout or a network that does not fit into the memory that is free."""
-    each = rules.rows * (rules.obs_bytes + rules.actions + 4 * (rules.box + FLOATS))
-    rollout = collect.games * collect.steps * each
-    network = COPIES * 4 * weights_of(rules, net)
-    if rollout + network < UNNOTICED:
+def check_network(rules: Rules, net: NetConfig) -> None:
+    """Refuse a network that does not fit into the memory that is free."""
+    needed = COPIES * 4 * weights_of(rules, net)
+    if needed < UNNOTICED:
         return
     free = free_memory()
-    if rollout > free:
+    if needed > free:
         raise ConfigError(
-            f"collect.games {collect.games} times collect.steps {collect.steps} is a rollout of "
-            f"{show_bytes(rollout)}, and {show_bytes(free)} of memory are free; "
-            f"at most {max(free // each, 1):,} rows fit"
-        )
-    if network > free:
-        raise ConfigError(
-            f"the network ({described(net)}) needs {show_bytes(network)} to learn, and "
+            f"the network ({described(net)}) needs {show_bytes(needed)} to learn, and "
             f"{show_bytes(free)} of memory are free; make it smaller"
         )
-
-
-def free_memory() -> int:
-    """The bytes that are free on this machine; where nobody says so, all that it has."""
-    facts = Path("/proc/meminfo")
-    if facts.exists():
-        lines = dict(line.split(":") for line in facts.read_text("utf-8").splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def show_bytes(count: int) -> str:
-    """A number of bytes in a unit that suits it."""
-    for unit, size in (("EB", 10**18), ("TB", 10**12), ("GB", 10**9)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count / 10**6:,.1f} MB"
 
 
 def weights_of(rules: Rules, net: NetConfig) -> int:

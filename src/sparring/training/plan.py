@@ -6,22 +6,32 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import torch
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.games.flags import latest, read_pair, read_rules
+from sparring.games.rules import Rules
+from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
+from sparring.learn.room import demand_room
+from sparring.machine import MOST_THREADS, check_threads
 from sparring.pools.protocol import GamePool
 from sparring.training.demands import check_demands, within_memory
 from sparring.training.rewards import read_rewards
 from sparring.training.settings import check_against, read_opponents
 
 GPU = "cuda"
+UNFIT = {
+    "set": "whoever made it has set its flags",
+    "opponents": "every seat is the learner's",
+    "pool": "it is stepped where it was made",
+}
+"""Settings that mean nothing to an environment of somebody's own, and why."""
 MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json")
 """What members of a population may have otherwise than the first, besides the algorithm's own."""
 
@@ -31,6 +41,8 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     config = configs[0]
     demand_alike(configs)
     rules = pool.rules if pool else read_rules(config.game, latest(config.set))
+    if pool:
+        demand_fitting(config, rules)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -63,13 +75,13 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         )
     lineups = tuple(read_opponents(rules, config.opponents))
     for member in configs:
-        check_demands(rules, member, on_cpu=device == CPU)
-    return Plan(
+        check_demands(rules, member)
+    plan = Plan(
         rules=rules,
         lineups=lineups,
         rewards=read_rewards(rules, config.rewards),
-        seeds=tuple(member.seed for member in configs),
-        threads=config.threads or os.cpu_count() or 1,
+        seeds=tuple(checked_seed(member.seed) for member in configs),
+        threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
         device=device,
         games_on=games_on,
         fused=fused,
@@ -79,6 +91,8 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         options=read_options(config.algo_set),
         foreign=pool,
     )
+    demand_room(plan)
+    return plan
 
 
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
@@ -98,6 +112,26 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
         differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
         if differ:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
+
+
+def demand_fitting(config: TrainConfig, rules: Rules) -> None:
+    """Refuse settings that nothing would come of in an environment that somebody brought along."""
+    usual = TrainConfig()
+    unfit = {
+        name: (getattr(config, name), getattr(usual, name), why) for name, why in UNFIT.items()
+    }
+    slots = (config.collect.slots, usual.collect.slots)
+    unfit["collect.slots"] = (*slots, "its games are stepped together")
+    for field in fields(config.eval):
+        if field.name != "off":
+            values = (getattr(config.eval, field.name), getattr(usual.eval, field.name))
+            unfit[f"eval.{field.name}"] = (*values, "it has no bots to be measured against")
+    for name, (given, default, why) in unfit.items():
+        if given != default and (name, given) != ("pool", CPU):
+            shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
+            raise ConfigError(
+                f"{name} {shown}: {rules.name} is your own environment, {why}; leave it out"
+            )
 
 
 def read_options(words: Sequence[str]) -> dict[str, str]:

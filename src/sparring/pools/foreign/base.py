@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
+from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.encoding import Encoding
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup
 
@@ -173,7 +174,7 @@ class ForeignPool(ABC):
         """Bytes per (game, seat), cleared at the game's reset, shown behind its observation."""
         self.steps = 0
         """Steps since the reset."""
-        self._seed: int | None = seed
+        self._seed: int | None = checked_seed(seed)
         self._running = False
         self._batch = ForeignBatch(rules, num_games, memory)
         self._weight = 1.0

@@ -1,0 +1,81 @@
+"""Illegal actions of learners without masks: refused, or replaced by a legal one and counted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, nearest
+from sparring.games.rules import Rules
+from sparring.games.seeds import seed_bits
+
+CHOICES = ("error", "random")
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Illegal:
+    """Draws a legal action where a game was given an illegal one, the same for the same seed."""
+
+    def __init__(
+        self, rules: Rules, choice: str, reward: float, *, games: int, seed: int, first_game: int
+    ) -> None:
+        """Decide what an illegal action leads to.
+
+        choice: "error" refuses it; "random" plays a random legal action instead.
+        reward: what "random" adds to the learner's reward for it.
+        """
+        if choice not in CHOICES:
+            raise ConfigError(f"illegal={choice!r} is unknown{nearest(choice, CHOICES)}")
+        if not math.isfinite(reward):
+            raise ConfigError(f"illegal_reward={reward} must be finite")
+        if reward and choice == "error":
+            raise ConfigError(f'illegal_reward={reward} needs illegal="random"; here it is "error"')
+        self.rules, self.reward, self.replaces = rules, reward, choice == "random"
+        self._index = np.arange(first_game, first_game + games, dtype=np.uint64)
+        self.count = np.zeros(games, np.int64)
+        """Illegal actions in the episode of each game."""
+        self.restart(seed)
+
+    def restart(self, seed: int) -> None:
+        """Begin with the draws of a seed."""
+        self._seed = np.uint64(seed_bits(seed))
+        self._drawn = np.zeros(len(self.count), np.uint64)
+
+    def replace(
+        self, given: npt.NDArray[Any], mask: npt.NDArray[np.bool_], held: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the actions that are played, and in which games another one was asked for.
+
+        Numbers outside the action space stay as they are and are refused like anybody's.
+        """
+        wrong = np.zeros(len(given), np.bool_)
+        if not self.replaces or self.rules.box:
+            return given, wrong
+        known = (given >= 0) & (given < self.rules.actions) & ~held
+        wrong[known] = ~mask[known, given[known]]
+        games = np.flatnonzero(wrong)
+        if not len(games):
+            return given, wrong
+        played = given.copy()
+        played[games] = self._draw(mask[games], games)
+        self.count[games] += 1
+        return played, wrong
+
+    def _draw(
+        self, mask: npt.NDArray[np.bool_], games: npt.NDArray[np.intp]
+    ) -> npt.NDArray[np.intp]:
+        keys = mixed(mixed(self._seed + self._index[games] * GOLDEN) ^ self._drawn[games])
+        self._drawn[games] += np.uint64(1)
+        wanted = keys % mask.sum(axis=1).astype(np.uint64)
+        chosen: npt.NDArray[np.intp] = (mask.cumsum(axis=1) > wanted[:, None]).argmax(axis=1)
+        return chosen
+
+
+def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread numbers evenly over 64 bits (the finaliser of splitmix64)."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))

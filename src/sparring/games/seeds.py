@@ -1,0 +1,26 @@
+"""Seeds: whole numbers of 64 bits, with or without a sign."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from sparring.errors import ConfigError
+
+LEAST, MOST = -(2**63), 2**64 - 1
+
+
+def seed_bits(seed: Any) -> int:
+    """Return a seed as the native core takes it; a negative one counts down from 2**64."""
+    return checked_seed(seed) % 2**64
+
+
+def checked_seed(seed: Any) -> int:
+    """Return a seed that fits, as it was given."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise ConfigError(f"seed={seed!r} must be a whole number") from None
+    if not LEAST <= number <= MOST:
+        raise ConfigError(f"seed={number} does not fit into 64 bits; give one in {LEAST}..{MOST}")
+    return number

@@ -1,0 +1,55 @@
+"""Whether what a plan collects fits into memory, asked before anything is made."""
+
+from __future__ import annotations
+
+import torch
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.learn.plan import CPU, Plan
+from sparring.learn.transitions import OPEN
+from sparring.machine import demand_memory
+from sparring.pools.limits import bytes_per_game
+
+MOST_PLACES = 2**31 - 1
+"""Rows of a rollout are linked by numbers of 32 bits."""
+LINK_BYTES = 17
+"""Of every row in `Transitions`: end, next, paid, discount and tail."""
+
+
+def demand_room(plan: Plan) -> None:
+    """Refuse games and rollouts that do not fit."""
+    rules, collect = plan.rules, plan.collect
+    games = collect.games * len(plan.seeds)
+    pool = 0 if plan.foreign else bytes_per_game(rules)
+    memory = plan.foreign.memory_bytes if plan.foreign else 0
+    own_learner = plan.settings[0] is None  # what it keeps is its own affair
+    rollout = 0 if own_learner else rollout_bytes(rules, rules.obs_bytes + memory, collect.steps)
+    host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
+    what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
+    if host:
+        demand_memory("collect.games", games, host, what)
+    device = pool + rollout - host
+    if device:
+        free = torch.cuda.mem_get_info(plan.device)[0]
+        demand_memory("collect.games", games, device, f"{what} on the GPU", free=free)
+    places = games * places_per_game(rules, collect.steps)
+    if places > MOST_PLACES:
+        raise ConfigError(
+            f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
+            f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
+        )
+
+
+def places_per_game(rules: Rules, steps: int) -> int:
+    """Rows of a rollout, and places for decisions that the one before left open."""
+    return rules.seats + steps * rules.rows
+
+
+def rollout_bytes(rules: Rules, row_bytes: int, steps: int, columns: int = 2) -> int:
+    """Bytes per game of a `Rollout` and its `Transitions`."""
+    place = row_bytes + rules.actions + 4 * max(rules.box, 1) + 4 * columns + LINK_BYTES
+    row = 1 + 1 + 2  # seat, role, policy
+    step = rules.seats * (4 * len(rules.roles) + 2 + 4) + 1 + 1  # paid, skipped, value; two ends
+    opened = rules.seats * OPEN.itemsize
+    return places_per_game(rules, steps) * place + steps * (rules.rows * row + step) + opened

@@ -1,0 +1,42 @@
+"""What a pool can be made of: whole numbers, aligned rows, and how much room its games take."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from sparring import _native
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+
+MEMORY_STEP = 16
+"""Memory comes in so many bytes, so that rows stay aligned."""
+MOST_MEMORY = 2**20
+MOST_INDEX = 2**32
+"""Games of all pools together are numbered with 32 bits."""
+
+
+def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> int:
+    """Return how much room each game of a pool takes, arrays included."""
+    flags = (rules.skip_forced, observe, memory, False, 0)
+    one = _native.make_pool(rules.native, 1, 0, 0, 1, 1, *flags)
+    return one.array_bytes
+
+
+def whole(name: str, value: Any, low: int | None = None) -> int:
+    """Return a whole number that is not too small."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise ConfigError(f"{name}={value!r} must be a whole number") from None
+    if low is not None and number < low:
+        raise ConfigError(f"{name}={number} must be at least {low}")
+    return number
+
+
+def check_memory(memory: int) -> None:
+    """Refuse a size that would leave rows unaligned, or is absurd."""
+    if not 0 <= memory <= MOST_MEMORY or memory % MEMORY_STEP:
+        raise ConfigError(
+            f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MOST_MEMORY}"
+        )
