@@ -69,6 +69,7 @@ def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:
     assert next_unit(1.0, 100.0) == pytest.approx(100.0 / MOST_UNITS)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
 def test_values_that_are_not_finite_leave_the_unit_alone() -> None:
     pool = Pool(sparring.Rules("tic_tac_toe"), 8, seed=1, threads=1)
     collect = CollectConfig(games=8, steps=16)
