@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import sparring
 from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.learner import DivergedError
 from sparring.learn.ppo import MOST_UNITS, PPO, next_unit
 
 LONG = CollectConfig(games=4, steps=64)
@@ -64,4 +66,19 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:
     assert next_unit(1.0, 0.5) == pytest.approx(0.95)
     assert next_unit(1.0, 2.0) == pytest.approx(1.1)
-    assert next_unit(1.0, 100.0) == pytest.approx(50.0)
+    assert next_unit(1.0, 100.0) == pytest.approx(100.0 / MOST_UNITS)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_values_that_are_not_finite_leave_the_unit_alone() -> None:
+    pool = Pool(sparring.Rules("tic_tac_toe"), 8, seed=1, threads=1)
+    collect = CollectConfig(games=8, steps=16)
+    ppo = PPO(pool, collect, PPOConfig(minibatch=512), NetConfig(hidden=(16,)), seed=1)
+    ppo.iterate(0.0)
+    unit = float(ppo.net.value_scale)
+    with torch.no_grad():
+        ppo.net.value_head.bias.fill_(torch.inf)
+    with pytest.raises(DivergedError, match="lower lr"):
+        ppo.iterate(0.0)
+    assert float(ppo.net.value_scale) == unit
+    assert bool(ppo.net.value_head.weight.isfinite().all())

@@ -20,7 +20,7 @@ from sparring.learn.transitions import TERMINATED, TO_NEXT
 from sparring.store.folders import CONFIG
 from sparring.training.plan import make_learner, resolve
 from sparring.training.rewards import read_rewards
-from sparring.training.settings import merged
+from sparring.training.settings import merged, with_preset
 from sparring.training.train import resume, train
 
 TINY: dict[str, Any] = {
@@ -124,6 +124,18 @@ def test_what_cannot_be_paid_is_refused_before_anything_is_made(
     (line,) = capsys.readouterr().err.splitlines()
     assert hint in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_may_list_rewards(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('rewards = ["rank=1", "worker.rank=2"]\n')
+    config = with_preset("skull_king", str(file))
+    plan = resolve([merged(config, {"device": "cpu"}, "test")])
+    assert plan.rewards is not None
+    assert plan.rewards["rank"] == (1.0, 2.0)
+    file.write_text("rewards = [1]\n")
+    with pytest.raises(sparring.ConfigError, match="rewards: '1' is not key=value"):
+        resolve([merged(with_preset("skull_king", str(file)), {"device": "cpu"}, "test")])
 
 
 def test_a_run_keeps_its_rewards(tmp_path: Path) -> None:

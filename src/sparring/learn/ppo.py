@@ -29,7 +29,7 @@ from sparring.schedule import Moment, Schedule
 SCALE_MEMORY = 0.9
 """Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
 seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
-MOST_UNITS = 2.0
+MOST_UNITS = 3.0
 """Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
 hundredfold in one update; in the old unit their squares would drown everything else."""
 
