@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from tyro.conf import FlagCreatePairsOff
+
 from sparring.config.ranges import (
     Checked,
     Scheduled,
@@ -113,5 +115,5 @@ class EvaluationConfig(Checked, section="eval"):
     """Win share against the hardest bot, or score of one seat, whose time is noted. 0: none."""
     patience: Annotated[int, at_least(0)] = 0
     """Stop after this many evaluations without progress. 0: never."""
-    off: bool = False
+    off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""
