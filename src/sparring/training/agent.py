@@ -19,7 +19,7 @@ from sparring.pools.foreign import pool_of
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy, save_policy
-from sparring.training.demands import nothing_left_of
+from sparring.training.demands import nothing_left_in
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.plan import make_learner, resolve, uses_gpu
@@ -146,16 +146,16 @@ def alone(config: TrainConfig) -> TrainConfig:
 def train_with(config: TrainConfig, *, quiet: bool = False, pool: GamePool | None = None) -> Agent:
     """Train an agent under a complete configuration."""
     session = Session.prepare([config], pool=pool)  # what is refused leaves no folder behind
-    runs = [new_run(config)]
-    with nothing_left_of(runs):
+    with nothing_left_in(config.runs) as runs:
+        runs.append(new_run(config))
         return session.finish(runs, quiet=quiet)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
     session = Session.prepare(members_of(config))
-    runs = [new_run(member) for member in session.configs]
-    with nothing_left_of(runs):
+    with nothing_left_in(config.runs) as runs:
+        runs += [new_run(member) for member in session.configs]
         return session.finish(runs, quiet=quiet)
 
 
