@@ -100,7 +100,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("bench pool skull_king --rounds 0", "at least 1"),
         ("bench pool skull_king --seconds 0", "above 0"),
         ("bench pool skull_king --seconds nan", "above 0"),
-        ("bench pool skull_king --threads 0 --seconds 0.1 --games 8", "from 1 to 1,024"),
+        ("bench pool skull_king --threads 0 --seconds 0.1 --games 8", "from 1 to 1024"),
         ("check", "GAME"),
         ("check tic_tac_toe --games 0", "at least 1"),
         ("play skull_king --seat 4", "0..3"),

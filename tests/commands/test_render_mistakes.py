@@ -29,7 +29,7 @@ from sparring.cli import main
         ("strong --game laser_hockey --out FOLDER/game", "has to end in"),
         ("strong --game laser_hockey --out FOLDER/no/game.gif", "no folder"),
         ("strong --game laser_hockey --width 201", "even number"),
-        ("strong --game laser_hockey --width 20", "width 20 must be from 160 to 3,840"),
+        ("strong --game laser_hockey --width 20", "width 20 must be from 160 to 3840"),
         ("strong --game laser_hockey --episodes 0", "must be from 1 to 100"),
         ("strong --game laser_hockey --speed 0", "must be from 0.01 to 100"),
         ("strong --game laser_hockey --speed nan", "must be a finite number from 0.01 to 100"),

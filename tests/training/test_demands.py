@@ -20,7 +20,7 @@ QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
     [
         ("--collect.games 1000000000000", "collect.games 1000000000000 times collect.steps 8"),
         ("--collect.games 8 --collect.steps 100000000000", "of memory are free"),
-        ("--net.hidden " + "8192 " * 63, "the network (net.hidden 8192 8192"),
+        ("--net.hidden " + "8192 " * 63, "the network (net.hidden 8 8192 8192"),
         ("--net.kind residual --net.channels 1024 --net.blocks 128", "net.channels 1024"),
         ("--collect.slots 9", "collect.slots 9 must be at most collect.games, which is 8"),
         ("--collect.steps 1", "raise collect.steps"),
@@ -52,7 +52,7 @@ def test_what_cannot_be_is_one_line(
     shown = capfd.readouterr()
     (line,) = shown.err.splitlines()
     assert hint in line
-    assert [path.name for path in tmp_path.rglob("*") if path.name not in ("file", "runs")] == []
+    assert [path.name for path in tmp_path.rglob("*") if path.name != "file"] == []
 
 
 def test_wandb_without_a_login_is_refused_before_a_run(
@@ -76,7 +76,7 @@ def test_wandb_without_a_login_is_refused_before_a_run(
     assert main(words) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert "wandb cannot begin: no network" in line
-    assert list(runs.iterdir()) == []
+    assert not runs.exists()
 
 
 def test_a_foreign_folder_in_place_of_runs_is_one_error_in_python(tmp_path: Path) -> None:

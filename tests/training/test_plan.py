@@ -68,7 +68,7 @@ def test_members_vary_schedules_too() -> None:
         ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be from 0 to 1"),
         ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),
         ("--collect.steps 0", "collect.steps 0 must be at least 1"),
-        ("--net.hidden 0", "net.hidden 0 must be from 1 to 8,192"),
+        ("--net.hidden 0", "net.hidden 0 must be from 1 to 8192"),
         ("--algo-set lr=1", "algo_set is for a learner of your own; ppo has the settings ppo"),
         ("--algo .a:b", "neither module:factory"),
     ],

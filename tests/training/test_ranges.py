@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
+import numpy as np
 import pytest
 
 import sparring.config
@@ -83,6 +84,8 @@ def test_python_may_give_plain_values() -> None:
     assert NetConfig(hidden=[8, 8]).hidden == (8, 8)  # type: ignore[arg-type]
     assert isinstance(TrainConfig(minutes=3).minutes, float)
     assert TrainConfig(device="cuda:1").device == "cuda:1"
+    found = TrainConfig(seed=np.int64(3), minutes=np.float32(0.5))  # type: ignore[arg-type]
+    assert (type(found.seed), found.seed, found.minutes) == (int, 3, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,10 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
             raise
         asked = replace(TrainConfig(), game="")
     base = with_preset(asked.game, asked.config)
-    if helped or not uses_gpu(parse(words, base).device):
+    device = asked.device
+    if device == TrainConfig.device != base.device:  # typed, or left to the file?
+        device = parse(words, base).device
+    if helped or not uses_gpu(device):
         return base
     return with_preset(asked.game, asked.config, gpu=True)
 

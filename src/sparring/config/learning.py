@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from tyro.conf import FlagCreatePairsOff
+
 from sparring.config.ranges import (
     Checked,
     Count,
@@ -117,5 +119,5 @@ class EvaluationConfig(Checked, section="eval"):
     counts as reached when the lower end of the 95 % interval is there."""
     patience: Annotated[int, at_least(0)] = 0
     """Stop after this many evaluations in a row without a new best. 0: never."""
-    off: bool = False
+    off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""

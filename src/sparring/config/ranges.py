@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
+from numbers import Integral, Real
 from types import UnionType
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -202,21 +203,29 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
             raise ConfigError(f"{where} needs a list, not {shortened(value)}")
         inner = get_args(kind)[0]
         return tuple(read(one, inner, limit, where) for one in value)
+    numbers: Sequence[float] = ()
     if kind is Schedule:
-        value = Schedule.read(value, where)
+        value = Schedule.read(plain(value), where)
         numbers = value.values
-    elif kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = as_float(value, where)
+    elif kind in (int, float):
+        value = plain(value)
+        if kind is float and type(value) is int:
+            value = as_float(value, where)
         numbers = (value,)
-    elif type(value) is not kind:
+    if type(value) is not kind:
         raise ConfigError(f"{where} needs {named(kind)}, not {shortened(value)}")
-    else:
-        numbers = (value,) if kind in (int, float) else ()
     if isinstance(limit, Choice):
         limit.demand(value, where)
     for number in numbers:
         demand_number(number, limit, where, value)
     return value
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's; anything else as it is."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return float(value) if isinstance(value, Real) and type(value).__module__ == "numpy" else value
 
 
 def demand_number(number: float, limit: Any, where: str, value: Any) -> None:
@@ -237,8 +246,10 @@ def as_float(value: int, where: str) -> float:
 
 
 def shown(number: float) -> str:
-    """A bound in words."""
-    return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
+    """A bound in words; help texts break lines at commas, so that smaller ones have none."""
+    if not float(number).is_integer():
+        return f"{number:g}"
+    return f"{int(number):,}" if abs(number) >= 10_000 else f"{int(number)}"
 
 
 def named(kind: Any) -> str:

@@ -6,8 +6,8 @@ import importlib.util
 import netrc
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -119,14 +119,22 @@ def has_login() -> bool:
 
 
 @contextmanager
-def nothing_left_of(runs: Sequence[Run]) -> Iterator[None]:
-    """Take away the folders of new runs whose settings turn out not to work at the first update."""
+def nothing_left_in(folder: str) -> Iterator[list[Run]]:
+    """Take away new runs whose settings turn out not to work at the first update.
+
+    The runs are put into the list that this gives.
+    """
+    runs: list[Run] = []
+    was_there = Path(folder).exists()
     try:
-        yield
+        yield runs
     except ConfigError:
         for run in runs:
             if not any(run.checkpoints.iterdir()):
                 shutil.rmtree(run.path)
+        if not was_there:
+            with suppress(OSError):  # another run is in it by now
+                Path(folder).rmdir()
         raise
 
 

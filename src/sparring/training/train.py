@@ -17,7 +17,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS
 from sparring.training.callbacks import Callbacks
-from sparring.training.demands import nothing_left_of
+from sparring.training.demands import nothing_left_in
 from sparring.training.plan import uses_gpu
 from sparring.training.run import Run
 from sparring.training.session import Session
@@ -89,16 +89,16 @@ def train_with(
 ) -> Agent:
     """Train an agent under a complete configuration."""
     session, configs = Session.begin([config], pool=pool, callbacks=callbacks, quiet=quiet)
-    runs = [new_run(configs[0])]
-    with nothing_left_of(runs):
+    with nothing_left_in(config.runs) as runs:
+        runs.append(new_run(configs[0]))
         return session.finish(runs)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
     session, configs = Session.begin(members_of(config), quiet=quiet)
-    runs = [new_run(member) for member in configs]
-    with nothing_left_of(runs):
+    with nothing_left_in(config.runs) as runs:
+        runs += [new_run(member) for member in configs]
         return session.finish(runs)
 
 
