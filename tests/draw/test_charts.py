@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from sparring.draw.charts import curves as charts
-from sparring.draw.charts.curves import Chart, Series, label, make_charts, pieces, ticks
+from sparring.draw.charts.axes import Axis, label, ticks
+from sparring.draw.charts.curves import Chart, Series, make_charts, pieces
 from sparring.draw.charts.png import draw_png
 from sparring.errors import SparringError
 
@@ -21,14 +22,14 @@ PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, 
 def test_without_pillow_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(SparringError, match=r"pip install 'pillow>=10\.1'"):
-        draw_png(charts.Page("run", (), (), 1.0))
+        draw_png(charts.Page("run", (), (), Axis("minutes", 1.0)))
 
 
 def test_a_line_is_where_its_numbers_are() -> None:
     """A half-way value is drawn half way up, at its minute."""
     line = Series("x", 0, np.array([0.0, 10.0]), np.array([0.5, 0.5]))
     chart = Chart("a chart", (line,), "percent", wide=True, span=(0.0, 1.0))
-    with Image.open(io.BytesIO(draw_png(charts.Page("run", (), (chart,), 10.0)))) as image:
+    with Image.open(io.BytesIO(draw_png(charts.Page("run", (), (chart,), Axis("minutes", 10.0))))) as image:
         blue = np.all(np.array(image) == [0x25, 0x63, 0xEB], axis=2)
     rows, columns = np.nonzero(blue[170:])
     assert np.ptp(rows) < 8
