@@ -51,7 +51,7 @@ figcaption b { font-weight:600; margin-right:auto }
   white-space:nowrap }
 .y { right:100%; margin-right:7px; transform:translateY(50%); line-height:1 }
 .x { top:100%; margin-top:5px; transform:translateX(-50%) }
-.guide { position:absolute; right:4px; transform:translateY(-2px); color:var(--soft);
+.guide { position:absolute; left:4px; transform:translateY(-2px); color:var(--soft);
   font-size:11.5px }
 .row { padding:4px 0 }
 .row .key { display:flex; justify-content:space-between; gap:14px; white-space:normal;

@@ -206,16 +206,17 @@ def draw_chart(pen: Pen, chart: Chart, page: Page, place: Place) -> None:
     for series in chart.series:
         draw_series(pen, series, chart, x, y)
     if chart.guide is not None:
-        # Last, on paper of its own: lines end here.
+        # Last, on paper of its own, and on the left: on the right lines end.
         at, room = float(y(chart.guide)), pen.width_of(chart.guide_name, 14)
-        pen.paper(x1 - room - 8, at - 22, room + 8, 19)
-        pen.text((x1 - 4, at - 7), chart.guide_name, 14, SOFT, "rs")
+        pen.paper(x0, at - 22, room + 8, 19)
+        pen.text((x0 + 4, at - 7), chart.guide_name, 14, SOFT)
 
 
 def draw_keys(pen: Pen, chart: Chart, left: float, top: float, width: float) -> float:
     """Write names and last values beside the title or below it; return how much room they took."""
     named = chart.named
-    words = [(s.name if named else "", label(s.last, chart.form)) for s in chart.series]
+    step = 0.0 if named else 1e-9  # keys without names are many, and short
+    words = [(s.name if named else "", label(s.last, chart.form, step)) for s in chart.series]
     wide = [pen.width_of(f"{name}  {value}" if named else value, 15) + 34 for name, value in words]
     inside = width - 40
     title = pen.width_of(chart.title, 18) + 30

@@ -17,6 +17,8 @@ from sparring.draw.charts.curves import (
 )
 
 STRENGTH = "eval/strength"
+OWN_PAST = "previous best"
+"""An opponent that every run has for itself."""
 
 
 def make_common_charts(
@@ -27,6 +29,8 @@ def make_common_charts(
     shared = fair_share is not None or any(opponents(names, "win"))
     charts = [strength_chart(runs, shared, fair_share)]
     for rival in dict.fromkeys(opponents(names, "win")):
+        if rival == OWN_PAST:
+            continue
         lines = lines_of(runs, f"eval/{rival}/win")
         charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
     charts.append(Chart("Score in training", lines_of(runs, "charts/score")))
