@@ -26,7 +26,7 @@ from sparring.games.rules import Rules
 from sparring.league.results import wilson
 from sparring.league.statistics import Found
 from sparring.store.folders import LATEST, RUNS, find, sorted_runs
-from sparring.training.comparison import Comparison, Group, compare
+from sparring.training.comparison import EACH_RUN, Comparison, Group, compare
 from sparring.training.run import Run
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def run(config: CompareConfig) -> int:
     print_pairs(found, matches)
     for line in said:
         print(line)
-    for group in found.groups:
+    for group in found.groups if found.by != (EACH_RUN,) else ():
         print(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
     print(f"curves: {png}, {html}")
     return 0
@@ -152,9 +152,7 @@ def share_of_wins(
     for at, mine in enumerate(counts):
         seats = [ours] * mine + [theirs] * (rules.seats - mine)
         part = games // len(counts) + (games % len(counts) if at == 0 else 0)
-        result = play_match(
-            rules, seats, games=part, seed=seed + at, threads=threads, greedy=False
-        )
+        result = play_match(rules, seats, games=part, seed=seed + at, threads=threads, greedy=False)
         total += sum(player.win_share for player in result.players[:mine])
     return total / len(counts)
 
@@ -170,9 +168,7 @@ def print_groups(found: Comparison) -> None:
         common = (shown(found.strength_at_common(group, by), form)[0] for by in late)
         rate = shown(found.score_per_hour(group), "number")[0]
         strength = shown(found.strength(group), form)
-        table.add_row(
-            group.name, group.label, str(len(group.entries)), *strength, *common, rate
-        )
+        table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, rate)
     print_table(table)
 
 
@@ -182,13 +178,14 @@ def print_pairs(found: Comparison, matches: Sequence[Match]) -> None:
     pairs = list(found.pairs())
     if not pairs:
         return
-    numbers = ("stronger with", "95 %", "share of wins", "95 % ")
+    numbers = ("stronger", "95 %", *(("wins in matches", "95 % of wins") if matches else ()))
     table = make_table(("pair", *numbers), numbers=numbers)
-    for one, two, p in pairs:
+    for one, two, chance in pairs:
         match = met.get((one.name, two.name))
         share = Found(match.share, match.low, match.high) if match else None
-        chance = shown(p, "percent")
-        table.add_row(f"{one.name} over {two.name}", *chance, *shown(share, "percent"))
+        cells: tuple[str, ...] = shown(chance if chance.low is not None else None, "percent")
+        cells += shown(share, "percent") if matches else ()
+        table.add_row(f"{one.name} over {two.name}", *cells)
     print_table(table)
 
 

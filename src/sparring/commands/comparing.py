@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 from sparring.draw.charts.axes import Axis, By, Form, label
@@ -65,7 +66,9 @@ def budget_name(found: Comparison, by: By) -> str:
 
 def measure_of(found: Comparison) -> str:
     """Say what strength means here."""
-    when = "best checkpoint, measured after training" if found.measured_at_end else "last evaluation"
+    when = (
+        "best checkpoint, measured after training" if found.measured_at_end else "last evaluation"
+    )
     if found.rules.seats == 1:
         return f"strength: score, {when}"
     return f"strength: mean win share against {', '.join(found.opponents)}, {when}"
@@ -109,7 +112,7 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
     """Return final strength, the same at the common budget, who is better, score per hour."""
     form = form_of(found)
     rows = [estimate_row(found, g, found.strength(g), found.strengths(g)) for g in found.groups]
-    charts = [Estimates("Final strength, dots: runs", tuple(rows), form)]
+    charts = [Estimates("Final strength (dots: runs)", tuple(rows), form)]
     for by in BUDGETS:
         if found.differs(by):
             at = [(g, found.strength_at_common(g, by)) for g in found.groups]
@@ -118,6 +121,7 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
     rows = [
         Estimate(f"{one.name} over {two.name}", index(found, one), p.value, p.low, p.high)
         for one, two, p in found.pairs()
+        if p.low is not None
     ]
     title = "Probability that a run is stronger"
     charts.append(Estimates(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
@@ -161,12 +165,19 @@ def notes(found: Comparison) -> list[str]:
         )
     few = [g.name for g in found.groups if 1 < len(g.entries) < ROUGH_BELOW]
     if few:
-        told.append(f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are too narrow")
+        told.append(
+            f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are too narrow"
+        )
+    for one, two, chance in found.pairs():
+        if chance.low is not None and chance.value in (0.0, 1.0):
+            told.append(apart(one, two, chance.value))
     for group in found.groups:
         seeds = Counter(entry.seed for entry in group.entries)
         twice = [str(seed) for seed, count in seeds.items() if count > 1]
         if twice:
-            told.append(f"{group.name} has seed {listed(twice)} more than once: no runs of their own")
+            told.append(
+                f"{group.name} has seed {listed(twice)} more than once: no runs of their own"
+            )
         others = [key for key in differing(group.entries) if key not in found.by]
         if others:
             told.append(f"within {group.name} runs also differ in {listed(others)}")
@@ -180,6 +191,17 @@ def notes(found: Comparison) -> list[str]:
             "which all of them have"
         )
     return told
+
+
+def apart(one: Group, two: Group, chance: float) -> str:
+    """Say how little it may mean that two groups do not overlap, which no bootstrap knows."""
+    better, worse = (one, two) if chance else (two, one)
+    counts = len(one.entries), len(two.entries)
+    ways = comb(sum(counts), counts[0])
+    return (
+        f"every run of {better.name} is stronger than every run of {worse.name}; if the settings "
+        f"made no difference, one side would be so far ahead in 1 of {ways / 2:,.0f} comparisons"
+    )
 
 
 def listed(words: Sequence[str]) -> str:

@@ -9,16 +9,14 @@ from typing import Any, get_args
 from sparring.commands.plotting import (
     common_page,
     minutes_of,
-    plot_run,
-    plot_runs,
     run_page,
     updates_of,
     write_csv,
+    write_page,
 )
 from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
-from sparring.draw.charts.curves import Page
 from sparring.errors import ConfigError, nearest
 from sparring.training import metrics
 from sparring.training.run import Run
@@ -37,12 +35,9 @@ def run(config: PlotConfig) -> int:
     told: dict[str, Any] = {"by": by}
     if config.csv:
         told |= {"csv": config.csv, "csv_lines": write_csv(runs, Path(config.csv))}
-    if len(runs) > 1:
-        png, html = plot_runs(runs, out, by=by)
-        page: Page = common_page(runs, by)
-    else:
-        png, html = plot_run(runs[0].path, out, by=by)
-        page = run_page(runs[0], by)
+    page = run_page(runs[0], by) if len(runs) == 1 else common_page(runs, by)
+    first = runs[0].path
+    png, html = write_page(page, out or (first if len(runs) == 1 else first.parent), "plot")
     told |= {"png": str(png), "html": str(html), "charts": [c.title for c in page.charts]}
     each = [described(found, curves[found.path]) for found in runs]
     if config.json:
@@ -58,7 +53,7 @@ def run(config: PlotConfig) -> int:
         print(f"run: {runs[0].path}; next: sparring play {runs[0].path}")
     else:
         print(f"runs: {', '.join(one['run'] for one in each)}")
-        print(f"next: sparring compare {' '.join(one['run'] for one in each)}")
+        print(f"next: sparring compare {' '.join(config.run)}")
     return 0
 
 

@@ -31,11 +31,6 @@ def plot_run(
     return write_page(run_page(found, by), out or found.path, "plot")
 
 
-def plot_runs(runs: Sequence[Run], out: Path | None = None, *, by: By) -> tuple[Path, Path]:
-    """Draw several runs on common axes, beside the first of them or into another folder."""
-    return write_page(common_page(runs, by), out or runs[0].path.absolute().parent, "plot")
-
-
 def run_page(found: Run, by: By) -> Page:
     """Return the charts of one run."""
     curves = metrics.read(found.path)

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.printing import make_console, make_table, print_json, print_table
+from rich.measure import Measurement
+from rich.table import Table
+
+from sparring.commands.printing import (
+    PLAIN_WIDTH,
+    make_console,
+    make_table,
+    print_json,
+    print_table,
+)
 from sparring.config import RunsConfig
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.rules import game_names
 from sparring.store.files import remove_folder, show_size
-from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find
-from sparring.training.overview import STATES, Overview, is_run, overviews, size_of
+from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find, shortened
+from sparring.training.overview import (
+    LOCK,
+    STATES,
+    Overview,
+    is_held,
+    is_run,
+    overviews,
+    size_of,
+)
 from sparring.training.run import Run
 
 Key = Callable[[Overview], Any]
@@ -64,14 +82,10 @@ def run(config: RunsConfig) -> int:
     if not everything:
         print(f"{root} holds no run; `sparring train` makes one")
         return 0
-    columns = fitting(found)
-    table = make_table(columns, numbers=NUMBERS)
-    for one in found:
-        table.add_row(*(COLUMNS[column](one) for column in columns))
+    table, without = fitting(found)
     print_table(table)
-    left_out = [column for column in COLUMNS if column not in columns]
-    if left_out:
-        print(f"a wider terminal also shows {', '.join(left_out)}")
+    if without:
+        print(f"a wider terminal also shows {', '.join(without)}")
     total = show_size(sum(one.size for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     print(f"{len(found)}{of_all} runs in {root}, {total}; latest: {everything[0].name}")
@@ -88,8 +102,12 @@ def chosen(everything: Sequence[Overview], config: RunsConfig) -> list[Overview]
         found = [one for one in found if one.game == config.game]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
-            names = nearest(word, [one.name for one in everything])
-            raise ConfigError(f"no run has {word!r} in its name{names}")
+            names = [one.name for one in everything]
+            close = get_close_matches(word, names, n=3, cutoff=0.5)
+            hint = (
+                f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
+            )
+            raise ConfigError(f"no run has {word!r} in its name; {hint}")
     if config.names:
         found = [one for one in found if any(matches(one, word) for word in config.names)]
     return found
@@ -100,19 +118,24 @@ def matches(one: Overview, word: str) -> bool:
     return word in one.name or Path(word).absolute() == one.path.absolute()
 
 
-def fitting(found: Sequence[Overview]) -> list[str]:
-    """Return the columns that the terminal has room for."""
-    columns = list(COLUMNS)
+def fitting(found: Sequence[Overview]) -> tuple[Table, list[str]]:
+    """Return a table that the terminal has room for, and the columns that it lacks."""
     console = make_console()
-    width = {
-        name: max([len(name), *(len(show(one)) for one in found)]) + 2
-        for name, show in COLUMNS.items()
-    }
-    for name in DISPENSABLE:
-        if sum(width[column] for column in columns) - 2 <= console.width:
-            break
-        columns.remove(name)
-    return columns
+    without: list[str] = []
+    while True:
+        table = table_of(found, [name for name in COLUMNS if name not in without])
+        needed = Measurement.get(console, console.options.update(max_width=PLAIN_WIDTH), table)
+        if needed.maximum <= console.width or len(without) == len(DISPENSABLE):
+            return table, without
+        without.append(DISPENSABLE[len(without)])
+
+
+def table_of(found: Sequence[Overview], columns: Sequence[str]) -> Table:
+    """Return one line per run."""
+    table = make_table(columns, numbers=NUMBERS)
+    for one in found:
+        table.add_row(*(COLUMNS[column](one) for column in columns))
+    return table
 
 
 def short_count(count: int) -> str:
@@ -129,7 +152,9 @@ def remove(config: RunsConfig, root: Path) -> int:
         raise ConfigError("--remove needs the names of runs: sparring runs --remove NAME")
     if config.game:
         raise ConfigError("--game is for listing; name the runs that are to be removed")
-    doomed = list({path: Overview(path) for path in (meant(w, root) for w in config.names)}.values())
+    doomed = list(
+        {path: Overview(path) for path in (meant(w, root) for w in config.names)}.values()
+    )
     if not config.yes and not confirmed(doomed):
         return 0
     gone = [remove_run(one) for one in doomed]
@@ -157,7 +182,7 @@ def meant(word: str, root: Path) -> Path:
     inner = next(path.glob(f"*/{CONFIG}"), None)
     if inner is not None:
         raise ConfigError(f"{path} holds another run, {inner.parent.name}; it is left as it is")
-    if Overview(path).state == "running":
+    if is_held(path / LOCK):
         raise ConfigError(f"{path} is being trained; stop it first, or wait for its end")
     return path
 

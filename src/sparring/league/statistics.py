@@ -100,7 +100,7 @@ class Band:
 
 
 def band(
-    curves: Sequence[tuple[Floats, Floats]], *, points: int = 60, samples: int = 500, seed: int = 0
+    curves: Sequence[tuple[Floats, Floats]], *, points: int = 80, samples: int = 500, seed: int = 0
 ) -> Band:
     """Return the interquartile mean of curves (x, values) over the stretch that all of them have.
 

@@ -24,7 +24,9 @@ def find(path: Path, root: Path) -> Path:
     runs = sorted_runs(within)
     if path.name == LATEST and runs:
         return runs[-1]
-    found = [run for run in runs if run.name.startswith(path.name)]
+    # A whole name is meant, also where other names begin with it.
+    whole = [run for run in runs if run.name == path.name]
+    found = whole or [run for run in runs if run.name.startswith(path.name)]
     if len(found) == 1:
         return found[0]
     names = [run.name for run in reversed(found or runs)]

@@ -16,7 +16,7 @@ from sparring.nets.policy import Policy
 from sparring.pools.foreign.base import ForeignRules
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name
-from sparring.store.folders import CHECKPOINTS, LATEST, RUNS, find
+from sparring.store.folders import CHECKPOINTS, LATEST, RUNS, find, sorted_runs
 from sparring.store.manifest import MANIFEST
 
 BEST = "best.json"
@@ -56,13 +56,17 @@ def load_policy(
 
 
 def locate(text: str | Path) -> Path | None:
-    """Return the folder that a user means: its path, a run's name, or `latest`."""
+    """Return the folder that a user means: its path, the beginning of a run's name, `latest`."""
     path = Path(text)
     if path.is_dir():
         return path
     if path.name == LATEST:
         return find(path, RUNS)
-    return RUNS / path if (RUNS / path).is_dir() else None
+    if (RUNS / path).is_dir():
+        return RUNS / path
+    within = path.parent if len(path.parts) > 1 else RUNS
+    known = any(run.name.startswith(path.name) for run in sorted_runs(within))
+    return find(path, RUNS) if known else None
 
 
 def checkpoint_of(path: Path) -> Path:

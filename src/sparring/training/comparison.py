@@ -100,8 +100,11 @@ class Group:
     @property
     def label(self) -> str:
         """What makes the group, as it is typed."""
-        told = ", ".join(f"{key}={typed(value)}" for key, value in self.settings.items())
-        return told or "all runs"
+        told = [
+            str(value) if key == EACH_RUN else f"{key}={typed(value)}"
+            for key, value in self.settings.items()
+        ]
+        return ", ".join(told) or "all runs"
 
     def over(self, by: By, *, seed: int = 0) -> Band:
         """The strength over the group's runs as a curve with its interval."""
@@ -179,7 +182,9 @@ def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison
     rules = common_rules(runs)
     opponents = common_opponents(runs)
     entries = [
-        Entry(run, flat(written(read_config(run.config, str(run.path)))), opponents, rules.seats == 1)
+        Entry(
+            run, flat(written(read_config(run.config, str(run.path)))), opponents, rules.seats == 1
+        )
         for run in runs
     ]
     for entry in entries:

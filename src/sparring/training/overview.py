@@ -85,7 +85,7 @@ class Overview:
         """Whether it trained as long as it was to; for runs that wrote no results."""
         updates, minutes = self.config.get("updates", 0), self.config.get("minutes", 0.0)
         if updates:
-            return self.updates >= updates
+            return self.updates >= int(updates)
         return bool(minutes) and self.minutes >= NEARLY * minutes
 
     @property
@@ -232,7 +232,7 @@ def size_of(folder: Path) -> int:
     for here, _, files in os.walk(folder):
         for name in files:
             with suppress(OSError):  # it may be gone by now
-                total += os.lstat(os.path.join(here, name)).st_size
+                total += Path(here, name).lstat().st_size
     return total
 
 

@@ -76,7 +76,8 @@ def placed(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
 def at_updates(clock: Curve, updates: npt.NDArray[np.int64], column: Literal[1, 2]) -> Floats:
     """Return seconds or decisions as they stood after some updates; before the first, 0."""
     known, column_values = clock[0], clock[column]
-    return np.interp(updates, np.append(0, known), np.append(0.0, column_values))
+    found: Floats = np.interp(updates, np.append(0, known), np.append(0.0, column_values))
+    return found
 
 
 def ticks(low: float, high: float, about: int) -> list[float]:

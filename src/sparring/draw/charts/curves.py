@@ -122,8 +122,8 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
     lines: list[Series] = []
     for name in opponents(curves, "win"):
         updates, x, values = curves[f"eval/{name}/win"]
-        band = [matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high")]
-        lines.append(Series(name, len(lines) % GREY, x, values, *band))
+        low, high = (matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high"))
+        lines.append(Series(name, len(lines) % GREY, x, values, low, high))
     return Chart(
         "Win share against each opponent",
         tuple(lines),

@@ -60,7 +60,7 @@ figcaption b { font-weight:600; margin-right:auto }
 .bar { position:relative; height:20px; margin:2px 8px 0;
   background:linear-gradient(var(--line),var(--line)) 0 50%/100% 1px no-repeat }
 .bar * { position:absolute; top:50%; transform:translate(-50%,-50%); border-radius:50% }
-.bar .single { width:6px; height:6px; background:var(--soft); opacity:.5 }
+.bar .single { width:6px; height:6px; background:var(--ink) }
 .bar .value { width:12px; height:12px }
 .bar .between { height:3px; border-radius:2px; transform:translateY(-50%) }
 .bar .even { width:0; height:20px; border-radius:0; border-left:1px dashed var(--soft) }
@@ -211,14 +211,15 @@ def estimates(chart: Estimates) -> str:
 def estimate(row: Estimate, chart: Estimates, x: Callable[[float], float]) -> str:
     """Return a value with its interval and the single numbers behind it."""
     colour = f"background:var(--c{row.colour})"
-    marks = "".join(f'<i class="single" style="left:{x(v):.2f}%"></i>' for v in row.points)
+    marks = ""
     if chart.guide is not None:
-        marks = f'<i class="even" style="left:{x(chart.guide):.2f}%"></i>{marks}'
+        marks = f'<i class="even" style="left:{x(chart.guide):.2f}%"></i>'
     if row.low is not None and row.high is not None:
         width = x(row.high) - x(row.low)
         marks += (
             f'<i class="between" style="left:{x(row.low):.2f}%;width:{width:.2f}%;{colour}"></i>'
         )
+    marks += "".join(f'<i class="single" style="left:{x(v):.2f}%"></i>' for v in row.points)
     if np.isfinite(row.value):
         marks += f'<i class="value" style="left:{x(row.value):.2f}%;{colour}"></i>'
     return (

@@ -170,7 +170,7 @@ def arrange(page: Page) -> tuple[list[tuple[Chart | Estimates, *Place]], int]:
 
 def height_of(chart: Chart | Estimates) -> int:
     """Return how much room a chart needs that is not wide."""
-    return max(HEIGHT, 108 + ROW * len(chart.rows)) if isinstance(chart, Estimates) else HEIGHT
+    return 108 + ROW * len(chart.rows) if isinstance(chart, Estimates) else HEIGHT
 
 
 def draw_chart(pen: Pen, chart: Chart, page: Page, place: Place) -> None:
@@ -258,7 +258,7 @@ def draw_estimates(pen: Pen, chart: Estimates, place: Place) -> None:
     left, top, width, tall = place
     pen.box(*place)
     pen.text((left + 20, top + 32), chart.title, 18, INK)
-    x0, x1, y0, y1 = left + 24, left + width - 24, top + tall - 38, top + 54
+    x0, x1, y0, y1 = left + 32, left + width - 32, top + tall - 38, top + 54
     low, high = chart.x_range
 
     def x(value: float) -> float:
@@ -276,12 +276,12 @@ def draw_estimates(pen: Pen, chart: Estimates, place: Place) -> None:
         room = x1 - x0 - pen.width_of(shown, 15) - 18
         name = shortened(pen, row.name, room)
         pen.paper(x0, y + 1, x1 - x0, 25)
-        pen.text((x0, y + 20), name, 15, SOFT)
-        pen.text((x1, y + 20), shown, 15, INK, "rs")
-        for value in row.points:
-            pen.dot(x(value), y + 37, 3, "#b3b9c3")
+        pen.text((left + 20, y + 20), name, 15, SOFT)
+        pen.text((left + width - 20, y + 20), shown, 15, INK, "rs")
         if row.low is not None and row.high is not None:
             pen.line([(x(row.low), y + 37), (x(row.high), y + 37)], colour, 3)
+        for value in row.points:
+            pen.dot(x(value), y + 37, 3, INK)
         if np.isfinite(row.value):
             pen.dot(x(row.value), y + 37, 6, colour)
 

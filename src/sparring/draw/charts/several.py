@@ -41,10 +41,8 @@ def make_common_charts(
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
         title = LOSSES.get(name, name.replace("_", " ").capitalize())
         charts.append(Chart(title, lines_of(runs, f"losses/{name}")))
-    first, *others = [chart for chart in charts if chart.series] or [None]
-    if first is None:
-        return []
-    return [replace(first, wide=True), *(replace(chart, named=False) for chart in others)]
+    drawn = [chart for chart in charts if chart.series]
+    return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
 
 
 def strength_chart(
