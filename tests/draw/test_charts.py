@@ -139,3 +139,10 @@ def test_estimates_span_their_intervals_and_are_cut_to_their_place() -> None:
     ink = np.all(pixels == [0x5D, 0x65, 0x72], axis=2)
     assert ink[:, 40 + 493 :].sum() == 0  # nothing beside the card
     assert "long long" in draw_html(page)
+
+
+def test_the_guide_is_named_where_no_line_passes() -> None:
+    x, axis = np.linspace(0, 10, 11), Axis("minutes", 10.0)
+    for values, left in ((np.linspace(0.2, 0.9, 11), False), (np.linspace(0.9, 0.27, 11), True)):
+        chart = Chart("c", (Series("s", 0, x, values),), "percent", span=(0.0, 1.0), guide=0.25)
+        assert chart.guide_on_left(axis) == left

@@ -32,6 +32,8 @@ def test_probability_of_improvement_counts_pairs() -> None:
     assert improvement([1, 2], [3, 4]) == 0.0
     assert improvement([1, 3], [2, 2]) == 0.5
     assert improvement([1, 2, 3], [2]) == 0.5  # above, equal, below
+    assert Found(0.25, 0.125, 0.5).turned() == Found(0.75, 0.5, 0.875)
+    assert Found(1.0).turned() == Found(0.0)
     assert improvement([5, 5, 0], [5, 1]) == pytest.approx((0.5 + 1 + 0.5 + 1) / 6)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from sparring.commands.comparing import (
     form_of,
     make_page,
     notes,
+    pairs_shown,
     shown,
 )
 from sparring.commands.plotting import write_page
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
 LEAST_GAMES = 4
-ALL_PAIRS = 6
-"""Up to so many groups everybody meets everybody; beyond, the strongest meets the others."""
 
 
 def run(config: CompareConfig) -> int:
@@ -114,10 +112,10 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
         }
     except SparringError as wrong:
         return [], [f"no matches between the groups: {wrong}"]
-    pairs = pairs_of(found)
+    pairs = pairs_shown(found)
     matches = []
     with ProgressBar(f"playing {found.rules.name}", len(pairs)) as steps:
-        for at, (one, two) in enumerate(pairs):
+        for at, (one, two, _) in enumerate(pairs):
             steps.next(f"{one.name} against {two.name}")
             ours, theirs = policies[one.name], policies[two.name]
             seed = config.seed + 1_000_003 * at
@@ -126,14 +124,6 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
             )
             matches.append(Match(one, two, config.games, share, *wilson(share, config.games)))
     return matches, ["matches: the strongest run of each group, actions drawn, seats in turn"]
-
-
-def pairs_of(found: Comparison) -> list[tuple[Group, Group]]:
-    """Return who meets whom."""
-    if len(found.groups) <= ALL_PAIRS:
-        return list(combinations(found.groups, 2))
-    best = max(found.groups, key=lambda group: found.strength(group).value)
-    return [(best, group) for group in found.groups if group is not best]
 
 
 def share_of_wins(
@@ -175,7 +165,7 @@ def print_groups(found: Comparison) -> None:
 def print_pairs(found: Comparison, matches: Sequence[Match]) -> None:
     """Print who is better than whom, by seeds and by matches."""
     met = {(match.one.name, match.two.name): match for match in matches}
-    pairs = list(found.pairs())
+    pairs = pairs_shown(found)
     if not pairs:
         return
     numbers = ("stronger", "95 %", *(("wins in matches", "95 % of wins") if matches else ()))

@@ -13,8 +13,11 @@ from sparring.draw.charts.curves import Chart, Page, Series
 from sparring.draw.charts.estimates import Estimate, Estimates
 from sparring.draw.charts.several import colour_of
 from sparring.league.statistics import ROUGH_BELOW, Found
+from sparring.store.folders import shortened
 from sparring.training.comparison import Comparison, Group, differing
 
+MANY_GROUPS = 4
+"""Beyond these, a picture and a table have no room for all pairs."""
 LONGEST = 56
 """Letters of a group's settings in a picture."""
 BUDGETS: tuple[By, ...] = ("decisions", "minutes")
@@ -120,7 +123,7 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
             charts.append(Estimates(f"Strength at {budget_name(found, by)}", tuple(rows), form))
     rows = [
         Estimate(f"{one.name} over {two.name}", index(found, one), p.value, p.low, p.high)
-        for one, two, p in found.pairs()
+        for one, two, p in pairs_shown(found)
         if p.low is not None
     ]
     title = "Probability that a run is stronger"
@@ -135,6 +138,20 @@ def estimates(found: Comparison, matches: Sequence[Match]) -> list[Estimates]:
     rows = [estimate_row(found, g, value) for g, value in rates if value]
     charts.append(Estimates("Score gained per hour", tuple(rows)))
     return [chart for chart in charts if chart.rows]
+
+
+def pairs_shown(found: Comparison) -> list[tuple[Group, Group, Found]]:
+    """Return all pairs of a few groups; of many, the strongest against each of the others."""
+    if len(found.groups) <= MANY_GROUPS:
+        return list(found.pairs())
+    best = found.strongest
+    pairs = []
+    for one, two, p in found.pairs():
+        if one is best:
+            pairs.append((one, two, p))
+        elif two is best:
+            pairs.append((two, one, p.turned()))
+    return pairs
 
 
 def estimate_row(
@@ -168,9 +185,7 @@ def notes(found: Comparison) -> list[str]:
         told.append(
             f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are too narrow"
         )
-    for one, two, chance in found.pairs():
-        if chance.low is not None and chance.value in (0.0, 1.0):
-            told.append(apart(one, two, chance.value))
+    told += apart(found)
     for group in found.groups:
         seeds = Counter(entry.seed for entry in group.entries)
         twice = [str(seed) for seed, count in seeds.items() if count > 1]
@@ -193,15 +208,20 @@ def notes(found: Comparison) -> list[str]:
     return told
 
 
-def apart(one: Group, two: Group, chance: float) -> str:
+def apart(found: Comparison) -> list[str]:
     """Say how little it may mean that two groups do not overlap, which no bootstrap knows."""
-    better, worse = (one, two) if chance else (two, one)
-    counts = len(one.entries), len(two.entries)
-    ways = comb(sum(counts), counts[0])
-    return (
-        f"every run of {better.name} is stronger than every run of {worse.name}; if the settings "
-        f"made no difference, one side would be so far ahead in 1 of {ways / 2:,.0f} comparisons"
-    )
+    cases: dict[tuple[int, int], list[str]] = {}
+    for one, two, chance in found.pairs():
+        if chance.low is not None and chance.value in (0.0, 1.0):
+            better, worse = (one, two) if chance.value else (two, one)
+            counts = sorted((len(one.entries), len(two.entries)))
+            words = cases.setdefault((counts[0], counts[1]), [])
+            words.append(f"{better.name} over {worse.name}")
+    return [
+        f"{shortened(pairs)}: all runs of the one are stronger than all of the other; luck puts "
+        f"{few} and {many} runs so far apart in 1 of {comb(few + many, few) // 2:,} comparisons"
+        for (few, many), pairs in cases.items()
+    ]
 
 
 def listed(words: Sequence[str]) -> str:

@@ -30,6 +30,12 @@ class Found:
     low: float | None = None
     high: float | None = None
 
+    def turned(self) -> Found:
+        """The share of the other side."""
+        if self.low is None or self.high is None:
+            return Found(1 - self.value)
+        return Found(1 - self.value, 1 - self.high, 1 - self.low)
+
     def plain(self) -> dict[str, float | None]:
         """As JSON has it."""
         return {"value": self.value, "low": self.low, "high": self.high}

@@ -143,6 +143,11 @@ class Comparison:
         """The strongest run of a group."""
         return group.entries[int(np.argmax(self.strengths(group)))]
 
+    @property
+    def strongest(self) -> Group:
+        """The group with the highest strength."""
+        return max(self.groups, key=lambda group: self.strength(group).value)
+
     def pairs(self) -> Iterator[tuple[Group, Group, Found]]:
         """How probably a run of the one group is stronger than one of the other."""
         for one, two in combinations(self.groups, 2):

@@ -89,6 +89,24 @@ class Chart:
         return (low if self.from_zero else low - room), high + room
 
     @property
+    def dotted(self) -> bool:
+        """Whether the lines are short enough to show their points."""
+        return all(len(s.values) <= FEW_POINTS for s in self.series)
+
+    def guide_on_left(self, axis: Axis) -> bool:
+        """Whether the guide is named on the left: where fewer lines pass just above it."""
+        low, high = self.y_range
+        guide = low if self.guide is None else self.guide
+        passing = {True: 0, False: 0}
+        for s in self.series:
+            near = (s.values > guide - 0.03 * (high - low)) & (
+                s.values < guide + 0.1 * (high - low)
+            )
+            passing[True] += int((near & (s.x < 0.15 * axis.end)).sum())
+            passing[False] += int((near & (s.x > 0.85 * axis.end)).sum())
+        return passing[True] < passing[False]
+
+    @property
     def y_ticks(self) -> list[tuple[float, str]]:
         """Where the horizontal lines are, and what they are called."""
         low, high = self.y_range

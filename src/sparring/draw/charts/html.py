@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparring.draw.charts.axes import Floats, label
-from sparring.draw.charts.curves import EMPTY, FEW_POINTS, Chart, Page, Series, pieces
+from sparring.draw.charts.curves import EMPTY, Chart, Page, Series, pieces
 from sparring.draw.charts.estimates import Estimate, Estimates
 
 SIZE = 1000.0
@@ -39,7 +39,9 @@ figcaption { display:flex; flex-wrap:wrap; gap:2px 14px; align-items:baseline; m
 figcaption b { font-weight:600; margin-right:auto }
 .many figcaption b { flex-basis:100% }
 .key { white-space:nowrap; color:var(--soft) }
-.key i { display:inline-block; width:9px; height:9px; border-radius:50%; margin-right:5px }
+.key i { display:inline-block; width:9px; height:9px; border-radius:50%; margin-right:5px;
+  background:currentcolor }
+.key i.ring { background:none; border:2px solid }
 .key em { font-style:normal; color:var(--ink); font-variant-numeric:tabular-nums; margin-left:4px }
 .plot { position:relative; flex:1 0 180px; margin:6px 0 22px 46px; touch-action:pan-y }
 .plot.said { margin-bottom:38px }
@@ -51,7 +53,7 @@ figcaption b { font-weight:600; margin-right:auto }
   white-space:nowrap }
 .y { right:100%; margin-right:7px; transform:translateY(50%); line-height:1 }
 .x { top:100%; margin-top:5px; transform:translateX(-50%) }
-.guide { position:absolute; left:4px; transform:translateY(-2px); color:var(--soft);
+.guide { position:absolute; transform:translateY(-2px); color:var(--soft);
   font-size:11.5px }
 .row { padding:4px 0 }
 .row .key { display:flex; justify-content:space-between; gap:14px; white-space:normal;
@@ -153,7 +155,8 @@ def figure(chart: Chart, page: Page) -> str:
         return (high - np.clip(values, low, high)) / (high - low) * SIZE
 
     keys = "".join(
-        f'<span class="key"><i style="background:var(--c{s.colour})"></i>'
+        f'<span class="key"><i{" class=ring" if s.dashed else ""} style="color:var(--c{s.colour})">'
+        "</i>"
         f"{escape(s.name) if chart.named else ''}<em>{label(s.last, chart.form)}</em></span>"
         for s in chart.series
     )
@@ -173,8 +176,9 @@ def figure(chart: Chart, page: Page) -> str:
     if chart.guide is not None:
         at = y(chart.guide)
         lines += f'<path d="M0 {at:.1f}H{SIZE:g}" stroke="var(--soft)" stroke-dasharray="5 4"/>'
+        side = "left" if chart.guide_on_left(axis) else "right"
         names += (
-            f'<span class="guide" style="bottom:{100 - at / SIZE * 100:.2f}%">'
+            f'<span class="guide" style="{side}:4px;bottom:{100 - at / SIZE * 100:.2f}%">'
             f"{escape(chart.guide_name)}</span>"
         )
     drawn = "".join(layer(s, chart, x, y) for s in chart.series)
@@ -250,7 +254,7 @@ def layer(series: Series, chart: Chart, x: Any, y: Any) -> str:
             f'<path d="M{points(at, up)}" stroke="{colour}" stroke-width="2" {dash}'
             'stroke-linejoin="round" stroke-linecap="round"/>'
         )
-        if len(series.values) <= FEW_POINTS:
+        if chart.dotted:
             dots += "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(at, up, strict=True))
     if dots:  # a line of no length with round ends stays round however the plot is stretched
         parts.append(

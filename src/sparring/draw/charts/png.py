@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparring.draw.charts.axes import Floats, label
-from sparring.draw.charts.curves import EMPTY, FEW_POINTS, Chart, Page, Series, pieces
+from sparring.draw.charts.curves import EMPTY, Chart, Page, Series, pieces
 from sparring.draw.charts.estimates import Estimates
 from sparring.errors import SparringError
 
@@ -206,10 +206,11 @@ def draw_chart(pen: Pen, chart: Chart, page: Page, place: Place) -> None:
     for series in chart.series:
         draw_series(pen, series, chart, x, y)
     if chart.guide is not None:
-        # Last, on paper of its own, and on the left: on the right lines end.
+        # Last, on paper of its own: lines may still pass.
         at, room = float(y(chart.guide)), pen.width_of(chart.guide_name, 14)
-        pen.paper(x0, at - 22, room + 8, 19)
-        pen.text((x0 + 4, at - 7), chart.guide_name, 14, SOFT)
+        start = x0 if chart.guide_on_left(axis) else x1 - room - 8
+        pen.paper(start, at - 22, room + 8, 19)
+        pen.text((start + 4, at - 7), chart.guide_name, 14, SOFT)
 
 
 def draw_keys(pen: Pen, chart: Chart, left: float, top: float, width: float) -> float:
@@ -248,7 +249,7 @@ def draw_series(pen: Pen, series: Series, chart: Chart, x: Any, y: Any) -> None:
     for part in pieces(series.values):
         points = pairs(x(series.x[part]), y(series.values[part]))
         (pen.dashes if series.dashed else pen.line)(points, colour, 2)
-        if len(series.values) <= FEW_POINTS:
+        if chart.dotted:
             for point in points:
                 pen.dot(*point, 3.2, colour)
 
