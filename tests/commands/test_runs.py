@@ -17,7 +17,7 @@ import pytest
 from commands.run_helpers import make_run, write_events, write_results
 from sparring.cli import main
 from sparring.league import arena
-from sparring.training import member, overview
+from sparring.training import member, metrics, overview
 from sparring.training.run import Run
 
 
@@ -208,3 +208,10 @@ def test_no_learning_library_is_needed(here: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_list_reads_only_the_curves_that_it_needs(here: Path) -> None:
+    some = metrics.read(here / "alpha", "charts/decisions", "eval/r*")
+    assert set(some) == {"charts/decisions", "eval/random/win", "eval/random/score"}
+    assert some["eval/random/win"][2].tolist() == [0.4, 0.7]
+    assert len(metrics.read(here / "alpha")) > len(some)

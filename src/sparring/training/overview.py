@@ -23,9 +23,8 @@ from sparring.training import metrics
 
 RESULTS, EVENTS, LOCK = "results.json", "events.json", ".lock"
 STATES = ("running", "done", "stopped", "failed", "damaged")
-DONE = ("done", "early")
-"""Ways to end as planned; anything else is a signal or a fault."""
-FAILURES = ("diverged", "failed")
+STOPPED, FAILURES = "stopped", ("diverged", "failed")
+"""Events, and ways to end, that are not as planned; so are the names of signals."""
 STRENGTH, DECISIONS = "eval/strength", "charts/decisions"
 ALONE = "alone"
 """What the match in a game of one seat is called."""
@@ -54,9 +53,9 @@ class Overview:
 
     @cached_property
     def curves(self) -> dict[str, metrics.Curve]:
-        """Its numbers over time, nothing if they cannot be read."""
+        """Its decisions and evaluations over time, nothing if they cannot be read."""
         try:
-            return metrics.read(self.path)
+            return metrics.read(self.path, DECISIONS, "eval/*")
         except SparringError:
             return {}
 
@@ -74,11 +73,13 @@ class Overview:
         if not self.config:
             return "damaged"
         if self.results:
-            return "done" if self.results.get("ended", "done") in DONE else "stopped"
+            ended = str(self.results.get("ended", ""))
+            failed = "failed" if ended in FAILURES else "done"
+            return "stopped" if ended == STOPPED or ended.startswith("SIG") else failed
         happened = [event.get("event") for event in events_of(self.path)]
         if any(word in FAILURES for word in happened):
             return "failed"
-        return "done" if "stopped" not in happened and self.reached_its_end else "stopped"
+        return "done" if STOPPED not in happened and self.reached_its_end else "stopped"
 
     @property
     def reached_its_end(self) -> bool:

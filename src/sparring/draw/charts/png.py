@@ -112,7 +112,7 @@ class Pen:
     def finish(self) -> bytes:
         """Return the PNG file."""
         data = io.BytesIO()
-        self.image.reduce(FINE).save(data, "PNG", optimize=True)
+        self.image.reduce(FINE).save(data, "PNG")
         return data.getvalue()
 
 
