@@ -123,7 +123,7 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
                 found.rules, ours, theirs, games=config.games, seed=seed, threads=threads
             )
             matches.append(Match(one, two, config.games, share, *wilson(share, config.games)))
-    return matches, ["matches: the strongest run of each group, actions drawn, seats in turn"]
+    return matches, ["matches: the strongest run of each group, actions drawn, seats by lot"]
 
 
 def share_of_wins(
