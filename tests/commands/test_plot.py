@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import re
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from commands.run_helpers import make_run as make_known_run
 from sparring.cli import main
 from sparring.commands.plotting import plot_run
 from sparring.draw.charts.png import COLOURS
@@ -164,3 +166,86 @@ def test_no_learning_library_is_needed(tmp_path: Path) -> None:
         [sys.executable, "-c", text, str(run.path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two short runs by name, the second one newer."""
+    root = tmp_path_factory.mktemp("several") / "runs"
+    make_known_run(root, "try-one", {2: 0.25, 8: 0.5}, age_s=10)
+    make_known_run(root, "try-two", {4: 0.75}, updates=20, seed=1)
+    return root
+
+
+def series_of(page: Path, title: str) -> list[dict[str, Any]]:
+    """What the pointer shows in a chart."""
+    figure = page.read_text().partition(f"<b>{title}</b>")[2]
+    text = figure.partition('<script type="application/json">')[2].partition("</script>")[0]
+    found: list[dict[str, Any]] = json.loads(text)["series"]
+    return found
+
+
+def test_several_runs_share_a_picture(
+    several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(several.parent)
+    assert main(["plot", "try-o", "latest", "--by", "decisions"]) == 0
+    shown = capsys.readouterr().out
+    assert "runs: runs/try-one, runs/try-two" in shown
+    with Image.open(several / "plot.png") as image:
+        seen = {bytes(colour).hex() for _, colour in image.getcolors(2**24) or ()}
+    assert {COLOURS[0][1:], COLOURS[1][1:]} <= seen
+    page = several / "plot.html"
+    Page(page)
+    one, two = series_of(page, "Strength: mean win share in evaluations")
+    assert (one["name"], two["name"]) == ("one", "two")
+    assert (one["x"], one["y"]) == ([2000, 8000], [0.25, 0.5])
+    assert (two["x"], two["y"]) == ([4000], [0.75])
+    assert "previous best" not in page.read_text()
+
+
+def test_an_evaluation_lies_where_its_checkpoint_was_made(several: Path, tmp_path: Path) -> None:
+    """Its answer comes later; curves by minutes must not show strength as later than it was."""
+    for by, places in (("minutes", [2, 8]), ("updates", [2, 8]), ("decisions", [2000, 8000])):
+        _, page = plot_run(several / "try-one", tmp_path, by=by)  # type: ignore[arg-type]
+        (line, *_) = series_of(page, "Win share against each opponent")
+        assert line["x"] == places
+
+
+def test_numbers_as_csv(several: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "new" / "numbers.csv", ["--out", str(tmp_path), "--json"]
+    assert main(["plot", str(several / "try-one"), "--csv", str(file), *out]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with file.open(newline="") as text:
+        lines = list(csv.DictReader(text))
+    assert list(lines[0]) == ["update", "seconds", "decisions", "name", "value"]
+    assert told["csv_lines"] == len(lines)
+    (strength,) = [x for x in lines if x["name"] == "eval/strength" and x["update"] == "2"]
+    assert (strength["decisions"], strength["value"]) == ("2000", "0.25")
+    both = [str(several / "try-one"), str(several / "try-two")]
+    assert main(["plot", *both, "--csv", str(file), *out]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with file.open(newline="") as text:
+        assert {line["run"] for line in csv.DictReader(text)} == {"try-one", "try-two"}
+    assert [Path(run["run"]).name for run in told["runs"]] == ["try-one", "try-two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("try-one --by decision", "did you mean 'decisions'?"),
+        ("try-one try-one", "given twice"),
+        ("try-one try-tow", "did you mean try-two"),
+        ("try", "2 runs begin with 'try'"),
+    ],
+)
+def test_a_mistake_draws_nothing(
+    several: Path,
+    words: str,
+    hint: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(several.parent)
+    assert main(["plot", *words.split()]) == 2
+    assert hint in capsys.readouterr().err

@@ -11,8 +11,12 @@ import pytest
 from PIL import Image
 
 from sparring.draw.charts import curves as charts
-from sparring.draw.charts.curves import Chart, Series, label, make_charts, pieces, ticks
-from sparring.draw.charts.png import draw_png
+from sparring.draw.charts.axes import Axis, label, ticks
+from sparring.draw.charts.curves import Chart, Series, make_charts, pieces
+from sparring.draw.charts.estimates import Estimate, Estimates
+from sparring.draw.charts.html import draw_html
+from sparring.draw.charts.png import COLOURS, draw_png
+from sparring.draw.charts.several import colour_of, make_common_charts, short_names
 from sparring.errors import SparringError
 
 PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, "update": 0.3}
@@ -21,14 +25,16 @@ PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, 
 def test_without_pillow_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(SparringError, match=r"pip install 'pillow>=10\.1'"):
-        draw_png(charts.Page("run", (), (), 1.0))
+        draw_png(charts.Page("run", (), (), Axis("minutes", 1.0)))
 
 
 def test_a_line_is_where_its_numbers_are() -> None:
     """A half-way value is drawn half way up, at its minute."""
     line = Series("x", 0, np.array([0.0, 10.0]), np.array([0.5, 0.5]))
     chart = Chart("a chart", (line,), "percent", wide=True, span=(0.0, 1.0))
-    with Image.open(io.BytesIO(draw_png(charts.Page("run", (), (chart,), 10.0)))) as image:
+    with Image.open(
+        io.BytesIO(draw_png(charts.Page("run", (), (chart,), Axis("minutes", 10.0))))
+    ) as image:
         blue = np.all(np.array(image) == [0x25, 0x63, 0xEB], axis=2)
     rows, columns = np.nonzero(blue[170:])
     assert np.ptp(rows) < 8
@@ -73,3 +79,70 @@ def test_axes_have_round_numbers() -> None:
     assert label(math.nan, "percent") == "–"
     gaps = np.array([1, math.nan, 2, 3, math.nan])
     assert pieces(gaps) == [slice(0, 1), slice(2, 4)]
+
+
+def test_many_lines_can_be_told_apart() -> None:
+    """Seven colours, then the same ones dashed, and a run keeps its look in every chart."""
+    looks = [colour_of(at) for at in range(14)]
+    assert len(set(looks)) == 14
+    updates = np.arange(1, 4)
+    curve = (updates, updates * 1.0, updates * 1.0)
+    runs = {f"r{at}": {"eval/strength": curve} for at in range(8)}
+    runs["r7"]["losses/value_loss"] = curve
+    strength, loss = make_common_charts(runs)
+    assert [line.dashed for line in strength.series] == [False] * 7 + [True]
+    assert (strength.series[-1].colour, strength.named) == (loss.series[0].colour, True)
+    assert not loss.named
+    with Image.open(io.BytesIO(draw_png(charts.Page("x", (), (strength,), Axis("updates", 3))))):
+        pass
+
+
+def test_colours_stay_apart_for_eyes_without_red_or_green() -> None:
+    """Machado's matrices for people who lack a cone; differences as CIE 1976 has them."""
+    sight = (
+        np.eye(3),
+        [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+        [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+        [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+    )
+    rgb = np.array([[int(c[at : at + 2], 16) for at in (1, 3, 5)] for c in COLOURS]) / 255
+    light = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    )
+    for eyes in sight:
+        xyz = np.clip(light @ np.array(eyes).T, 0, 1) @ to_xyz.T / [0.9505, 1.0, 1.089]
+        f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+        lab = np.stack(
+            [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], 1
+        )
+        apart = np.linalg.norm(lab[:, None] - lab[None], axis=2)
+        assert apart[np.triu_indices(len(COLOURS), 1)].min() > 20
+
+
+def test_names_lose_what_all_of_them_begin_with() -> None:
+    assert short_names(["a-ppo-1-x", "a-ppo-2-y"]) == ["1-x", "2-y"]
+    assert short_names(["a-1", "a-1-2"]) == ["1", "1-2"]
+    assert short_names(["alone-1"]) == ["alone-1"]
+
+
+def test_estimates_span_their_intervals_and_are_cut_to_their_place() -> None:
+    rows = (Estimate("A " + "long " * 30, 0, 0.5, 0.4, 0.6, (0.3,)), Estimate("B", 1, 0.9))
+    chart = Estimates("Strength", rows, "percent", guide=0.5)
+    low, high = chart.x_range
+    assert low < 0.3 < 0.9 < high <= 1
+    assert rows[0].shown("percent") == "50.0% (40.0% .. 60.0%)"
+    assert rows[1].shown("percent") == "90.0%"
+    page = charts.Page("x", (), (chart,), Axis("minutes", 1.0))
+    with Image.open(io.BytesIO(draw_png(page))) as image:
+        pixels = np.array(image)
+    ink = np.all(pixels == [0x5D, 0x65, 0x72], axis=2)
+    assert ink[:, 40 + 493 :].sum() == 0  # nothing beside the card
+    assert "long long" in draw_html(page)
+
+
+def test_the_guide_is_named_where_no_line_passes() -> None:
+    x, axis = np.linspace(0, 10, 11), Axis("minutes", 10.0)
+    for values, left in ((np.linspace(0.2, 0.9, 11), False), (np.linspace(0.9, 0.27, 11), True)):
+        chart = Chart("c", (Series("s", 0, x, values),), "percent", span=(0.0, 1.0), guide=0.25)
+        assert chart.guide_on_left(axis) == left

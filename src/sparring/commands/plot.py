@@ -1,49 +1,100 @@
-"""`sparring plot`: a run's curves as a picture and as a page."""
+"""`sparring plot`: the curves of runs as a picture and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, get_args
 
-from sparring.commands.plotting import minutes_of, plot_run, updates_of
+from sparring.commands.plotting import (
+    common_page,
+    minutes_of,
+    run_page,
+    updates_of,
+    write_csv,
+    write_page,
+)
 from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
-from sparring.draw.charts.curves import make_charts
+from sparring.draw.charts.axes import CLOCK, By
+from sparring.errors import ConfigError, nearest
 from sparring.training import metrics
 from sparring.training.run import Run
 
 
 def run(config: PlotConfig) -> int:
-    """Draw a run and say where the pictures are."""
-    found = Run.open(config.run)
+    """Draw runs and say where the pictures are."""
+    by = read_by(config.by)
+    runs = open_runs(config.run)
+    curves = {found.path: metrics.read(found.path) for found in runs}
+    if by == "decisions":
+        for path, there in curves.items():
+            if there and CLOCK not in there:
+                raise ConfigError(f"{path} did not count its decisions; use --by minutes")
     out = Path(config.out) if config.out else None
-    png, html = plot_run(found.path, out)
-    curves = metrics.read(found.path)
-    last = last_wins(curves)
+    told: dict[str, Any] = {"by": by}
+    if config.csv:
+        told |= {"csv": config.csv, "csv_lines": write_csv(runs, Path(config.csv))}
+    page = run_page(runs[0], by) if len(runs) == 1 else common_page(runs, by)
+    first = runs[0].path
+    png, html = write_page(page, out or (first if len(runs) == 1 else first.parent), "plot")
+    told |= {"png": str(png), "html": str(html), "charts": [c.title for c in page.charts]}
+    each = [described(found, curves[found.path]) for found in runs]
     if config.json:
-        print_json(
-            {
-                "run": str(found.path),
-                "png": str(png),
-                "html": str(html),
-                "updates": updates_of(curves),
-                "minutes": minutes_of(curves),
-                "charts": [chart.title for chart in make_charts(curves)],
-                "wins": last,
-            }
-        )
+        print_json({**each[0], **told} if len(runs) == 1 else {"runs": each, **told})
         return 0
-    if last:
-        table = make_table(("opponent", "win share", "low", "high"), numbers=("win share",))
-        for name, shares in last.items():
-            shown = (f"{v:.1%}" if v is not None else "–" for v in shares.values())
-            table.add_row(name, *shown)
-        print_table(table)
-    if not curves:
+    print_wins({one["run"]: one["wins"] for one in each})
+    if not any(curves.values()):
         print("nothing has been measured yet")
+    if config.csv:
+        print(f"numbers: {config.csv}, {told['csv_lines']:,} lines")
     print(f"curves: {png}, {html}")
-    print(f"run: {found.path}; next: sparring play {found.path}")
+    if len(runs) == 1:
+        print(f"run: {runs[0].path}; next: sparring play {runs[0].path}")
+    else:
+        print(f"runs: {', '.join(one['run'] for one in each)}")
+        print(f"next: sparring compare {' '.join(config.run)}")
     return 0
+
+
+def read_by(word: str) -> By:
+    """Return what the curves are drawn over."""
+    for known in get_args(By):
+        if word == known:
+            return known  # type: ignore[no-any-return]
+    raise ConfigError(f"--by {word!r}{nearest(word, get_args(By))}")
+
+
+def open_runs(words: Sequence[str]) -> list[Run]:
+    """Open runs by what a user typed; nobody is drawn twice."""
+    runs = [Run.open(word) for word in words]
+    twice = [run for at, run in enumerate(runs) if run.path in [r.path for r in runs[:at]]]
+    if twice:
+        raise ConfigError(f"{twice[0].path} was given twice; give each run once")
+    return runs
+
+
+def described(found: Run, curves: Mapping[str, metrics.Curve]) -> dict[str, Any]:
+    """Return what is said about a run besides its pictures."""
+    return {
+        "run": str(found.path),
+        "updates": updates_of(curves),
+        "minutes": minutes_of(curves),
+        "wins": last_wins(curves),
+    }
+
+
+def print_wins(wins: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
+    """Print the last evaluation of every run."""
+    several = len(wins) > 1
+    heads = ("opponent", "win share", "low", "high")
+    table = make_table(("run", *heads) if several else heads, numbers=("win share", "low", "high"))
+    for run, opponents in wins.items():
+        for name, shares in opponents.items():
+            shown = (f"{v:.1%}" if v is not None else "–" for v in shares.values())
+            table.add_row(*([run, name] if several else [name]), *shown)
+    if table.row_count:
+        print_table(table)
 
 
 def last_wins(curves: Mapping[str, metrics.Curve]) -> dict[str, dict[str, float | None]]:

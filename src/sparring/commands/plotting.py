@@ -1,16 +1,21 @@
-"""A run's curves, as files in its folder."""
+"""Curves of runs, as files."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sparring.draw.charts.axes import CLOCK, By, Curve, at_updates, axis_of, placed
 from sparring.draw.charts.curves import Page, make_charts
 from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
+from sparring.draw.charts.several import make_common_charts, short_names
 from sparring.errors import SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
@@ -18,17 +23,47 @@ from sparring.training import metrics
 from sparring.training.run import Run
 
 
-def plot_run(run_folder: str | Path, out: Path | None = None) -> tuple[Path, Path]:
+def plot_run(
+    run_folder: str | Path, out: Path | None = None, *, by: By = "minutes"
+) -> tuple[Path, Path]:
     """Write plot.png and plot.html into the run's folder, or another one; return both."""
     found = Run.open(run_folder)
+    return write_page(run_page(found, by), out or found.path, "plot")
+
+
+def run_page(found: Run, by: By) -> Page:
+    """Return the charts of one run."""
     curves = metrics.read(found.path)
-    charts = make_charts(curves, fair_share=fair_share(found.config))
-    name, minutes = found.path.absolute().name, minutes_of(curves) or 1.0
-    page = Page(name, facts(found, curves), tuple(charts), minutes)
-    folder = out or found.path
+    there = placed(curves, by)
+    charts = make_charts(there, fair_share=fair_share(found.config))
+    name = found.path.absolute().name
+    return Page(name, facts(found, curves), tuple(charts), axis_of(there, by))
+
+
+def common_page(runs: Sequence[Run], by: By) -> Page:
+    """Return the charts of several runs, one line per run."""
+    names = [run.path.absolute().name for run in runs]
+    there = {
+        short: placed(metrics.read(run.path), by)
+        for short, run in zip(short_names(names), runs, strict=True)
+    }
+    parity = {fair_share(run.config) for run in runs}
+    shared = parity.pop() if len(parity) == 1 else None
+    games = dict.fromkeys(str(run.config.get("game", "?")) for run in runs)
+    everything = {f"{at}/{name}": c for at, g in enumerate(there.values()) for name, c in g.items()}
+    return Page(
+        f"{', '.join(games)}: {len(runs)} runs",
+        (f"by {by}", "keys: the last value of each run"),
+        tuple(make_common_charts(there, fair_share=shared)),
+        axis_of(everything, by),
+    )
+
+
+def write_page(page: Page, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write a page as NAME.png and NAME.html; return both."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        png, html = folder / "plot.png", folder / "plot.html"
+        png, html = folder / f"{name}.png", folder / f"{name}.html"
         write_atomic(png, draw_png(page))
         write_atomic(html, draw_html(page).encode())
     except OSError as wrong:
@@ -36,6 +71,43 @@ def plot_run(run_folder: str | Path, out: Path | None = None) -> tuple[Path, Pat
             f"cannot write into {folder}: {wrong.strerror or wrong}; choose another with --out"
         ) from wrong
     return png, html
+
+
+def write_csv(runs: Sequence[Run], path: Path) -> int:
+    """Write all numbers of runs, a line each; several runs are told apart by a first column."""
+    head = ("update", "seconds", "decisions", "name", "value")
+    several = len(runs) > 1
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(("run", *head) if several else head)
+    count = 0
+    for run in runs:
+        for line in csv_lines(metrics.read(run.path)):
+            out.writerow((run.path.absolute().name, *line) if several else line)
+            count += 1
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.getvalue().encode())
+    except OSError as wrong:
+        raise SparringError(
+            f"cannot write {path}: {wrong.strerror or wrong}; choose another with --csv"
+        ) from wrong
+    return count
+
+
+def csv_lines(curves: Mapping[str, Curve]) -> Iterator[tuple[int, str, str, str, str]]:
+    """Return update, seconds, decisions, name and value; empty where there is no number."""
+    clock = curves.get(CLOCK)
+    for name, (updates, seconds, values) in curves.items():
+        decisions = at_updates(clock, updates, 2) if clock else [math.nan] * len(updates)
+        for at, when, done, value in zip(updates, seconds, decisions, values, strict=True):
+            made = f"{done:.0f}" if math.isfinite(done) else ""
+            yield int(at), repr(float(when)), made, name, number_text(float(value))
+
+
+def number_text(value: float) -> str:
+    """Return a number with all its digits, nothing if it is none."""
+    return repr(value) if math.isfinite(value) else ""
 
 
 def fair_share(config: Mapping[str, Any]) -> float | None:

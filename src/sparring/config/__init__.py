@@ -19,8 +19,10 @@ from sparring.config.learning import (
     PPOConfig,
 )
 from sparring.config.runs import (
+    CompareConfig,
     PlotConfig,
     ResumeConfig,
+    RunsConfig,
     TrainConfig,
 )
 
@@ -29,6 +31,7 @@ __all__ = [
     "BenchTrainConfig",
     "CheckConfig",
     "CollectConfig",
+    "CompareConfig",
     "DoctorConfig",
     "EvalConfig",
     "EvaluationConfig",
@@ -40,6 +43,7 @@ __all__ = [
     "PlotConfig",
     "RenderConfig",
     "ResumeConfig",
+    "RunsConfig",
     "TrainConfig",
     "UsiConfig",
 ]

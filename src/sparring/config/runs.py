@@ -113,11 +113,58 @@ class ResumeConfig(Checked):
 
 @dataclass(frozen=True)
 class PlotConfig(Checked):
-    """Draw a run's curves: strength, score, speed, where the time goes, losses."""
+    """Draw the curves of runs: strength, score, speed, where the time goes, losses."""
 
-    run: Positional[str] = "latest"
-    """The run's folder, the beginning of its name, or `latest`."""
+    run: Positional[tuple[str, ...]] = ("latest",)
+    """Runs, by folder, by the beginning of a name, or `latest`. Several share one picture."""
+    by: Annotated[str, one_of("minutes", "decisions", "updates")] = "minutes"
+    """What the curves are drawn over: minutes, decisions or updates."""
     out: str = ""
-    """Where plot.png and plot.html go. Left out: into the run's folder."""
+    """Where plot.png and plot.html go. Left out: into the run's folder, or beside several runs."""
+    csv: str = ""
+    """A file for all numbers, a line each: update, seconds, decisions, name, value."""
     json: bool = False
     """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class RunsConfig(Checked):
+    """List the runs, the newest first, or remove some."""
+
+    names: Positional[tuple[str, ...]] = ()
+    """Parts of names: only these are listed. With --remove: the runs, as other commands take
+    them."""
+    game: str = ""
+    """Only runs of this game."""
+    sort: str = "date"
+    """What comes first: date (the newest), name, game, state, strength, minutes, decisions,
+    size."""
+    remove: bool = False
+    """Remove the runs that are named. Asks before; never touches one that is going on."""
+    yes: bool = False
+    """Remove without asking; needed where there is no terminal."""
+    runs: str = "runs"
+    """The folder in which run folders are."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class CompareConfig(Checked):
+    """Compare settings over seeds: strength with intervals, curves, and matches."""
+
+    run: Positional[tuple[str, ...]]
+    """Runs, by folder or by name; the beginning of several names means all of them."""
+    by: str = ""
+    """Settings that make the groups, a comma list such as ppo.lr or algo,net.hidden; run: each
+    run alone. Left out: everything that differs but the seed."""
+    games: Annotated[int, at_least(0)] = 2048
+    """Games of each match between the best policies of two groups. 0: no matches."""
+    seed: Seed = 0
+    """Of the bootstrap and of the matches."""
+    threads: Threads = 0
+    """Threads for the matches. 0: one per core."""
+    out: str = ""
+    """Where compare.png and compare.html go. Left out: beside the runs."""
+    json: bool = False
+    """Print one JSON object instead of tables."""

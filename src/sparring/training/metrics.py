@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
@@ -233,13 +233,16 @@ def explain(run_folder: Path, wrong: Exception) -> str:
     return f"{text}; check that the folder is there, can be written and has space"
 
 
-def read(run_folder: Path) -> dict[str, Curve]:
-    """Return every curve of a run by name, also while it trains; {} if there is none yet."""
+def read(run_folder: Path, *only: str) -> dict[str, Curve]:
+    """Return every curve of a run by name, also while it trains; {} if there is none yet.
+
+    only: names of curves, * for any ending; a long run has many more numbers than a list needs.
+    """
     path = run_folder / FILE
     if not path.exists():
         return {}
     try:
-        rows = fetch(path)
+        rows = fetch(path, only)
     except sqlite3.Error as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong
     curves: dict[str, Curve] = {}
@@ -256,17 +259,18 @@ def read(run_folder: Path) -> dict[str, Curve]:
     return curves
 
 
-def fetch(path: Path) -> list[tuple[str, int, float, float | None]]:
-    """Read all rows, ordered by name and update."""
+def fetch(path: Path, only: Sequence[str] = ()) -> list[tuple[str, int, float, float | None]]:
+    """Read all rows, or those of some names, ordered by name and update."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    query = "SELECT name, update_number, seconds, value FROM metrics ORDER BY name, update_number"
+    which = f"WHERE {' OR '.join(['name GLOB ?'] * len(only))}" if only else ""
+    query = f"SELECT name, update_number, seconds, value FROM metrics {which} ORDER BY 1, 2"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
-            return db.execute(query).fetchall()
+            return db.execute(query, only).fetchall()
     except sqlite3.OperationalError:
         # On read-only media a file in WAL mode cannot be locked, and need not be.
         wal = path.with_name(f"{FILE}-wal")
         if wal.exists() and wal.stat().st_size:
             raise
         with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as db:
-            return db.execute(query).fetchall()
+            return db.execute(query, only).fetchall()

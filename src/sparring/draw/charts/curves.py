@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
-Floats = npt.NDArray[np.float64]
-Form = Literal["percent", "rate", "number"]
+from sparring.draw.charts.axes import Axis, Curve, Floats, Form, label, ticks
+from sparring.draw.charts.estimates import Estimates
 
 MOST_POINTS = 160
 """Points of a line; more are drawn as means, with the range they span behind them."""
@@ -41,10 +39,11 @@ class Series:
 
     name: str
     colour: int
-    minutes: Floats
+    x: Floats
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
+    dashed: bool = False
 
     @property
     def last(self) -> float:
@@ -67,6 +66,10 @@ class Chart:
     from_zero: bool = False
     guide: float | None = None
     guide_name: str = ""
+    axis: Axis | None = None
+    """From left to right. None: as on the rest of the page."""
+    named: bool = True
+    """Whether the keys have names; where many charts share their lines, one of them does."""
 
     @property
     def y_range(self) -> tuple[float, float]:
@@ -86,6 +89,24 @@ class Chart:
         return (low if self.from_zero else low - room), high + room
 
     @property
+    def dotted(self) -> bool:
+        """Whether the lines are short enough to show their points."""
+        return all(len(s.values) <= FEW_POINTS for s in self.series)
+
+    def guide_on_left(self, axis: Axis) -> bool:
+        """Whether the guide is named on the left: where fewer lines pass just above it."""
+        low, high = self.y_range
+        guide = low if self.guide is None else self.guide
+        passing = {True: 0, False: 0}
+        for s in self.series:
+            near = (s.values > guide - 0.03 * (high - low)) & (
+                s.values < guide + 0.1 * (high - low)
+            )
+            passing[True] += int((near & (s.x < 0.15 * axis.end)).sum())
+            passing[False] += int((near & (s.x > 0.85 * axis.end)).sum())
+        return passing[True] < passing[False]
+
+    @property
     def y_ticks(self) -> list[tuple[float, str]]:
         """Where the horizontal lines are, and what they are called."""
         low, high = self.y_range
@@ -96,24 +117,16 @@ class Chart:
 
 @dataclass(frozen=True)
 class Page:
-    """All charts of a run."""
+    """All charts of a run, or of a comparison."""
 
     title: str
     facts: tuple[str, ...]
-    charts: tuple[Chart, ...]
-    minutes: float
-    """The right end of every chart."""
-
-    @property
-    def x_ticks(self) -> list[tuple[float, str]]:
-        """Times to be named under every chart."""
-        at = ticks(0.0, self.minutes, 5)
-        step = at[1] - at[0] if len(at) > 1 else self.minutes
-        return [(value, label(value, "number", step) if value else "0") for value in at]
+    charts: tuple[Chart | Estimates, ...]
+    axis: Axis
 
 
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
-    """Return the charts for which there are numbers."""
+    """Return the charts for which there are numbers; the curves were placed on an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
     there = [name.removeprefix("losses/") for name in curves if name.startswith("losses/")]
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
@@ -126,9 +139,9 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
     """The share of wins against each opponent, with its interval."""
     lines: list[Series] = []
     for name in opponents(curves, "win"):
-        updates, seconds, values = curves[f"eval/{name}/win"]
-        band = [matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high")]
-        lines.append(Series(name, len(lines) % GREY, seconds / 60, values, *band))
+        updates, x, values = curves[f"eval/{name}/win"]
+        low, high = (matching(updates, curves.get(f"eval/{name}/{end}")) for end in ("low", "high"))
+        lines.append(Series(name, len(lines) % GREY, x, values, low, high))
     return Chart(
         "Win share against each opponent",
         tuple(lines),
@@ -174,9 +187,9 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
     stack = []
     for at, name in enumerate(names):
         colour = GREY if name == "other" else at % GREY
-        columns = (first[1] / 60, shares[at], tops[at] - shares[at], tops[at])
-        minutes, values, low, high = (bucket_means(column) for column in columns)
-        stack.append(Series(name, colour, minutes, values, low, high))
+        columns = (first[1], shares[at], tops[at] - shares[at], tops[at])
+        x, values, low, high = (bucket_means(column) for column in columns)
+        stack.append(Series(name, colour, x, values, low, high))
     return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
 
 
@@ -197,11 +210,11 @@ def matching(updates: npt.NDArray[np.int64], other: Curve | None) -> Floats:
 
 def series(name: str, colour: int, curve: Curve) -> Series:
     """Return a line; a long one as means, with the range of what they stand for."""
-    _, seconds, values = curve
+    _, x, values = curve
     if len(values) <= MOST_POINTS:
-        return Series(name, colour, seconds / 60, values)
+        return Series(name, colour, x, values)
     low, high = (bucket_means(values, how) for how in (np.nanmin, np.nanmax))
-    return Series(name, colour, bucket_means(seconds / 60), bucket_means(values), low, high)
+    return Series(name, colour, bucket_means(x), bucket_means(values), low, high)
 
 
 def bucket_means(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
@@ -228,27 +241,3 @@ def pieces(*columns: Floats) -> list[slice]:
     there = np.isfinite(np.stack(columns)).all(axis=0)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
     return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-
-
-def ticks(low: float, high: float, about: int) -> list[float]:
-    """Return round numbers between two values."""
-    raw = max((high - low) / about, 1e-12)
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [0.0 if n == 0 else n * step for n in range(first, last + 1)]
-
-
-def label(value: float, form: Form, step: float = 0.0) -> str:
-    """Return a number as it is shown; `step` says how exact it has to be."""
-    if not math.isfinite(value):
-        return "–"
-    if form == "percent":
-        return f"{100 * value:.0f}%" if step else f"{100 * value:.1f}%"
-    if form == "rate" and abs(value) >= 1000:
-        size, unit = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
-        return f"{value / size:.3g}{unit}"
-    if not step:
-        return f"{value:.4g}"
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    return f"{value:.{digits}f}" if digits <= 4 else f"{value:.3g}"

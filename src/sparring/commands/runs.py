@@ -1,0 +1,221 @@
+"""`sparring runs`: which runs there are, how strong they got, and how to be rid of some."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from rich.measure import Measurement
+from rich.table import Table
+
+from sparring.commands.printing import (
+    PLAIN_WIDTH,
+    make_console,
+    make_table,
+    print_json,
+    print_table,
+)
+from sparring.config import RunsConfig
+from sparring.errors import ConfigError, SparringError, nearest
+from sparring.games.rules import game_names
+from sparring.store.files import remove_folder, show_size
+from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find, shortened
+from sparring.training.overview import (
+    LOCK,
+    STATES,
+    Overview,
+    is_held,
+    is_run,
+    overviews,
+    size_of,
+)
+from sparring.training.run import Run
+
+Key = Callable[[Overview], Any]
+
+ORDERS: dict[str, Key] = {
+    "date": lambda run: -run.date.timestamp(),
+    "name": lambda run: run.name,
+    "game": lambda run: run.game,
+    "state": lambda run: STATES.index(run.state),
+    "strength": lambda run: -run.strength if run.strength is not None else float("inf"),
+    "minutes": lambda run: -run.minutes,
+    "decisions": lambda run: -run.decisions,
+    "size": lambda run: -run.size,
+}
+"""By what runs can be listed, and what comes first."""
+COLUMNS: dict[str, Callable[[Overview], str]] = {
+    "name": lambda run: run.name,
+    "game": lambda run: run.game,
+    "algo": lambda run: run.algo,
+    "state": lambda run: run.state,
+    "minutes": lambda run: f"{run.minutes:.1f}",
+    "decisions": lambda run: short_count(run.decisions),
+    "strength": lambda run: "–" if run.strength is None else f"{run.strength:.3f}",
+    "size": lambda run: show_size(run.size),
+    "date": lambda run: f"{run.date:%Y-%m-%d %H:%M}",
+}
+NUMBERS = ("minutes", "decisions", "strength", "size")
+DISPENSABLE = ("algo", "game", "date", "size", "minutes", "decisions")
+"""What a narrow terminal does without, the first of these first."""
+
+
+def run(config: RunsConfig) -> int:
+    """List runs, or remove some."""
+    if config.sort not in ORDERS:
+        raise ConfigError(f"--sort {config.sort!r}{nearest(config.sort, ORDERS)}")
+    root = Path(config.runs)
+    if not root.is_dir() and root != RUNS:
+        raise ConfigError(f"--runs {root}: no such folder; give the one that holds the runs")
+    if config.remove:
+        return remove(config, root)
+    if config.yes:
+        raise ConfigError("--yes goes with --remove and the names of runs")
+    everything = overviews(root)
+    found = sorted(chosen(everything, config), key=ORDERS[config.sort])
+    if config.json:
+        print_json({"folder": str(root), "runs": [one.plain() for one in found]})
+        return 0
+    if not everything:
+        print(f"{root} holds no run; `sparring train` makes one")
+        return 0
+    table, without = fitting(found)
+    print_table(table)
+    if without:
+        print(f"a wider terminal also shows {', '.join(without)}")
+    total = show_size(sum(one.size for one in found))
+    of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
+    print(f"{len(found)}{of_all} runs in {root}, {total}; latest: {everything[0].name}")
+    return 0
+
+
+def chosen(everything: Sequence[Overview], config: RunsConfig) -> list[Overview]:
+    """Return the runs that were asked for."""
+    found = list(everything)
+    if config.game and found:
+        games = {one.game for one in found}
+        if config.game not in {*games, *game_names()}:
+            raise ConfigError(f"--game {config.game!r}{nearest(config.game, sorted(games))}")
+        found = [one for one in found if one.game == config.game]
+    for word in config.names if everything else ():
+        if not any(matches(one, word) for one in everything):
+            names = [one.name for one in everything]
+            close = get_close_matches(word, names, n=3, cutoff=0.5)
+            hint = (
+                f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
+            )
+            raise ConfigError(f"no run has {word!r} in its name; {hint}")
+    if config.names:
+        found = [one for one in found if any(matches(one, word) for word in config.names)]
+    return found
+
+
+def matches(one: Overview, word: str) -> bool:
+    """Whether a run's name has the word in it; a folder means itself."""
+    return word in one.name or Path(word).absolute() == one.path.absolute()
+
+
+def fitting(found: Sequence[Overview]) -> tuple[Table, list[str]]:
+    """Return a table that the terminal has room for, and the columns that it lacks."""
+    console = make_console()
+    without: list[str] = []
+    while True:
+        table = table_of(found, [name for name in COLUMNS if name not in without])
+        needed = Measurement.get(console, console.options.update(max_width=PLAIN_WIDTH), table)
+        if needed.maximum <= console.width or len(without) == len(DISPENSABLE):
+            return table, without
+        without.append(DISPENSABLE[len(without)])
+
+
+def table_of(found: Sequence[Overview], columns: Sequence[str]) -> Table:
+    """Return one line per run."""
+    table = make_table(columns, numbers=NUMBERS)
+    for one in found:
+        table.add_row(*(COLUMNS[column](one) for column in columns))
+    return table
+
+
+def short_count(count: int) -> str:
+    """Return a large number as a person reads it."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if count >= size:
+            return f"{count / size:.3g}{unit}"
+    return str(count)
+
+
+def remove(config: RunsConfig, root: Path) -> int:
+    """Remove the runs that were named, all of them or none."""
+    if not config.names:
+        raise ConfigError("--remove needs the names of runs: sparring runs --remove NAME")
+    if config.game:
+        raise ConfigError("--game is for listing; name the runs that are to be removed")
+    doomed = list(
+        {path: Overview(path) for path in (meant(w, root) for w in config.names)}.values()
+    )
+    if not config.yes and not confirmed(doomed):
+        return 0
+    gone = [remove_run(one) for one in doomed]
+    freed = sum(one["freed"] for one in gone)
+    if config.json:
+        print_json({"removed": gone, "freed": freed})
+        return 0
+    for one in gone:
+        print(f"removed {one['run']}: {show_size(one['freed'])}")
+    if len(gone) > 1:
+        print(f"{len(gone)} runs, {show_size(freed)} freed")
+    return 0
+
+
+def meant(word: str, root: Path) -> Path:
+    """Return the folder that is to be removed, if it is a run that nobody trains."""
+    path = find(Path(word), root)
+    if path.is_symlink():
+        raise ConfigError(f"{path} is a link; remove what it leads to: {path.resolve()}")
+    path = path.resolve()
+    if not is_run(path):
+        raise ConfigError(
+            f"{path} is not a run, it is left as it is; a run has {CONFIG} and {CHECKPOINTS}"
+        )
+    inner = next(path.glob(f"*/{CONFIG}"), None)
+    if inner is not None:
+        raise ConfigError(f"{path} holds another run, {inner.parent.name}; it is left as it is")
+    if is_held(path / LOCK):
+        raise ConfigError(f"{path} is being trained; stop it first, or wait for its end")
+    return path
+
+
+def confirmed(doomed: Sequence[Overview]) -> bool:
+    """Ask the person at the terminal."""
+    if not sys.stdin.isatty():
+        raise ConfigError("--remove asks before it removes; without a terminal, add --yes")
+    for one in doomed:
+        strength = "not measured" if one.strength is None else f"strength {one.strength:.3f}"
+        print(
+            f"{one.path}: {one.game}, {one.minutes:.1f} minutes, {strength}, {show_size(one.size)}"
+        )
+    try:
+        answer = input(f"remove {'it' if len(doomed) == 1 else 'them'} for good? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    print("nothing was removed")
+    return False
+
+
+def remove_run(one: Overview) -> dict[str, Any]:
+    """Remove one run, unless somebody began to train it in the meantime."""
+    size = one.size
+    try:
+        with Run(one.path, {}).held():
+            remove_folder(one.path)
+    except OSError as wrong:
+        raise SparringError(
+            f"cannot remove {one.path}: {wrong.strerror or wrong}; check who may write there"
+        ) from wrong
+    # What could not be deleted lies beside under an unfinished name.
+    left = sum(size_of(rest) for rest in one.path.parent.glob(f".tmp-{one.name}-*"))
+    return {"run": str(one.path), "freed": size - left}

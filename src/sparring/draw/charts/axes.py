@@ -1,0 +1,106 @@
+"""Where numbers lie in a chart: round numbers for axes, and what runs from left to right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Update numbers, seconds of training, values."""
+Floats = npt.NDArray[np.float64]
+Form = Literal["percent", "rate", "number"]
+By = Literal["minutes", "decisions", "updates"]
+
+CLOCK = "charts/decisions"
+"""The curve that every update writes: when it ended, and after how many decisions."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What runs from left to right, from 0 to where it ends."""
+
+    by: By
+    end: float
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places to be named under a chart."""
+        at = ticks(0.0, self.end, 5)
+        if self.by == "updates":  # there is no half of one
+            at = [value for value in at if value == int(value)]
+        step = at[1] - at[0] if len(at) > 1 else self.end
+        form: Form = "number" if self.by == "minutes" else "rate"
+        return [(value, label(value, form, step) if value else "0") for value in at]
+
+    @property
+    def unit(self) -> str:
+        """What is written behind the first number."""
+        return " min" if self.by == "minutes" else ""
+
+    @property
+    def caption(self) -> str:
+        """What is written below the numbers; minutes are told by their unit."""
+        return "" if self.by == "minutes" else self.by
+
+
+def axis_of(curves: Mapping[str, Curve], by: By) -> Axis:
+    """Return the axis for curves that were placed."""
+    return Axis(by, max((float(x.max()) for _, x, _ in curves.values()), default=0.0) or 1.0)
+
+
+def placed(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
+    """Return the curves with their places on an axis instead of the seconds.
+
+    An evaluation lies where its checkpoint was made, not where its answer came.
+    """
+    clock = curves.get(CLOCK)
+    found: dict[str, Curve] = {}
+    for name, (updates, seconds, values) in curves.items():
+        if by == "updates":
+            x = updates.astype(np.float64)
+        elif by == "minutes":
+            late = clock is not None and name.startswith("eval/")
+            x = at_updates(clock, updates, 1) / 60 if clock and late else seconds / 60
+        else:
+            x = at_updates(clock, updates, 2) if clock else np.full(len(updates), np.nan)
+        if np.isfinite(x).all():
+            found[name] = updates, x, values
+    return found
+
+
+def at_updates(clock: Curve, updates: npt.NDArray[np.int64], column: Literal[1, 2]) -> Floats:
+    """Return seconds or decisions as they stood after some updates; before the first, 0."""
+    known, column_values = clock[0], clock[column]
+    found: Floats = np.interp(updates, np.append(0, known), np.append(0.0, column_values))
+    return found
+
+
+def ticks(low: float, high: float, about: int) -> list[float]:
+    """Return round numbers between two values."""
+    raw = max((high - low) / about, 1e-12)
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [0.0 if n == 0 else n * step for n in range(first, last + 1)]
+
+
+def label(value: float, form: Form, step: float = 0.0) -> str:
+    """Return a number as it is shown; `step` says how exact it has to be."""
+    if not math.isfinite(value):
+        return "–"
+    if form == "percent":
+        fine = not step or step < 0.00999
+        return f"{100 * value:.1f}%" if fine else f"{100 * value:.0f}%"
+    if form == "rate" and abs(value) >= 1000:
+        sizes = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+        size, unit = next(pair for pair in sizes if abs(value) >= pair[0])
+        return f"{value / size:.3g}{unit}"
+    if not step:
+        return f"{value:.4g}"
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return f"{value:.{digits}f}" if digits <= 4 else f"{value:.3g}"

@@ -1,0 +1,340 @@
+"""Runs side by side: which belong together, and what their numbers say. Needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparring.draw.charts.axes import By, Curve, Floats, placed
+from sparring.errors import ConfigError, nearest
+from sparring.games.flags import latest, read_rules
+from sparring.games.rules import Rules, game_names
+from sparring.league.statistics import (
+    Band,
+    Found,
+    band,
+    estimate,
+    improvement,
+    interquartile_mean,
+    value_at,
+)
+from sparring.training.overview import Overview, final_strength, read_json
+from sparring.training.settings import read_config, written
+
+BOOKKEEPING = frozenset(
+    {"seed", "seeds", "name", "runs", "json", "tensorboard", "wandb", "csv", "keep", "config"}
+    | {"checkpoint_every_s", "population", "vary", "game", "set"}
+)
+"""Settings that say nothing about how something is learned; so do those of `eval`."""
+EACH_RUN = "run"
+"""The key that makes a group of every run."""
+SAME_LENGTH = 0.05
+"""Runs whose lengths differ by no more than this share of them are called equally long."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of the runs that are compared."""
+
+    run: Overview
+    settings: dict[str, Any]
+    """Every setting by its dotted name."""
+    opponents: tuple[str, ...]
+    """Whom all of the runs met."""
+    alone: bool
+    """Whether the game has one seat: then the score is the strength."""
+
+    @property
+    def seed(self) -> int:
+        """What the run was dealt."""
+        return int(self.settings["seed"])
+
+    @cached_property
+    def last(self) -> float:
+        """The strength in the last evaluation."""
+        return float(self.strength_by("minutes")[1][-1])
+
+    @property
+    def final(self) -> float | None:
+        """The strength that was measured after training, against the same opponents."""
+        met = self.run.results.get("results") or {}
+        there = self.alone or set(self.opponents) <= set(met)
+        return final_strength(self.run.results, self.opponents) if there else None
+
+    def strength_by(self, by: By) -> tuple[Floats, Floats]:
+        """Where the evaluations lie and what they found."""
+        return self.evaluations("score" if self.alone else "win", by)
+
+    @property
+    def score_per_hour(self) -> float | None:
+        """Score gained between the first evaluation and the last, per hour of training."""
+        minutes, score = self.evaluations("score", "minutes")
+        if len(score) < 2 or minutes[-1] <= minutes[0]:
+            return None
+        return float((score[-1] - score[0]) / (minutes[-1] - minutes[0]) * 60)
+
+    def evaluations(self, what: str, by: By) -> tuple[Floats, Floats]:
+        """Return the mean over the opponents, where all were met."""
+        there = placed(self.run.curves, by)
+        curves = [there.get(f"eval/{name}/{what}") for name in self.opponents]
+        if not curves or None in curves:
+            return np.empty(0), np.empty(0)
+        return mean_curve([curve for curve in curves if curve is not None])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in nothing that is compared."""
+
+    name: str
+    settings: dict[str, Any]
+    """What makes the group."""
+    entries: tuple[Entry, ...]
+
+    @property
+    def label(self) -> str:
+        """What makes the group, as it is typed."""
+        told = [
+            str(value) if key == EACH_RUN else f"{key}={typed(value)}"
+            for key, value in self.settings.items()
+        ]
+        return ", ".join(told) or "all runs"
+
+    def over(self, by: By, *, seed: int = 0) -> Band:
+        """The strength over the group's runs as a curve with its interval."""
+        return band([entry.strength_by(by) for entry in self.entries], seed=seed)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Groups of runs of one game, and how their strength is measured."""
+
+    rules: Rules
+    opponents: tuple[str, ...]
+    by: tuple[str, ...]
+    groups: tuple[Group, ...]
+    measured_at_end: bool
+    """Whether all runs have results of their own; otherwise the last evaluation counts."""
+    seed: int = 0
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All runs."""
+        return [entry for group in self.groups for entry in group.entries]
+
+    def strengths(self, group: Group) -> list[float]:
+        """The strength of each run of a group."""
+        finals = [entry.final for entry in group.entries]
+        if self.measured_at_end:
+            return [final for final in finals if final is not None]
+        return [entry.last for entry in group.entries]
+
+    def strength(self, group: Group) -> Found:
+        """The interquartile mean over a group's runs."""
+        return estimate(interquartile_mean, self.strengths(group), seed=self.seed)
+
+    def best(self, group: Group) -> Entry:
+        """The strongest run of a group."""
+        return group.entries[int(np.argmax(self.strengths(group)))]
+
+    @property
+    def strongest(self) -> Group:
+        """The group with the highest strength."""
+        return max(self.groups, key=lambda group: self.strength(group).value)
+
+    def pairs(self) -> Iterator[tuple[Group, Group, Found]]:
+        """How probably a run of the one group is stronger than one of the other."""
+        for one, two in combinations(self.groups, 2):
+            values = self.strengths(one), self.strengths(two)
+            yield one, two, estimate(improvement, *values, seed=self.seed)
+
+    def common(self, by: By) -> float:
+        """The budget that all runs have spent by their last evaluation."""
+        return min(float(entry.strength_by(by)[0][-1]) for entry in self.entries)
+
+    def differs(self, by: By) -> bool:
+        """Whether some runs went on for longer than others."""
+        ends = [float(entry.strength_by(by)[0][-1]) for entry in self.entries]
+        return max(ends) - min(ends) > SAME_LENGTH * max(ends)
+
+    def strength_at_common(self, group: Group, by: By) -> Found | None:
+        """The strength after the common budget; None if a run was first measured later."""
+        place = self.common(by)
+        curves = [entry.strength_by(by) for entry in group.entries]
+        if any(x[0] > place for x, _ in curves):
+            return None
+        values = [value_at(*curve, place) for curve in curves]
+        return estimate(interquartile_mean, values, seed=self.seed)
+
+    def score_per_hour(self, group: Group) -> Found | None:
+        """The interquartile mean of what the runs gain per hour."""
+        rates = [entry.score_per_hour for entry in group.entries]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) < len(rates):
+            return None
+        return estimate(interquartile_mean, known, seed=self.seed)
+
+
+def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison:
+    """Read runs and put those together that belong together; refuses runs of different games."""
+    runs = [Overview(path) for path in paths]
+    rules = common_rules(runs)
+    opponents = common_opponents(runs)
+    entries = [
+        Entry(
+            run, flat(written(read_config(run.config, str(run.path)))), opponents, rules.seats == 1
+        )
+        for run in runs
+    ]
+    for entry in entries:
+        if not len(entry.strength_by("decisions")[0]):
+            raise ConfigError(f"{entry.run.path} has no evaluation with numbers yet; leave it out")
+    keys = read_keys(by, entries) if by else differing(entries)
+    at_end = all(entry.final is not None for entry in entries)
+    return Comparison(rules, opponents, keys, make_groups(entries, keys), at_end, seed)
+
+
+def common_rules(runs: Sequence[Overview]) -> Rules:
+    """Return the game that all runs play; says what differs if it is not the same."""
+    first, *others = runs
+    if first.game not in game_names():
+        raise ConfigError(
+            f"{first.path} learns {first.game!r}, which has no evaluations to compare; give runs "
+            f"of {', '.join(game_names())}"
+        )
+    for run in others:
+        if run.game != first.game:
+            raise ConfigError(
+                f"{first.name} plays {first.game}, {run.name} plays {run.game}; "
+                "only runs of one game can be compared"
+            )
+    rules = rules_of(first)
+    for run in others:
+        mine = rules_of(run).config
+        differ = [key for key, value in rules.config.items() if mine.get(key) != value]
+        if differ:
+            told = ", ".join(f"{k} is {rules.config[k]} and {mine.get(k)}" for k in differ)
+            raise ConfigError(
+                f"{first.name} and {run.name} play {first.game} by different rules: {told}; "
+                "only runs under the same rules can be compared"
+            )
+    versions = {run.name: version for run in runs if (version := version_of(run)) is not None}
+    if len(set(versions.values())) > 1:
+        told = ", ".join(f"{name} version {version}" for name, version in versions.items())
+        raise ConfigError(f"the runs know different versions of the rules of {rules.name}: {told}")
+    return rules
+
+
+def rules_of(run: Overview) -> Rules:
+    """Return a run's game with its flags."""
+    return read_rules(run.game, latest(run.config.get("set", ())))
+
+
+def version_of(run: Overview) -> int | None:
+    """Return the version of the rules that a run's newest checkpoint names."""
+    for manifest in sorted((run.path / "checkpoints").glob("*/manifest.json"), reverse=True):
+        found = read_json(manifest)
+        if isinstance(found, dict):
+            version = found.get("meta", {}).get("rules_version")
+            return int(version) if version is not None else None
+    return None
+
+
+def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
+    """Return whom all runs were measured against."""
+    for run in runs:
+        if not run.opponents:
+            raise ConfigError(
+                f"{run.path} has no evaluation yet; leave it out, or train it for longer "
+                "(eval.every-s says how often a run is measured)"
+            )
+    shared = [name for name in runs[0].opponents if all(name in run.opponents for run in runs)]
+    if not shared:
+        told = "; ".join(f"{run.name} met {', '.join(run.opponents)}" for run in runs)
+        raise ConfigError(f"no opponent was met by all runs: {told}")
+    return tuple(shared)
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the settings of learning in which some runs differ."""
+    keys = dict.fromkeys(key for entry in entries for key in entry.settings)
+    return tuple(
+        key
+        for key in keys
+        if key not in BOOKKEEPING
+        and not key.startswith("eval.")
+        and any(entry.settings.get(key) != entries[0].settings.get(key) for entry in entries)
+    )
+
+
+def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the settings that a user named."""
+    keys = []
+    for word in filter(None, (part.strip() for part in by.split(","))):
+        key = word.removeprefix("--").replace("-", "_")
+        if key != EACH_RUN and key not in entries[0].settings:
+            known = [EACH_RUN, *entries[0].settings]
+            inner = [name for name in known if name.rpartition(".")[2] == key]
+            hint = f"; did you mean {inner[0]!r}?" if inner else nearest(key, known)
+            raise ConfigError(f"--by: no setting {word!r}{hint}")
+        keys.append(key)
+    if not keys:
+        raise ConfigError(f"--by {by!r} names no setting; for example --by ppo.lr")
+    return tuple(dict.fromkeys(keys))
+
+
+def make_groups(entries: Sequence[Entry], keys: Sequence[str]) -> tuple[Group, ...]:
+    """Put runs together that have the same settings, in the order in which they were given."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(repr([value_of(entry, key) for key in keys]), []).append(entry)
+    return tuple(
+        Group(letter(at), {key: value_of(inner[0], key) for key in keys}, tuple(inner))
+        for at, inner in enumerate(found.values())
+    )
+
+
+def value_of(entry: Entry, key: str) -> Any:
+    """Return what a run has for a key."""
+    return entry.run.name if key == EACH_RUN else entry.settings.get(key)
+
+
+def letter(at: int) -> str:
+    """Name a group: A to Z, then A2 and so on."""
+    return chr(ord("A") + at % 26) + (str(at // 26 + 1) if at >= 26 else "")
+
+
+def typed(value: Any) -> str:
+    """Return a setting as a user would type it."""
+    if isinstance(value, list):
+        return " ".join(map(typed, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def mean_curve(curves: Sequence[Curve]) -> tuple[Floats, Floats]:
+    """Return the mean of curves at the updates that all of them have, and where those lie."""
+    shared = curves[0][0]
+    for updates, _, _ in curves[1:]:
+        shared = np.intersect1d(shared, updates)
+    picked = [np.searchsorted(updates, shared) for updates, _, _ in curves]
+    values = np.mean([c[2][at] for c, at in zip(curves, picked, strict=True)], axis=0)
+    x = curves[0][1][picked[0]]
+    there = np.isfinite(values) & np.isfinite(x)
+    return x[there], values[there]

@@ -1,0 +1,217 @@
+"""`sparring compare`: groups, known answers, honest words, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from commands.run_helpers import make_run, write_results
+from sparring.cli import main
+from sparring.commands.compare import share_of_wins
+from sparring.commands.comparing import notes
+from sparring.config import NetConfig
+from sparring.games.rules import Rules
+from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
+from sparring.store import checkpoint
+from sparring.training.comparison import compare
+
+LRS = {"slow": 1e-4, "fast": 1e-2}
+WINS = {"slow": (0.2, 0.3, 0.4), "fast": (0.5, 0.7, 0.6)}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two learning rates with three seeds each; slow runs go on for twice as long."""
+    root = tmp_path_factory.mktemp("model") / "runs"
+    for kind, lr in LRS.items():
+        updates = 20 if kind == "slow" else 10
+        for seed, win in enumerate(WINS[kind]):
+            wins = {5: 0.1, 10: win / 2 if kind == "slow" else win}
+            wins |= {20: win} if kind == "slow" else {}
+            settings: dict[str, Any] = {"ppo": {"lr": lr}, "seed": seed}
+            name = f"{kind}-{seed}"
+            make_run(root, name, wins, updates=updates, **settings)
+            save_net(root / name, seed)
+    return root
+
+
+def save_net(path: Path, seed: int) -> None:
+    torch.manual_seed(seed)
+    rules = Rules("tic_tac_toe")
+    net = make_net(rules, NetConfig(hidden=(8,)))
+    meta = {"update": 10, "game": rules.name, "rules_version": rules.rules_version}
+    meta |= {"game_config": rules.config, **net.describe()}
+    tensors = {"net": dict(net.state_dict())}
+    checkpoint.save(path / "checkpoints", 10, tensors=tensors, blobs={}, meta=meta)
+
+
+def paths(root: Path, *kinds: str) -> list[Path]:
+    return [path for kind in kinds for path in sorted(root.glob(f"{kind}-*"))]
+
+
+def test_runs_are_grouped_by_what_differs_but_the_seed(model: Path) -> None:
+    found = compare(paths(model, "slow", "fast"))
+    # How long a run is to be is a setting too: schedules depend on it.
+    assert found.by == ("updates", "ppo.lr")
+    assert [(g.name, g.label) for g in found.groups] == [
+        ("A", "updates=20, ppo.lr=0.0001"),
+        ("B", "updates=10, ppo.lr=0.01"),
+    ]
+    assert [[e.seed for e in g.entries] for g in found.groups] == [[0, 1, 2], [0, 1, 2]]
+    by_seed = compare(paths(model, "slow", "fast"), "seed")
+    assert [g.label for g in by_seed.groups] == ["seed=0", "seed=1", "seed=2"]
+    assert "within A runs also differ in updates and ppo.lr" in notes(by_seed)
+    by_run = compare(paths(model, "fast"), "run")
+    assert [g.label for g in by_run.groups] == ["fast-0", "fast-1", "fast-2"]
+    same = compare(paths(model, "fast"))
+    assert len(same.groups) == 1
+    assert "the runs differ in nothing but the seed: one group" in notes(same)
+
+
+def test_numbers_have_known_answers(model: Path) -> None:
+    found = compare(paths(model, "slow", "fast"), "ppo.lr")
+    slow, fast = found.groups
+    assert found.strengths(fast) == [0.5, 0.7, 0.6]
+    strength = found.strength(fast)
+    assert strength.value == pytest.approx(0.6)
+    assert (strength.low, strength.high) == (pytest.approx(0.5), pytest.approx(0.7))
+    ((one, two, chance),) = found.pairs()
+    assert (one, two, chance.value) == (slow, fast, 0.0)
+    assert found.best(fast).run.name == "fast-1"
+    # Slow runs had 20 minutes and 20,000 decisions, fast ones 10 of each.
+    assert found.common("minutes") == 10.0
+    assert found.common("decisions") == 10_000.0
+    at = found.strength_at_common(slow, "minutes")
+    assert at is not None
+    assert at.value == pytest.approx(0.15)
+    rate = found.score_per_hour(fast)
+    assert rate is not None
+    assert rate.value == pytest.approx(10 * (0.6 - 0.1) * 60 / 5)
+    band = fast.over("decisions")
+    assert (band.x[0], band.x[-1]) == (5000.0, 10_000.0)
+    assert band.values[[0, -1]] == pytest.approx([0.1, 0.6])
+    again = compare(paths(model, "slow", "fast"), "ppo.lr")
+    assert [again.strength(group) for group in again.groups] == [
+        found.strength(group) for group in found.groups
+    ]
+
+
+def test_what_was_measured_at_the_end_counts_if_all_runs_have_it(tmp_path: Path) -> None:
+    runs = [make_run(tmp_path, f"r{n}", {5: 0.2, 10: 0.3}, seed=n) for n in range(2)]
+    write_results(runs[0], careful=0.5, random=0.7, idle=1.0)
+    assert compare(runs).strengths(compare(runs).groups[0]) == [0.3, 0.3]
+    write_results(runs[1], careful=0.4, random=0.6, idle=0.0)
+    found = compare(runs)
+    assert found.strengths(found.groups[0]) == pytest.approx([0.6, 0.5])
+    assert "measured after training" in notes(found)[0]
+
+
+def test_only_common_opponents_count(tmp_path: Path) -> None:
+    one = make_run(tmp_path, "one", {10: {"careful": 0.3, "random": 0.9}})
+    two = make_run(tmp_path, "two", {10: {"careful": 0.4}}, seed=1)
+    found = compare([one, two])
+    assert found.opponents == ("careful",)
+    assert found.strengths(found.groups[0]) == [0.3, 0.4]
+
+
+def test_words_are_honest_about_few_runs(model: Path) -> None:
+    alone = compare([model / "slow-0", model / "fast-0"])
+    told = "\n".join(notes(alone))
+    assert "A and B have one run: nothing can be told about seeds" in told
+    assert alone.strength(alone.groups[0]).low is None
+    few = notes(compare(paths(model, "slow", "fast")))
+    assert "A and B: fewer than 5 runs, so the intervals are too narrow" in few
+    apart = "B over A: all runs of the one are stronger than all of the other"
+    assert any(line.startswith(apart) and "1 of 10 comparisons" in line for line in few)
+    assert any("not equally long" in line and "10k decisions" in line for line in few)
+
+
+def test_the_command_prints_plays_and_draws(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    words = ["compare", "slow", "fast", "--by", "ppo.lr", "--games", "64", "--threads", "1"]
+    assert main(words) == 0
+    first = capsys.readouterr().out
+    lines = first.splitlines()
+    assert lines[1].split()[:5] == ["A", "ppo.lr=0.0001", "3", "30.0%", "20.0%"]
+    assert lines[2].split()[:5] == ["B", "ppo.lr=0.01", "3", "60.0%", "50.0%"]
+    assert "B: fast-0, fast-1, fast-2" in lines
+    with Image.open(model / "compare.png") as image:
+        assert image.width == 1600
+    page = (model / "compare.html").read_text()
+    for title in ("Strength by decisions", "Strength by minutes", "Final strength", "Head to head"):
+        assert title in page
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    (match,) = told["matches"]
+    assert match["games"] == 64
+    assert 0 <= match["low"] <= match["share"] <= match["high"] <= 1
+    assert f"{match['share']:.1%}" in first
+    assert told["improvement"][0]["value"] == 0.0
+    assert [run["seed"] for run in told["groups"][0]["runs"]] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seats", [3, 4])
+def test_equals_share_the_wins_at_any_table(seats: int) -> None:
+    rules = Rules("skull_king", {"num_players": seats})
+    torch.manual_seed(0)
+    policies = [Policy(rules, make_net(rules, NetConfig(hidden=(4,))), name=n) for n in "ab"]
+    policies[1].net.load_state_dict(policies[0].net.state_dict())
+    share = share_of_wins(rules, *policies, games=64, seed=1, threads=1)
+    assert abs(share - 0.5) < 0.2
+
+
+def test_runs_that_cannot_be_compared_are_refused_with_what_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "runs"
+    make_run(root, "board", {10: 0.5})
+    make_run(root, "empty", {})
+    make_run(root, "met", {10: {"someone": 0.5}})
+    make_run(root, "cards4", {10: 0.5}, game="skull_king")
+    make_run(root, "cards6", {10: 0.5}, game="skull_king", set=("num_players=6",))
+    make_run(root, "own", {10: 0.5}, game="my_env")
+    monkeypatch.chdir(tmp_path)
+    for words, hint in (
+        ("board cards4", "board plays tic_tac_toe, cards4 plays skull_king"),
+        ("cards", "num_players is 4 and 6"),
+        ("board empty", "empty has no evaluation yet"),
+        ("board met", "no opponent was met by all runs"),
+        ("own board", "'my_env', which has no evaluations"),
+        ("board", "at least two runs"),
+        ("board board", "at least two runs, this is 1"),
+        ("boart met", "did you mean board"),
+        ("board board --by ppo.lrr", "at least two"),
+        ("board met --games 1", "must be 0 or at least 4"),
+        ("board met --threads -1", "at least 0"),
+        ("board met --seed -1", "from 0"),
+    ):
+        assert main(["compare", *words.split()]) == 2, words
+        shown = capsys.readouterr().err
+        assert len(shown.splitlines()) == 1, shown
+        assert hint in shown, shown
+    assert not (root / "compare.png").exists()
+
+
+def test_an_unknown_setting_is_answered_with_the_nearest(model: Path) -> None:
+    for by, hint in (("ppo.lrr", "'ppo.lr'"), ("lr", "'ppo.lr'"), ("net.hiden", "'net.hidden'")):
+        with pytest.raises(ValueError, match=f"did you mean {hint}"):
+            compare(paths(model, "slow"), by)
+    assert compare(paths(model, "slow"), "ppo.gae-lambda,algo").by == ("ppo.gae_lambda", "algo")
+
+
+def test_a_game_of_one_seat_is_compared_by_score(tmp_path: Path) -> None:
+    runs = [
+        make_run(tmp_path, f"r{n}", {5: -100.0, 10: -50.0 + n}, game="cage2", seed=n)
+        for n in range(2)
+    ]
+    found = compare(runs)
+    assert found.strengths(found.groups[0]) == [-50.0, -49.0]
+    assert notes(found)[0] == "strength: score, last evaluation"
