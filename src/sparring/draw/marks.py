@@ -54,14 +54,13 @@ def shortened(text: str, width: int) -> str:
 
 def bar(share: float, width: int, *, tick: float = math.nan, style: str = "green") -> Text:
     """Return a bar from 0 to 1; a tick across it marks a share to compare with."""
-    full = round(min(max(share, 0.0), 1.0) * width)
-    at = -1 if math.isnan(tick) else min(int(tick * width), width - 1)
-    drawn = Text(no_wrap=True)
-    for cell in range(width):
-        line, crossed = "━╋" if cell < full else "─┼"
-        look = "bold" if cell == at else style if cell < full else "dim"
-        drawn.append(crossed if cell == at else line, look)
-    return drawn
+    full = int(min(max(share, 0.0), 1.0) * width + 1e-9)  # 0.29 * 100 is a little less than 29
+    drawn = Text.assemble(("━" * full, style), ("─" * (width - full), "dim"), no_wrap=True)
+    if math.isnan(tick) or not width:
+        return drawn
+    at = min(int(tick * width + 1e-9), width - 1)
+    cross = Text("╋" if at < full else "┼", style="bold")
+    return drawn[:at] + cross + drawn[at + 1 :]
 
 
 def sparkline(

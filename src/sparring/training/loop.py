@@ -146,7 +146,8 @@ class Trainer:
                 phases=phases,
             )
         if self.watch:
-            self.watch(self.status)
+            for member in self.members:
+                self.watch(member.status)
 
     def _plan(self) -> None:
         """Turn the minutes into a number of updates, by the pace since the last such plan."""
@@ -221,7 +222,7 @@ class Trainer:
             index, number = map(int, result["id"].split("/"))
             self.members[index].take_in(number, result)
             if self.watch:
-                self.watch(self.status)
+                self.watch(self.members[index].status)
 
     def _close(self) -> None:
         if self.worker:
