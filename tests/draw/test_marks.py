@@ -19,11 +19,11 @@ def test_a_bar_of_an_equal_ends_at_the_tick() -> None:
 
 
 def test_a_sparkline_rises_with_its_series() -> None:
-    assert sparkline(range(8), 8) == LEVELS
-    assert sparkline([0.5] * 3, 8) == "▅▅▅"
-    assert sparkline([0.0, 1.0], 8, low=0, high=1) == "▁█"
+    assert sparkline(range(7), 8) == LEVELS
+    assert sparkline([0.5] * 3, 8) == "▄▄▄"
+    assert sparkline([0.0, 1.0], 8, low=0, high=1) == "▁▇"
     assert len(sparkline(range(1000), 12)) == 12
-    assert sparkline([math.nan, 1.0, math.inf], 5) == "▅"
+    assert sparkline([math.nan, 1.0, math.inf], 5) == "▄"
     assert sparkline([], 5) == ""
 
 

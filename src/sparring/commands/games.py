@@ -13,6 +13,7 @@ from sparring.commands.printing import (
     print_facts,
     print_json,
     print_table,
+    say,
 )
 from sparring.config import GamesConfig
 from sparring.errors import ConfigError
@@ -69,8 +70,7 @@ def show_all(as_json: bool) -> None:
         )
     print_table(table)
     if sys.stdout.isatty():
-        out = make_console()
-        out.print(f"Sizes at default flags. Next: sparring games {games[0].name}")
+        say(f"Sizes at default flags. Next: sparring games {games[0].name}")
 
 
 def action_count(rules: Rules) -> str:

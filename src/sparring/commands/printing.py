@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -16,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.columns import Columns
-from sparring.draw.marks import InAscii, only_ascii
+from sparring.draw.marks import InAscii, in_ascii, only_ascii
 
 PLAIN_WIDTH = 1000
 """Columns where the output is no terminal: nothing is wrapped or cut."""
@@ -49,6 +50,19 @@ def make_table(
         lines=sys.stdout.isatty(),
         ascii_only=only_ascii(make_console()),
     )
+
+
+def say(text: str) -> None:
+    """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
+    out = make_console()
+    told = in_ascii(text.replace("±", "+-")) if only_ascii(out) else text
+    if out.is_terminal:
+        lines = told.splitlines()
+        told = "\n".join(
+            textwrap.fill(line, out.width, break_long_words=False, break_on_hyphens=False)
+            for line in lines
+        )
+    print(told)
 
 
 def print_facts(facts: Iterable[tuple[str | Text, str]], *, label: int = 12) -> None:

@@ -11,10 +11,10 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-LEVELS = "▁▂▃▄▅▆▇█"
+LEVELS = "▁▂▃▄▅▆▇"  # not "█": lines below each other would touch
 ELLIPSIS = "…"
 LIKENESSES = {
-    **dict(zip(LEVELS, "_.-~=+*#", strict=True)),
+    **dict(zip(LEVELS, "_.-~=*#", strict=True)),
     **dict(zip("━─╋┼│╭╮╰╯", "=-|||++++", strict=True)),
     **dict(zip("±–…·×²", "~-~,x2", strict=True)),
 }

@@ -95,8 +95,9 @@ def coming(status: Status) -> str:
     return f"next evaluation in {clock(status.next_eval_s)}" if status.next_eval_s >= 0 else ""
 
 
-def kept(status: Status) -> list[str]:
-    """What was saved last."""
+def kept(status: Status, *, over: bool = False) -> str:
+    """What was saved last, and how long ago if training goes on."""
     if status.saved < 0:
-        return []
-    return [f"saved update {status.saved:,}, {clock(status.seconds - status.saved_s)} ago"]
+        return ""
+    ago = "" if over else f", {clock(status.seconds - status.saved_s)} ago"
+    return f"saved update {status.saved:,}{ago}"

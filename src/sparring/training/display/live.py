@@ -122,6 +122,7 @@ class LivePanel:
         self.look(statuses, now=True)
         with self.held, contextlib.suppress(OSError):  # the terminal may be gone
             self.live.stop()
+            self.console.line()
 
     def draw(self) -> RenderableType:
         """Return the panel; its clocks go on between updates."""

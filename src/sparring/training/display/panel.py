@@ -67,7 +67,7 @@ def draw(
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(
         Group(*parts),
-        title=Text(shortened(f"sparring {status.game}", inner - 4), style="bold"),
+        title=Text(shortened(f"sparring {status.game}", inner - 4), style="bold not dim"),
         title_align="left",
         subtitle=Text(shortened(place(statuses), inner - 4), style="dim"),
         subtitle_align="left",
@@ -140,10 +140,9 @@ def spent(status: Status) -> str:
 def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
     """Return what comes next, and what is safe."""
     status = statuses[0]
-    safe = kept(status)
-    if len(statuses) == 1 and status.best >= 0:
-        safe.append(f"best update {status.best:,}")
-    return [status.message, "" if over else coming(status), *safe]
+    known = len(statuses) == 1 and status.best >= 0
+    best = f"best update {status.best:,}" if known else ""
+    return [status.message, "" if over else coming(status), kept(status, over=over), best]
 
 
 def place(statuses: Sequence[Status]) -> str:

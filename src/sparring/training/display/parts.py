@@ -150,7 +150,7 @@ def phases(status: Status) -> RenderableType:
 
 def phase_words(status: Status) -> list[str]:
     """Return where the time goes, in words."""
-    return [f"{name} {share:.0%}" for name, share in status.phases.items()]
+    return [f"{name} {share:3.0%}" for name, share in status.phases.items()]
 
 
 def machine_facts(status: Status, machine: Machine) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def machine_grid(status: Status, machine: Machine) -> Table:
 
 def loss_words(status: Status) -> list[str]:
     """Return what the learner says about itself."""
-    return [f"{name} {value:.4g}" for name, value in status.losses.items()]
+    return [f"{name} {value:.4f}" for name, value in status.losses.items()]
 
 
 def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:
