@@ -70,7 +70,8 @@ def show_all(as_json: bool) -> None:
         )
     print_table(table)
     if sys.stdout.isatty():
-        say(f"Sizes at default flags. Next: sparring games {games[0].name}")
+        say("Sizes at default flags.")
+        say(f"Next: sparring games {games[0].name}")
 
 
 def action_count(rules: Rules) -> str:

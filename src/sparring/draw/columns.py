@@ -16,7 +16,7 @@ from sparring.draw.marks import shortened
 
 LEAST_NAME = 24
 """Cells that the names in the first column may take on any terminal."""
-LEAST_PROSE = 16
+LEAST_PROSE = 20
 """Cells that a column of sentences needs, lest it becomes a tower."""
 GAP = 2
 

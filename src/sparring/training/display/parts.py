@@ -61,12 +61,13 @@ def number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}" if abs(value) < 1000 else count(value)
 
 
-def spark(status: Status, name: str, width: int, *, share: bool = False) -> Text:
-    """Return how a series went."""
+def spark(status: Status, name: str, width: int, *, parity: float = 1.0) -> Text:
+    """Return how a series went; shares go from 0 to twice what an equal would win, or higher."""
     trail = status.history.get(name)
-    low, high = (0.0, 1.0) if share else (math.nan, math.nan)
-    drawn = sparkline(trail.values(), width, low=low, high=high) if trail else ""
-    return Text(drawn, style="cyan")
+    values = trail.values() if trail else []
+    if parity == 1 or not values:
+        return Text(sparkline(values, width), style="cyan")
+    return Text(sparkline(values, width, low=0.0, high=max(2 * parity, *values)), style="cyan")
 
 
 def learned(statuses: Sequence[Status], width: int) -> Table:
@@ -119,7 +120,7 @@ def strengths(status: Status, width: int, most: int, *, narrow: bool = False) ->
         if spread:
             cells.append(Text(interval(found), style="dim"))
         if trail > 0:
-            cells.append(spark(status, f"eval/{name}", trail, share=not alone))
+            cells.append(spark(status, f"eval/{name}", trail, parity=found["parity"]))
         grid.add_row(*cells)
     parts = [] if narrow else [flow(strengths_title(status, alone), width, style="dim")]
     return Group(*parts, grid, *and_more(len(status.wins) - most))
