@@ -21,6 +21,8 @@ from sparring.draw.marks import InAscii, in_ascii, only_ascii
 
 PLAIN_WIDTH = 1000
 """Columns where the output is no terminal: nothing is wrapped or cut."""
+NAMED_COLUMNS = 4
+"""So many of the columns that found no room are named."""
 LINE_EVERY_S = 10.0
 """How often progress is told where there is no terminal."""
 
@@ -90,7 +92,10 @@ def print_table(table: Table) -> None:
     if out.is_terminal:
         out.print(shown)
         if dropped:
-            out.print(f"wider terminals also show: {', '.join(dropped)}", style="dim")
+            named = ", ".join(dropped[:NAMED_COLUMNS])
+            more = len(dropped) - NAMED_COLUMNS
+            rest = f" and {more} more" if more > 0 else ""
+            out.print(f"wider terminals also show: {named}{rest}", style="dim")
         return
     with out.capture() as drawn:
         out.print(shown, width=max(out.width, out.measure(table).maximum), crop=False)

@@ -100,7 +100,8 @@ class Columns(Table):
             return max(head, min(whole, max(width // 2, LEAST_NAME), width - GAP))
         if self.names[at] in self.numbers:
             return max(head, whole)
-        return max([head, min(whole, LEAST_PROSE), *map(longest_word, cells)])
+        least = LEAST_PROSE if whole > LEAST_PROSE else whole // 2
+        return max([head, least, *map(longest_word, cells)])
 
     def _with(self, sizes: dict[int, int]) -> Table:
         """Return a copy with these columns and widths."""
