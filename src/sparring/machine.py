@@ -124,6 +124,14 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
+def memory_used() -> int | None:
+    """Return how many bytes of memory this process holds, None where nobody tells."""
+    facts = Path("/proc/self/statm")
+    if not facts.exists():
+        return None
+    return int(facts.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def warn_if_busy(load: float | None) -> None:
     """Warn when other work shares the cores."""
     if load is not None and load > max(0.5, 0.1 * cores()):

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
 
 import pytest
 
 from sparring import Rules, game_names
 from sparring.cli import main
+from sparring.commands.games import describe
 
 
 def shown(words: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -48,3 +52,34 @@ def test_actions_are_listed_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[1 + 85].split(maxsplit=1) == ["85", "Tigress as escape"]
     listed = json.loads(shown("games tic_tac_toe --actions --json", capsys))["action_names"]
     assert listed[:4] == ["a1", "b1", "c1", "a2"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
+@pytest.mark.parametrize("words", ["games", "games skull_king"])
+def test_tables_fit_the_terminal(width: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main(words.split()) == 0
+    lines = screen.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    whole = set(re.findall(r"\w+", json.dumps([describe(Rules(n)) for n in game_names()])))
+    broken = {w for line in lines[3:] for w in re.findall(r"\w{9,}", line)} - whole
+    assert broken <= {"observation", "terminals"}
+    if width in (40, 200):
+        assert any("wider terminals also show" in line for line in lines) == (width == 40)
+
+
+def test_a_pipe_gets_every_column(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    head = shown("games", capsys).splitlines()[0]
+    assert head.split() == ["game", "title", "seats", "actions", "bytes", "features", "bots"]

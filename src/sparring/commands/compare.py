@@ -123,7 +123,8 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
                 found.rules, ours, theirs, games=config.games, seed=seed, threads=threads
             )
             matches.append(Match(one, two, config.games, share, *wilson(share, config.games)))
-    return matches, ["matches: the strongest run of each group, actions drawn, every deal from every seat"]
+    how = "the strongest run of each group, actions drawn, every deal from every seat"
+    return matches, [f"matches: {how}"]
 
 
 def share_of_wins(

@@ -18,7 +18,7 @@ from rich.text import Text
 
 import sparring
 from sparring import _native
-from sparring.commands.printing import ProgressBar, make_console, print_json
+from sparring.commands.printing import ProgressBar, make_console, print_facts, print_json
 from sparring.config import DoctorConfig
 from sparring.games import Rules, game_names
 from sparring.machine import ask, cores, cpu_model, git_commit, load_average
@@ -66,15 +66,16 @@ def run(config: DoctorConfig) -> int:
 
 def show(findings: list[Finding]) -> None:
     """Print a line per finding, and what to do under it."""
-    out = make_console()
+    facts: list[tuple[str | Text, str]] = []
     for finding in findings:
-        line = (f"{finding.status:8}", STYLES[finding.status])
-        out.print(Text.assemble(line, f"{finding.name}: {finding.detail}"))
+        status = Text(finding.status, style=STYLES[finding.status])
+        facts.append((status, f"{finding.name}: {finding.detail}"))
         if finding.todo:
-            out.print(f"{'':8}-> {finding.todo}")
+            facts.append(("", f"-> {finding.todo}"))
+    print_facts(facts, label=7)
     problems = sum(finding.status == "problem" for finding in findings)
     notes = sum(finding.status == "note" for finding in findings)
-    out.print(f"{problems} problems, {notes} notes")
+    print(f"{problems} problems, {notes} notes")
 
 
 def look_at_versions() -> Iterator[Finding]:

@@ -7,7 +7,14 @@ from typing import Any
 
 from rich.console import Console
 
-from sparring.commands.printing import make_console, make_table, print_json, print_table
+from sparring.commands.printing import (
+    make_console,
+    make_table,
+    print_facts,
+    print_json,
+    print_table,
+    say,
+)
 from sparring.config import GamesConfig
 from sparring.errors import ConfigError
 from sparring.games import Field, Rules, game_names
@@ -46,7 +53,11 @@ def show_all(as_json: bool) -> None:
         print_json({"games": [describe(rules) for rules in games]})
         return
     columns = ("game", "title", "seats", "actions", "bytes", "features", "bots")
-    table = make_table(columns, numbers=("seats", "actions", "bytes", "features"))
+    table = make_table(
+        columns,
+        numbers=("seats", "actions", "bytes", "features"),
+        least=("features", "bytes", "title", "bots"),
+    )
     for rules in games:
         table.add_row(
             rules.name,
@@ -59,7 +70,8 @@ def show_all(as_json: bool) -> None:
         )
     print_table(table)
     if sys.stdout.isatty():
-        print(f"Sizes of the observation at default flags. Next: sparring games {games[0].name}")
+        say("Sizes at default flags.")
+        say(f"Next: sparring games {games[0].name}")
 
 
 def action_count(rules: Rules) -> str:
@@ -130,7 +142,7 @@ def show_game(out: Console, rules: Rules) -> None:
     roles = len(rules.roles)
     paid = [p for i, p in enumerate(rules.parts) if any(weights[i * roles : (i + 1) * roles])]
     out.print(rules.title, style="bold")
-    for name, text in (
+    facts = (
         ("seats", str(rules.seats)),
         ("actions", f"{action_count(rules)} (--actions lists them)"),
         (
@@ -142,10 +154,10 @@ def show_game(out: Console, rules: Rules) -> None:
         ("bots", ", ".join(rules.bots)),
         ("rewards", f"{', '.join(rules.parts)}; paid at these flags: {', '.join(paid)}"),
         ("ends", ", ".join(rules.ends)),
-    ):
-        out.print(f"{name:12} {text}")
+    )
+    print_facts(facts)
     out.print()
-    flags = make_table(("flag", "value", "allowed", "help"))
+    flags = make_table(("flag", "value", "allowed", "help"), least=("help",))
     for field in rules.fields.values():
         text = f"{field.help} (may change in a running pool)" if field.live else field.help
         flags.add_row(field.name, show_value(field), allowed(field), text)

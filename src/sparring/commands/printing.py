@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from sparring.draw.columns import Columns
+from sparring.draw.marks import InAscii, in_ascii, only_ascii
+
 PLAIN_WIDTH = 1000
 """Columns where the output is no terminal: nothing is wrapped or cut."""
+NAMED_COLUMNS = 4
+"""So many of the columns that found no room are named."""
 LINE_EVERY_S = 10.0
 """How often progress is told where there is no terminal."""
 
@@ -24,28 +30,75 @@ LINE_EVERY_S = 10.0
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console: colours on a terminal, plain text elsewhere."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    # Asked here, because rich takes 80 columns for granted where TERM is dumb.
+    width, height = shutil.get_terminal_size() if stream.isatty() else (PLAIN_WIDTH, None)
+    return Console(
+        file=stream, width=width, height=height, highlight=False, markup=False, emoji=False
+    )
 
 
-def make_table(columns: Sequence[str], *, numbers: Sequence[str] = ()) -> Table:
-    """Return a table for a terminal, lines for a pipe; columns in `numbers` align right."""
-    lines = box.SIMPLE_HEAD if sys.stdout.isatty() else None
-    table = Table(box=lines, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for at, name in enumerate(columns):
-        justify: Literal["left", "right"] = "right" if name in numbers else "left"
-        table.add_column(Text(name), justify=justify, no_wrap=at == 0, overflow="fold")
-    return table
+def make_table(
+    columns: Sequence[str], *, numbers: Sequence[str] = (), least: Sequence[str] = ()
+) -> Columns:
+    """Return a table for a terminal, lines for a pipe; columns in `numbers` align right.
+
+    least: columns to do without on a narrow terminal, the first of them first; then those on the
+        right. The first column always stays.
+    """
+    return Columns(
+        columns,
+        numbers=numbers,
+        least=least,
+        lines=sys.stdout.isatty(),
+        ascii_only=only_ascii(make_console()),
+    )
+
+
+def say(text: str) -> None:
+    """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
+    out = make_console()
+    told = in_ascii(text.replace("±", "+-")) if only_ascii(out) else text
+    if out.is_terminal:
+        lines = told.splitlines()
+        told = "\n".join(
+            textwrap.fill(line, out.width, break_long_words=False, break_on_hyphens=False)
+            for line in lines
+        )
+    print(told)
+
+
+def print_facts(facts: Iterable[tuple[str | Text, str]], *, label: int = 12) -> None:
+    """Print a line for each name and what there is to say about it; long ones go on below it."""
+    out = make_console()
+    if not out.is_terminal:
+        for name, told in facts:
+            print(f"{name!s:{label}} {told}")
+        return
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=label)
+    grid.add_column(overflow="fold")
+    for name, told in facts:
+        grid.add_row(name, told)
+    out.print(InAscii(grid) if only_ascii(out) else grid)
 
 
 def print_table(table: Table) -> None:
-    """Print a table; without a terminal, no line ends in blanks."""
+    """Print a table; on a terminal it fits, without one it is whole and no line ends in blanks."""
     out = make_console()
+    dropped: list[str] = []
+    if isinstance(table, Columns):
+        table, dropped = table.fit(out.width) if out.is_terminal else (table.whole(), [])
+    shown = InAscii(table) if only_ascii(out) else table
     if out.is_terminal:
-        out.print(table)
+        out.print(shown)
+        if dropped:
+            named = ", ".join(dropped[:NAMED_COLUMNS])
+            more = len(dropped) - NAMED_COLUMNS
+            rest = f" and {more} more" if more > 0 else ""
+            out.print(f"wider terminals also show: {named}{rest}", style="dim")
         return
     with out.capture() as drawn:
-        out.print(table)
+        out.print(shown, width=max(out.width, out.measure(table).maximum), crop=False)
     print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 

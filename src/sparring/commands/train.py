@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from sparring.commands.plotting import plot_run
-from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
@@ -137,7 +137,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         return code
     print_table(results_table(results))
     for line in draw_lines(results):
-        print(line)
+        say(line)
     for name, value in summary["progress"].items():
         print(f"{name}: {value:,.2f}")
     if plots:

@@ -162,7 +162,8 @@ class Trainer:
             )
         self._call_back(reports)
         if self.watch:
-            self.watch(self.status)
+            for member in self.members:
+                self.watch(member.status)
 
     def _retire(self, reports: Sequence[Report]) -> None:
         """Let members of a population go that have diverged; the others train on."""
@@ -251,6 +252,9 @@ class Trainer:
             self._saves.done(status, now)
             self.save()
         self._ask_for_evaluation()
+        for member in self.members if self.worker else ():
+            member.status.next_eval_s = self._evaluations.left_s(now)
+            member.status.evaluating = member.playing >= 0
 
     def _await_answers(self, stop: Stop) -> None:
         """Wait until every evaluation that was asked for is played."""
@@ -295,7 +299,7 @@ class Trainer:
             if found and self.callbacks.on_evaluation:
                 self._call(self.callbacks.on_evaluation, self.watched[index], found)
             if self.watch:
-                self.watch(self.status)
+                self.watch(self.members[index].status)
 
     def _close(self) -> None:
         if self.worker:

@@ -22,7 +22,10 @@ from sparring.training.episodes import EpisodesTable
 from sparring.training.metrics import MetricsWriter
 from sparring.training.run import EVENTS, Run
 from sparring.training.settings import as_plain, written
+from sparring.training.trail import Trail
 
+REST = "other"
+"""The phase that is all time outside the others."""
 PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
 
@@ -45,10 +48,38 @@ class Status:
     decisions_per_s: float = 0.0
     samples_per_s: float = 0.0
     score: float = math.nan
+    length: float = math.nan
+    """Steps of a game, mean of those that ended in the last update."""
+    cpu_cores: float = math.nan
+    """Cores that were busy with this process."""
+    gpu_share: float = math.nan
+    """Share of the time in which the GPU was busy."""
     losses: dict[str, float] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
+    """Shares of the time, always in the same order."""
     wins: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What the last evaluation found, by opponent."""
+    history: dict[str, Trail] = field(default_factory=dict)
+    """Series from the beginning of the run: score, length, and eval/NAME for every opponent."""
+    next_eval_s: float = math.nan
+    """Seconds until the next evaluation is asked for; negative or NaN: none is planned."""
+    evaluating: bool = False
+    """Whether an evaluation is under way."""
+    evaluated: int = -1
+    """Update whose evaluation came last."""
+    best: int = -1
+    """Update of the best checkpoint."""
+    saved: int = -1
+    """Update of the last checkpoint."""
+    saved_s: float = math.nan
+    """Seconds of training at that checkpoint."""
     message: str = ""
+    """What else there is to say."""
+
+    def remember(self, name: str, value: float) -> None:
+        """Go on with a series."""
+        if math.isfinite(value):
+            self.history.setdefault(name, Trail()).add(value)
 
     @property
     def progress(self) -> float:
@@ -105,6 +136,7 @@ class Member:
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
         self.waiting = {int(number): at for number, at in meta.get("waiting", {}).items()}
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
+        status.best = int(self.best["update"])
         self.metrics.truncate_after(resume.number)
         if self.games:
             self.games.truncate_after(resume.number)
@@ -115,7 +147,7 @@ class Member:
             status.total_updates = meta["total_updates"]
         best = int(self.best["update"])
         if best >= 0 and not checkpoints.is_whole(self.run.checkpoints / f"{best:08d}"):
-            self.best = {"update": -1, "strength": -1.0}
+            self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self._write_json(EVENTS, self.events)
         self._name_best()
@@ -138,11 +170,17 @@ class Member:
         status.decisions_per_s = (report.decisions - before[0]) / took
         status.samples_per_s = (report.samples - before[1]) / took
         status.score = stats.get("charts/score", status.score)
+        status.length = stats.get("charts/length", status.length)
+        status.cpu_cores = stats.get("charts/cpu_share", status.cpu_cores)
+        status.gpu_share = stats.get("charts/gpu_busy", status.gpu_share)
+        status.remember("score", stats.get("charts/score", math.nan))
+        status.remember("length", stats.get("charts/length", math.nan))
         status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
-        status.phases = {name: spent / took for name, spent in phases.items()}
+        shares = {name: spent / took for name, spent in phases.items()}
+        status.phases = in_order(status.phases, shares)
         values = {
             **stats,
-            **{f"phases/{name}": share for name, share in status.phases.items()},
+            **{f"phases/{name}": share for name, share in shares.items()},
             "charts/SPS": status.decisions_per_s,
             "charts/samples_per_s": status.samples_per_s,
             "charts/decisions": float(report.decisions),
@@ -257,6 +295,7 @@ class Member:
             blobs=snapshot.blobs,
             meta=self.meta(snapshot),
         )
+        self.status.saved, self.status.saved_s = snapshot.meta["update"], self.status.seconds
 
     def _prune(self, keep: int) -> None:
         always = {int(self.best["update"]), *self.waiting}
@@ -305,10 +344,12 @@ class Member:
         for opponent, found in result["results"].items():
             name = opponent if opponent in known else PREVIOUS_BEST
             self.status.wins[name] = found
+            self.status.remember(f"eval/{name}", found["score" if alone else "win"])
             for key in ("score",) if alone else ("win", "low", "high", "score"):
                 values[f"eval/{name}/{key}"] = found[key]
         results = {name: result["results"][name] for name in known}
         strength = strength_of(self.rules, results)
+        self.status.evaluated = number
         values["eval/strength"] = strength
         values |= self._pace(results, seconds)
         self.metrics.add(number, values, seconds=seconds)
@@ -316,6 +357,7 @@ class Member:
         self.dry += 1
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
+            self.status.best = number
             self.best = {"update": number, "strength": strength}
             self.note("best", checkpoint=number, strength=strength)
             self._name_best()
@@ -343,3 +385,12 @@ class Member:
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
         self.metrics.close()
+
+
+def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    """Return shares of phases in the order in which they were first met; what is left comes last.
+
+    A phase that took no part in an update keeps its place.
+    """
+    order = [name for name in {**before, **now} if name != REST]
+    return {name: now.get(name, 0.0) for name in (*order, *[REST] * (REST in now))}

@@ -10,7 +10,7 @@ import torch
 
 from sparring.commands.eval import usi_match
 from sparring.commands.players import load_with_flags, nobody_called
-from sparring.commands.printing import ProgressBar, print_json, print_table
+from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import all_lines, next_command, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
@@ -77,7 +77,7 @@ def run(config: EvalConfig) -> int:
         return 0
     print_table(results_table(results))
     for line in all_lines(results):
-        print(line)
+        say(line)
     if isinstance(challenger, Policy):
         print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
     return 0

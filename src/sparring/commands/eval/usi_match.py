@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sparring.commands.printing import ProgressBar, print_json, print_table
+from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import all_lines, results_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
@@ -58,7 +58,7 @@ def run(config: EvalConfig, challenger: Player, rules: Rules) -> int:
     else:
         print_table(results_table(results))
         for line in all_lines(results):
-            print(line)
+            say(line)
         print(f"ends: {', '.join(f'{end} {count}' for end, count in match.result.ends.items())}")
         for fault in match.faults:
             print(f"game {fault.game + 1} lost by the engine's {fault.kind}: {fault.what}")

@@ -1,0 +1,85 @@
+"""Small pictures made of letters: bars and sparklines, also where only ASCII can be shown."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+LEVELS = "▁▂▃▄▅▆▇"  # not "█": lines below each other would touch
+ELLIPSIS = "…"
+LIKENESSES = {
+    **dict(zip(LEVELS, "_.-~=*#", strict=True)),
+    **dict(zip("━─╋┼│╭╮╰╯", "=-|||++++", strict=True)),
+    **dict(zip("±–…·×²", "~-~,x2", strict=True)),
+}
+"""One letter of ASCII for each, so that what was laid out stays in place."""
+
+
+def only_ascii(console: Console, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether other letters would not arrive: by the encoding, or because the locale is C."""
+    named = (environment.get(key) for key in ("LC_ALL", "LC_CTYPE", "LANG"))
+    return console.options.ascii_only or next(filter(None, named), "") in ("C", "POSIX")
+
+
+def in_ascii(text: str) -> str:
+    """Return a text of the same length with the likeness of every letter."""
+    return "".join(c if c.isascii() else LIKENESSES.get(c, "?") for c in text)
+
+
+class InAscii:
+    """Something drawn by rich, in ASCII."""
+
+    def __init__(self, content: RenderableType) -> None:
+        self.content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for text, style, control in console.render(self.content, options):
+            yield Segment(in_ascii(text), style, control)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a name that fits; of a long one the middle is left out."""
+    if cell_len(text) <= width:
+        return text
+    end = max((width - 1) // 2, 0)
+    tail = text[len(text) - end :]
+    return set_cell_size(text, max(width - 1 - cell_len(tail), 0)) + ELLIPSIS + tail
+
+
+def bar(share: float, width: int, *, tick: float = math.nan, style: str = "green") -> Text:
+    """Return a bar from 0 to 1; a tick across it marks a share to compare with."""
+    full = int(min(max(share, 0.0), 1.0) * width + 1e-9)  # 0.29 * 100 is a little less than 29
+    drawn = Text.assemble(("━" * full, style), ("─" * (width - full), "dim"), no_wrap=True)
+    if math.isnan(tick) or not width:
+        return drawn
+    at = min(int(tick * width + 1e-9), width - 1)
+    cross = Text("╋" if at < full else "┼", style="bold")
+    return drawn[:at] + cross + drawn[at + 1 :]
+
+
+def sparkline(
+    values: Sequence[float], width: int, *, low: float = math.nan, high: float = math.nan
+) -> str:
+    """Return a series as letters of growing height, from `low` to `high` or over its own range."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known or width < 1:
+        return ""
+    shown = [mean(known, at, min(width, len(known))) for at in range(min(width, len(known)))]
+    bottom = min(shown) if math.isnan(low) else low
+    top = max(shown) if math.isnan(high) else high
+    if top <= bottom:
+        return LEVELS[len(LEVELS) // 2] * len(shown)
+    steps = ((value - bottom) / (top - bottom) * len(LEVELS) for value in shown)
+    return "".join(LEVELS[min(max(int(step), 0), len(LEVELS) - 1)] for step in steps)
+
+
+def mean(values: Sequence[float], at: int, parts: int) -> float:
+    """Return the mean of one of so many equal parts of a series."""
+    some = values[at * len(values) // parts : (at + 1) * len(values) // parts]
+    return sum(some) / len(some)

@@ -1,0 +1,103 @@
+"""A run in words: what plain lines and the panel share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sparring.training.member import Status
+
+EXACT = 100_000
+"""Counts below this are written out."""
+UNITS = "kMGT"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are some."""
+    whole = max(int(seconds), 0)
+    minutes, hours = whole // 60 % 60, whole // 3600
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+def count(number: float) -> str:
+    """Write a large number with about three digits."""
+    if abs(number) < EXACT:
+        return f"{number:,.0f}"
+    thousands = min(int(math.log10(abs(number)) / 3), len(UNITS))
+    value = number / 1000**thousands
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:.{digits}f} {UNITS[thousands - 1]}"
+
+
+def size(memory: float) -> str:
+    """Write a number of bytes."""
+    mib = memory / 2**20
+    return f"{mib:.0f} MiB" if mib < 1000 else f"{mib / 1024:.1f} GiB"
+
+
+def left(status: Status) -> str:
+    """How long it will still take."""
+    if status.progress <= 0:
+        return "?"
+    return clock(status.seconds / status.progress * (1 - status.progress))
+
+
+def is_alone(found: Mapping[str, Any]) -> bool:
+    """Whether a result is that of a seat without opponents: then the score counts."""
+    return bool(found["parity"] == 1)
+
+
+def shown_strength(found: Mapping[str, Any]) -> str:
+    """The win share, or the score where a seat plays alone."""
+    return f"{found['score']:.1f}" if is_alone(found) else f"{found['win']:.3f}"
+
+
+def interval(found: Mapping[str, Any]) -> str:
+    """The 95 % interval of the win share, or of the score."""
+    if is_alone(found):
+        low, high = found.get("score_low"), found.get("score_high")
+        return "" if low is None or high is None else f"{low:.1f}..{high:.1f}"
+    return f"{found['low']:.2f}..{found['high']:.2f}"
+
+
+def line(status: Status) -> str:
+    """A run in one line."""
+    total = f"/{status.total_updates}" if status.total_updates else ""
+    told = [
+        f"{clock(status.seconds)} update {status.update}{total}",
+        f"{status.decisions_per_s:,.0f} decisions/s",
+        f"{status.samples_per_s:,.0f} samples/s",
+    ]
+    if not math.isnan(status.score):
+        told.append(f"score {status.score:.1f}")
+    if status.wins:
+        what = "evaluated" if any(map(is_alone, status.wins.values())) else "win share"
+        wins = " ".join(f"{name} {shown_strength(one)}" for name, one in status.wins.items())
+        told.append(f"{what}: {wins}")
+    return ", ".join([*told, f"{left(status)} left"])
+
+
+def evaluation_line(status: Status) -> str:
+    """What the last evaluation found, in one line."""
+    found = ", ".join(
+        f"{name} {shown_strength(one)}" + (f" ({told})" if (told := interval(one)) else "")
+        for name, one in status.wins.items()
+    )
+    best = ", the best so far" if status.best == status.evaluated else ""
+    return f"{clock(status.seconds)} evaluated update {status.evaluated}{best}: {found}"
+
+
+def coming(status: Status) -> str:
+    """When the next evaluation comes."""
+    if status.evaluating:
+        return "an evaluation is under way"
+    return f"next evaluation in {clock(status.next_eval_s)}" if status.next_eval_s >= 0 else ""
+
+
+def kept(status: Status, *, over: bool = False) -> str:
+    """What was saved last, and how long ago if training goes on."""
+    if status.saved < 0:
+        return ""
+    ago = "" if over else f", {clock(status.seconds - status.saved_s)} ago"
+    return f"saved update {status.saved:,}{ago}"

@@ -1,0 +1,313 @@
+"""What people see of a run: the panel at every width, and lines where there is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pty
+import re
+import select
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sparring.draw.marks import InAscii
+from sparring.training.display import Display, draw
+from sparring.training.display.lines import clock, count, size
+from sparring.training.display.live import moved_on
+from sparring.training.display.parts import Machine, short_names
+from sparring.training.member import Status, in_order
+from sparring.training.trail import LIMIT, Trail
+
+WIDTHS = (40, 60, 80, 100, 120, 200)
+MACHINE = Machine(cores=16, memory=3 << 30, gpu_memory=(5 << 30, 80 << 30))
+WORDS = """
+    sparring skull king runs run ppo update decisions samples score game length memory cores
+    CPU GPU GiB of in an k M s gone left win share equal captain rule hard previous best and more
+    where the time goes stepping inference other policy value loss explained variance
+    next evaluation saved ago
+"""
+PHASES = {"stepping": 0.2, "inference": 0.05, "update": 0.7, "other": 0.05}
+
+
+def found(win: float, *, parity: float = 0.25) -> dict[str, float]:
+    more = {"score": 10 * win, "score_low": 9.0, "score_high": 11.0, "parity": parity}
+    return {"win": win, "low": win - 0.02, "high": win + 0.02, **more}
+
+
+def example(name: str = "skull_king-ppo-20260101-120000-ab12", **changes: Any) -> Status:
+    status = Status(
+        "skull_king",
+        Path("runs") / name,
+        update=1234,
+        total_updates=2000,
+        seconds=187.0,
+        decisions=12_345_678,
+        samples=12_000_000,
+        decisions_per_s=123_456.0,
+        samples_per_s=120_000.0,
+        score=41.25,
+        length=181.5,
+        cpu_cores=15.2,
+        gpu_share=0.88,
+        losses={"policy_loss": -0.01, "value_loss": 0.2, "explained_variance": 0.61},
+        phases=dict(PHASES),
+        wins={"captain": found(0.27), "rule_hard": found(0.42), "previous best": found(0.2)},
+        next_eval_s=23.4,
+        evaluated=1200,
+        best=1100,
+        saved=1210,
+        saved_s=180.0,
+    )
+    for at in range(200):
+        status.remember("score", at**0.5)
+        status.remember("length", 180 + at % 7)
+        status.remember("eval/captain", at / 200)
+    for key, value in changes.items():
+        setattr(status, key, value)
+    return status
+
+
+def drawn(*statuses: Status, width: int, height: int = 50, over: bool = False) -> list[str]:
+    out = Console(file=io.StringIO(), width=width, height=height, color_system=None)
+    out.print(draw(statuses, MACHINE, width=width, height=height, over=over))
+    file = out.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("members", [1, 5])
+def test_the_panel_fits_and_breaks_no_word(width: int, members: int) -> None:
+    statuses = [example(f"skull_king-ppo-20260101-120000-ab{n:02d}") for n in range(members)]
+    lines = drawn(*statuses, width=width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(lines)
+    for phrase in ("update", "1,234", "3:07 gone", "left", "next evaluation in 0:23", "skull_king"):
+        assert phrase in text
+    words = {word for line in lines for word in re.findall(r"[^\W\d_]+", line)}
+    known = set(WORDS.split())
+    assert {word for word in words - known if not word.startswith("ab")} == set()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_tick_marks_what_an_equal_would_win(width: int) -> None:
+    lines = drawn(example(), width=width)
+    ahead = next(line for line in lines if "rule_hard" in line)
+    behind = next(line for line in lines if "previous best" in line)
+    assert "╋" in ahead
+    assert "┼" in behind
+    assert ahead.index("╋") == behind.index("┼")
+
+
+@pytest.mark.parametrize("width", WIDTHS[2:])
+def test_phases_keep_their_order_whatever_they_take(width: int) -> None:
+    phases = dict(PHASES)
+    for share in ({"stepping": 0.1}, {"stepping": 0.9}, {"inference": 0.5, "update": 0.1}):
+        phases = in_order(phases, share | {"other": 0.0})
+        text = " ".join(drawn(example(phases=phases), width=width))
+        text = text.partition("where the time goes")[2] or text
+        places = [text.index(f"{name} ") for name in ("stepping", "inference", "other")]
+        assert places == sorted(places)
+
+
+def test_a_phase_that_was_skipped_keeps_its_place_and_the_rest_comes_last() -> None:
+    assert in_order({"a": 0.5, "b": 0.3, "other": 0.2}, {"c": 0.6, "a": 0.1, "other": 0.3}) == {
+        "a": 0.1,
+        "b": 0.0,
+        "c": 0.6,
+        "other": 0.3,
+    }
+    assert list(in_order({"a": 0.5, "other": 0.2}, {"c": 0.6, "other": 0.3})) == ["a", "c", "other"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ascii_terminals_get_ascii(width: int) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
+    out = Console(file=stream, width=width)
+    for statuses in ([example()], [example("a-1"), example("a-2")]):
+        out.print(InAscii(draw(statuses, MACHINE, width=width)))
+    stream.flush()
+    assert isinstance(stream.buffer, io.BytesIO)
+    lines = stream.buffer.getvalue().decode("ascii").splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any("?" in line for line in lines)
+
+
+@pytest.mark.parametrize("height", [10, 16, 20, 24, 30])
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_panel_fits_low_terminals(width: int, height: int) -> None:
+    bots = {f"bot_{n}": found(0.3) for n in range(12)}
+    assert len(drawn(example(wins=bots), width=width, height=height)) <= height
+    many = [example(f"run-{n}") for n in range(32)]
+    assert len(drawn(*many, width=width, height=height)) <= height
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_evaluations_are_announced_before_the_first_comes_in(width: int) -> None:
+    fresh = example(wins={}, evaluated=-1, best=-1)
+    text = " ".join(drawn(fresh, width=width))
+    assert "no evaluation yet" in text
+    assert "next evaluation in 0:23" in text
+    busy = " ".join(drawn(example(evaluating=True), width=width))
+    assert "an evaluation is under way" in busy
+    off = " ".join(drawn(example(next_eval_s=float("nan")), width=width))
+    assert "next evaluation" not in off
+    over = " ".join(drawn(example(), width=width, over=True))
+    assert "next evaluation" not in over
+    assert "saved update 1,210" in over
+
+
+def test_the_clocks_go_on_between_updates() -> None:
+    later = moved_on(example(), 2.0)
+    assert (later.seconds, later.next_eval_s) == (189.0, pytest.approx(21.4))
+    assert moved_on(example(), 60.0).next_eval_s == 0.0  # due, but the update is not finished
+    assert moved_on(example(next_eval_s=-1.0), 60.0).next_eval_s == -1.0
+
+
+def test_a_seat_alone_is_shown_by_its_score() -> None:
+    for width in WIDTHS:
+        text = " ".join(drawn(example(wins={"alone": found(1.0, parity=1.0)}), width=width))
+        assert "10.0" in text
+        assert "equal" not in text
+
+
+def test_numbers_are_short_and_names_differ() -> None:
+    assert [clock(s) for s in (-1, 61, 3600, 36_000)] == ["0:00", "1:01", "1:00:00", "10:00:00"]
+    shown = [count(n) for n in (0, 99_999, 100_000, 1_234_567, 45_678_901, 123e9, 5e18)]
+    assert shown == ["0", "99,999", "100 k", "1.23 M", "45.7 M", "123 G", "5000000 T"]
+    assert (size(5 << 20), size(3 << 30)) == ("5 MiB", "3.0 GiB")
+    assert short_names(["g-ppo-1-a", "g-ppo-2-b"]) == ["1-a", "2-b"]
+    assert short_names(["same"]) == ["same"]
+
+
+def test_a_trail_holds_a_long_series_in_few_numbers() -> None:
+    trail = Trail()
+    for value in range(10_000):
+        trail.add(float(value))
+    values = trail.values()
+    assert len(values) <= LIMIT
+    assert values == sorted(values)
+    assert values[0] < 500
+    assert values[-1] > 9_500
+
+
+def test_a_pipe_gets_lines_and_every_evaluation_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with Display() as show:
+        for evaluated in (-1, 100, 100, 200):
+            show(example(evaluated=evaluated, best=200))
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("decisions/s" in line for line in lines) == 1
+    first, second = (line for line in lines if "evaluated update" in line)
+    assert first == (
+        "3:07 evaluated update 100: captain 0.270 (0.25..0.29), rule_hard 0.420 (0.40..0.44), "
+        "previous best 0.200 (0.18..0.22)"
+    )
+    assert "evaluated update 200, the best so far: captain" in second
+
+
+def test_a_reader_who_leaves_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    stream = os.fdopen(writing, "w", buffering=1)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Display() as show:
+        show(example())
+        show(example(evaluated=1300))
+    assert show.quiet
+    monkeypatch.undo()
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, *, term: str, fails: bool = False) -> str:
+    """Show a run on a terminal of our own; returns what arrived there."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, 100))
+    monkeypatch.setenv("TERM", term)
+    for name in ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    got = b""
+    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        try:
+            with Display() as show:
+                show(example())
+                show(example(update=1999, evaluated=1990))
+                if fails:
+                    raise RuntimeError("stopped")
+        except RuntimeError:
+            pass
+        stream.flush()
+        while select.select([ours], [], [], 0.05)[0]:
+            got += os.read(ours, 1 << 16)
+    monkeypatch.undo()
+    os.close(ours)
+    return got.decode()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_last_state_stays_whole_and_the_cursor_comes_back(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = on_terminal(monkeypatch, term="xterm-256color", fails=fails)
+    last = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown[shown.rindex("╭") :])
+    assert "1,999" in last
+    assert last.count("╰") == last.count("╯") == 1
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+    assert shown.rindex("\x1b[?25h") > shown.rindex("╯")
+
+
+def test_a_terminal_that_cannot_redraw_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_terminal(monkeypatch, term="dumb")
+    assert "\x1b" not in shown
+    assert "decisions/s" in shown
+    assert "evaluated update 1990" in shown
+
+
+INTERRUPTED = """
+import signal, sys, termios
+from pathlib import Path
+from sparring.training.display import Display
+from sparring.training.member import Status
+
+try:
+    with Display() as show:
+        show(Status("tic_tac_toe", Path("runs/a"), update=1))
+        signal.pause()
+except KeyboardInterrupt:
+    echo = termios.tcgetattr(sys.stdin)[3] & termios.ECHO
+    print("echo is", "on" if echo else "off", file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_a_clean_terminal() -> None:
+    pid, ours = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="80", LINES="40")
+        os.execv(sys.executable, [sys.executable, "-c", INTERRUPTED])
+    got, sent = b"", False
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            more = os.read(ours, 1 << 16)
+        except OSError:  # how Linux says that nobody is there any more
+            break
+        got += more
+        if not more:
+            break
+        if not sent and "╯".encode() in got:
+            sent = True
+            os.write(ours, b"typed\n\x03")
+    os.waitpid(pid, 0)
+    os.close(ours)
+    shown = got.decode()
+    assert "^C" not in shown
+    assert "typed" not in shown
+    assert "echo is on" in shown
+    assert shown.rindex("\x1b[?25h") > shown.rindex("╯")
