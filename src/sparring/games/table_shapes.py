@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal
 
 from sparring.games.picture import Circle, Point, Polygon, Shape, Text, fit
@@ -13,9 +14,12 @@ ACTIVE, GOOD, BAD = "#d9650d", "#1d7a3c", "#b3261e"
 """Who is to act, points won, points lost."""
 SEATS = ("#2563eb", "#b8371f", "#1d7a3c", "#7d4bb0", "#8a6100", "#0e7490", "#be185d", "#4b5563")
 """Of the discs with the numbers of the seats, which have white figures."""
+ALIKE = 10_000
+"""Shapes that are kept: most of a frame was in the one before."""
 CORNER = [math.radians(degrees) for degrees in (0, 30, 60, 90)]
 
 
+@lru_cache(ALIKE)
 def box(
     middle: Point,
     size: tuple[float, float],
@@ -62,6 +66,7 @@ def disc(
     )
 
 
+@lru_cache(ALIKE)
 def words(
     at: Point,
     text: str,

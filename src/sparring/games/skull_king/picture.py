@@ -176,7 +176,7 @@ def draw_table(table: Table) -> Iterator[Shape]:
         left, top = table.corner(seat)
         yield from disc((left + 20, top - 18), seat, name="G" if ghost else "")
         name = "ghost" if ghost else table.names[seat]
-        yield words((left + 37, top - 18), name, PANEL_W - 37 - 70, size=18)
+        yield words((left + 37, top - 18), name, PANEL_W - 37 - 92, size=18)
     for line, y in zip(LEGEND, (32, 13), strict=True):
         yield words((WIDTH / 2, y), line, WIDTH - 20, size=15, colour=SOFT, anchor="middle")
 
@@ -215,8 +215,8 @@ def draw_numbers(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
         yield words(place, notes, PANEL_W - 20, colour=SOFT, key=f"notes {seat}")
     beside, colour, person = "", ACTIVE, seat < scene.at.players
     if person:
-        total = str(scene.at.by_seat["total"][seat])
-        yield words((right, top - 18), total, 62, size=20, anchor="end", key=f"total {seat}")
+        total = f"{scene.at.by_seat['total'][seat]} pts"
+        yield words((right, top - 18), total, 76, size=17, anchor="end", key=f"total {seat}")
     if scene.points and person:
         points = scene.points[seat]
         beside, colour = f"{points:+}", GOOD if points > 0 else BAD if points < 0 else INK

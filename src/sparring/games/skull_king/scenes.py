@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sparring.games.picture import Episode
+from sparring.games.replay import decisions
 from sparring.games.skull_king import (
     LOADS,
     TIGRESS,
@@ -16,7 +17,6 @@ from sparring.games.skull_king import (
     winning_seat,
 )
 from sparring.games.skull_king.tricks import (
-    decisions,
     is_destroyed,
     laid_after,
     round_ended,

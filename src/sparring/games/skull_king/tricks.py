@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
-from sparring.games.rules import Rules
 from sparring.games.skull_king import TIGRESS, TIGRESS_AS_ESCAPE, Position
-from sparring.games.state import State, new_state
 
 PLAY_FIRST, PLAY_TIGRESS_ESCAPE = 11, 85
 WHALE, KRAKEN = 2, 3
@@ -51,43 +48,3 @@ def taker(was: Position, now: Position) -> int:
     """Return who took the trick that ended between two positions; the ghost if nobody else did."""
     won = now.by_seat["last_won" if round_ended(was, now) else "won"]
     return next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), was.players)
-
-
-def decisions(states: Sequence[State]) -> Iterator[tuple[State, int, State]]:
-    """Yield every decision of a game with what was before and after it, skipped ones too.
-
-    A game remembers positions and not actions, so each action is found by trying.
-    """
-    rules = Rules("skull_king", {**states[0].rules.config, "skip_forced": 0})
-    for was, now in pairwise(states):
-        yield from steps_between(rules, was, now)
-
-
-def steps_between(rules: Rules, was: State, now: State) -> list[tuple[State, int, State]]:
-    """Return the decisions that lead from one state to another: a choice, then forced moves."""
-    for choice in was.legal():
-        before, action = plain_copy(rules, was), choice
-        steps = []
-        while True:
-            after = before.clone()
-            after.apply(action)
-            steps.append((before, action, after))
-            if same(after, now):
-                return steps
-            if after.over or len(after.legal()) != 1:
-                break
-            before, action = after, after.legal()[0]
-    raise AssertionError("no legal action leads to the next state")
-
-
-def plain_copy(rules: Rules, state: State) -> State:
-    """Return the same position in a game that skips nothing."""
-    copy = new_state(rules, seed=state.seed)
-    copy.native.load(state.native.serialize())
-    return copy
-
-
-def same(one: State, other: State) -> bool:
-    """Whether two positions agree in everything."""
-    first, second = one.fields(), other.fields()
-    return all((first[name] == second[name]).all() for name in first)
