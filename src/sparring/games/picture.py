@@ -161,7 +161,7 @@ class Episode:
         return tuple(wins + (seat in alone) for seat, wins in enumerate(self.wins))
 
 
-SMALLEST = 0.8
+SMALLEST = 0.72
 """How far text shrinks before something is left out."""
 
 

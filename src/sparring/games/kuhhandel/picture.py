@@ -100,8 +100,8 @@ def draw_table(names: Sequence[str]) -> Iterator[Shape]:
         left, top = corner(len(names), seat)
         middle = (left + PANEL_W / 2, top - PANEL_H / 2)
         yield box(middle, (PANEL_W, PANEL_H), PANEL, edge=FAINT, edge_width=1.5, radius=8)
-        yield from disc((left + 20, top - 18), seat)
-        yield words((left + 37, top - 18), name, PANEL_W - 37 - 104, size=18)
+        yield from disc((left + 18, top - 18), seat)
+        yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
     yield Line(points=((MARGIN, 72), (WIDTH - MARGIN, 72)), colour=FAINT, width=1.5)
     for text, y in (("animal", 56), ("value", 35), ("in deck", 14)):
         yield words((MARGIN, y), text, 62, colour=SOFT)
@@ -146,7 +146,7 @@ def draw_seat(scene: Scene, seat: int) -> Iterator[Shape]:
     left, top = corner(at.players, seat)
     right = left + PANEL_W - 10
     points = f"{scene.scores[seat]:g} pts"
-    yield words((right, top - 18), points, 88, size=17, anchor="end", key=f"points {seat}")
+    yield words((right, top - 18), points, 70, anchor="end", key=f"points {seat}")
     doing = status(at, seat)
     if doing:
         colour = ACTIVE if seat in (at.high_bidder, at.turn) else SOFT

@@ -174,9 +174,9 @@ def draw_table(table: Table) -> Iterator[Shape]:
         yield box((x, y), size, PANEL, edge=FAINT, edge_width=1.5, radius=8)
         ghost = seat >= len(table.names)
         left, top = table.corner(seat)
-        yield from disc((left + 20, top - 18), seat, name="G" if ghost else "")
+        yield from disc((left + 18, top - 18), seat, name="G" if ghost else "")
         name = "ghost" if ghost else table.names[seat]
-        yield words((left + 37, top - 18), name, PANEL_W - 37 - 92, size=18)
+        yield words((left + 34, top - 18), name, PANEL_W - 34 - 84, size=18)
     for line, y in zip(LEGEND, (32, 13), strict=True):
         yield words((WIDTH / 2, y), line, WIDTH - 20, size=15, colour=SOFT, anchor="middle")
 
@@ -216,7 +216,7 @@ def draw_numbers(table: Table, scene: Scene, seat: int) -> Iterator[Shape]:
     beside, colour, person = "", ACTIVE, seat < scene.at.players
     if person:
         total = f"{scene.at.by_seat['total'][seat]} pts"
-        yield words((right, top - 18), total, 76, size=17, anchor="end", key=f"total {seat}")
+        yield words((right, top - 18), total, 70, anchor="end", key=f"total {seat}")
     if scene.points and person:
         points = scene.points[seat]
         beside, colour = f"{points:+}", GOOD if points > 0 else BAD if points < 0 else INK
