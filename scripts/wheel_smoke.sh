@@ -23,7 +23,7 @@ mkdir "$work/elsewhere"
 cd "$work/elsewhere"
 
 step() {
-  echo "+ $*"
+  echo "+ ${*%%$'\n'*}"
   "$@" >log 2>&1 || { cat log; echo "failed: $*" >&2; exit 1; }
 }
 
