@@ -8,7 +8,7 @@ SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o 
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install train test test-slow bench gpu lint format sanitize native-test clean
+.PHONY: help install train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,8 +39,8 @@ gpu:  ## Build, test and measure on a GPU, in one call
 	scripts/gpu_suite.sh
 
 lint: install  ## Formatters, linters, types, import rules, the extension's stub
-	$(BIN)/ruff format --check -q src tests benchmarks examples
-	$(BIN)/ruff check -q src tests benchmarks examples
+	$(BIN)/ruff format --check -q src tests benchmarks examples scripts
+	$(BIN)/ruff check -q src tests benchmarks examples scripts
 	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
@@ -48,8 +48,8 @@ lint: install  ## Formatters, linters, types, import rules, the extension's stub
 	diff src/sparring/_native.pyi build/_native.pyi
 
 format: install  ## Format everything, write the stub anew
-	$(BIN)/ruff check -q --fix src tests benchmarks examples
-	$(BIN)/ruff format -q src tests benchmarks examples
+	$(BIN)/ruff check -q --fix src tests benchmarks examples scripts
+	$(BIN)/ruff format -q src tests benchmarks examples scripts
 	$(BIN)/clang-format -i $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
 
@@ -65,5 +65,11 @@ sanitize: install  ## The native tests under ASan + UBSan and under TSan
 		$(BIN)/ctest --test-dir build/sanitize-$${kind%%,*} --output-on-failure || exit 1; \
 	done
 
+wheel-smoke:  ## Build a wheel, install it into a bare environment and use it there
+	PYTHON=$(PYTHON) scripts/wheel_smoke.sh
+
+release:  ## Check and build a release: make release VERSION=x.y.z. Uploads nothing
+	@$(PYTHON) scripts/release.py $(VERSION)
+
 clean:  ## Remove what was built
-	rm -rf build $(INSTALLED)
+	rm -rf build dist $(INSTALLED)

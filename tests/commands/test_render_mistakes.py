@@ -20,7 +20,7 @@ from sparring.cli import main
         ("strog --game laser_hockey", "did you mean 'strong'?"),
         ("strong,FOLDER/nobody --game laser_hockey", "neither a folder nor a bot"),
         ("FOLDER/nobody", "no folder"),
-        ("captain --game skull_king", "no picture, only text: sparring play skull_king"),
+        ("random --game duel", "no picture, only text: sparring play duel"),
         ("strong,weak,idle --game laser_hockey", "has 2 seats, not 3"),
         ("strong --game laser_hockey --against weak,idle", "has 2 seats, not 3"),
         ("strong,weak --game laser_hockey --against idle", "leave it out"),

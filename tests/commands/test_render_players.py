@@ -43,6 +43,31 @@ def test_a_policy_plays_the_best_bot_unless_told(
     assert swapped["game"] == "laser_hockey"
 
 
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
+def test_the_newest_run_is_drawn_right_after_training(
+    game: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the README says to do after `make train`."""
+    monkeypatch.chdir(tmp_path)
+    quick = {"rounds": [1, 2, *[0] * 8]} if game == "skull_king" else {"max_decisions": 30}
+    rules = Rules(game, quick)
+    run = Path("runs") / f"{game}-ppo-20261115-214501"
+    save_policy(
+        Policy(rules, Perceptron(rules, NetConfig(hidden=(8,)))), run / "checkpoints/00000120"
+    )
+    (run / "config.toml").touch()
+    for kind in ("gif", "svg", "png"):
+        facts = report(capsys, tmp_path / f"game.{kind}", "latest", "--width", "160")
+        assert facts["players"] == ["latest", *[rules.bots[-1]] * (rules.seats - 1)]
+    text = (tmp_path / "game.svg").read_text("utf-8")
+    report(capsys, tmp_path / "game.svg", str(run / "checkpoints/00000120"), "--width", "160")
+    assert ">ppo 214501/120<" in (tmp_path / "game.svg").read_text("utf-8")
+    assert ">latest<" in text
+
+
 def test_the_flags_are_those_of_the_training_wherever_the_policy_sits(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,7 +65,7 @@ def test_decoys_are_on_the_map() -> None:
     state.apply(action_id("DecoyFemitter Enterprise1"))
     (line,) = [line for line in text_view(state, 0).splitlines() if "Enterprise1" in line][:1]
     assert line.split()[-1] == "21"
-    assert "decoys 21" in map_svg(state)
+    assert "decoys: 21" in map_svg(state)
 
 
 def play(

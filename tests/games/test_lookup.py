@@ -16,7 +16,7 @@ from sparring.training.settings import with_preset
 def test_parts_are_found_by_name() -> None:
     assert game_module("shogi") is not None
     assert game_module("shogi", "picture") is not None
-    assert game_module("kuhhandel", "picture") is None
+    assert game_module("laser_hockey", "terminal") is None
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "rules", "CartPole-v1", "shogi.picture", "duel"])

@@ -12,6 +12,7 @@ import numpy as np
 from sparring.commands.players import load_with_flags, nobody_called, player_called
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import RenderConfig
+from sparring.draw.names import short_names
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures import pixels, svg
 from sparring.errors import ConfigError, SparringError, nearest
@@ -43,7 +44,7 @@ def run(config: RenderConfig) -> int:
         "bytes": out.stat().st_size,
         "game": rules.name,
         "flags": changed_flags(rules),
-        "players": list(episodes[0].names),
+        "players": [name_of(player) for player in players],
         "seed": config.seed,
         "sampled": config.sampled,
         "episodes": [describe(episode) for episode in episodes],
@@ -151,7 +152,7 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
 
 def play(rules: Rules, players: Sequence[Player], config: RenderConfig) -> list[Episode]:
     """Return the games that are to be drawn."""
-    names = tuple(name_of(player) for player in players)
+    names = short_names([name_of(player) for player in players])
     episodes: list[Episode] = []
     wins = (0,) * rules.seats
     for seed in range(config.seed, config.seed + config.episodes):

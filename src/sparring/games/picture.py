@@ -6,10 +6,11 @@ A game that can be drawn has a `picture.py` with a `PICTURE` in its folder.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from sparring.errors import ConfigError
+from sparring.games.lettering import fitted, text_width
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
@@ -160,9 +161,15 @@ class Episode:
         return tuple(wins + (seat in alone) for seat, wins in enumerate(self.wins))
 
 
-def shortened(name: str, longest: int = 19) -> str:
-    """Return a name that fits; of a path the end says most."""
-    return name if len(name) <= longest else f"…{name[1 - longest :]}"
+SMALLEST = 0.72
+"""How far text shrinks before something is left out."""
+
+
+def fit(text: Text, room: float) -> Text:
+    """Return a text that is no wider than its room: smaller, and then with its middle left out."""
+    width = text_width(text.text, text.size)
+    size = text.size * min(1.0, max(SMALLEST, room / width)) if width else text.size
+    return replace(text, size=size, text=fitted(text.text, size, room))
 
 
 class Picture(Protocol):

@@ -16,10 +16,13 @@ from sparring.games.cage2 import (
     read,
     true_words,
 )
+from sparring.games.lettering import fitted, text_width
 from sparring.games.picture import SvgPicture
 from sparring.games.state import State
 
-BOX_W, BOX_H, GAP, MARGIN = 190, 66, 14, 24
+BOX_W, BOX_H, GAP, MARGIN = 190, 82, 14, 24
+ROOM = BOX_W - 24
+"""For writing in a box."""
 COLUMN_W = BOX_W + 70
 TOP = 76
 """Where the subnets begin, in pixels."""
@@ -77,10 +80,11 @@ def host_box(at: Position, h: int, everything: bool) -> list[str]:
         text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, colour="#39413c"),
     ]
     if everything:
-        parts.append(text(x + 12, y + 54, f"true: {true_words(at, h)}", size=11, colour=stroke))
+        truth = fitted(f"true: {true_words(at, h)}", 11, ROOM)
+        parts.append(text(x + 12, y + 54, truth, size=11, colour=stroke))
     if at.decoys[h]:
-        shown = f"decoys {' '.join(map(str, at.decoys[h]))}"
-        parts.append(text(x + BOX_W - 10, y + 21, shown, size=10, colour="#2f6f4f", end=True))
+        shown = fitted(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, ROOM)
+        parts.append(text(x + 12, y + 70, shown, size=11, colour="#2f6f4f"))
     if at.activity[h] in ACTIVITY_FILL:
         fill = ACTIVITY_FILL[at.activity[h]]
         parts.append(f'<circle cx="{x + BOX_W - 16}" cy="{y + 34}" r="6" fill="{fill}"/>')
@@ -117,7 +121,7 @@ def legend(y: int, everything: bool) -> list[str]:
             f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{fill}" stroke="#8a938d"/>'
         )
         parts.append(text(x + 14, y, words, size=10, colour="#5b655f"))
-        x += 24 + 6 * len(words)
+        x += 25 + round(text_width(words, 10))
     return parts
 
 
@@ -129,14 +133,11 @@ def text(
     size: int,
     colour: str = "#1d2420",
     bold: bool = False,
-    end: bool = False,
 ) -> str:
     """Return a line of writing."""
     weight = ' font-weight="bold"' if bold else ""
-    anchor = ' text-anchor="end"' if end else ""
     return (
-        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>'
-        f"{escape(words)}</text>"
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}>{escape(words)}</text>'
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sparring.games.laser_hockey import STEP_S, TIME_LIMIT, Body, Position, read
+from sparring.games.lettering import fitted, text_width
 from sparring.games.picture import (
     Circle,
     Drawing,
@@ -21,7 +22,7 @@ from sparring.games.picture import (
     Shapes,
     Text,
     View,
-    shortened,
+    fit,
 )
 
 PAPER, ICE, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#d5dae1"
@@ -52,6 +53,9 @@ RACKET = (
 """Of seat 0; the other one is mirrored."""
 PLATE = ((0.1, -0.4), (0.1, 0.4), (0.01, 0.4), (0.01, -0.4))
 PUCK_RADIUS = 13 / 60
+NAME_X, SCORE_SIZE = 3.82, 0.62
+NUMBERS_APART = 0.27
+"""Numbers of moments that would be nearer than this are left out."""
 CAUGHT = 15
 """Steps for which a caught puck can be kept."""
 
@@ -70,8 +74,7 @@ class HockeyPicture:
 
     def film(self, episodes: Sequence[Episode]) -> Film:
         """Return all matches, one after the other, each with its result."""
-        names = episodes[0].names
-        backdrop = (*rink(), *nameplates(names))
+        backdrop = (*rink(), *nameplates(episodes[0].names, episodes[-1].wins_after))
         frames = [frame for episode in episodes for frame in match_frames(episode)]
         return Film(FILM_VIEW, backdrop, frames, STEP_S)
 
@@ -80,7 +83,7 @@ class HockeyPicture:
         match = [read(state) for state in episode.states]
         shapes = (
             *rink(),
-            *nameplates(episode.names),
+            *nameplates(episode.names, episode.wins_after),
             *score_board(episode.wins_after, match[-1]),
             *ghosts(match),
             *puck_way(match),
@@ -153,23 +156,29 @@ def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
     return Polygon(points=((x0, y0), (x1, y0), (x1, y1), (x0, y1)), fill=fill)
 
 
-def nameplates(names: Sequence[str]) -> Iterator[Shape]:
-    """Yield who plays, in the colours of the rackets."""
+def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
+    """Yield who plays, in the colours of the rackets, up to the widest score between them."""
+    room = NAME_X - text_width(score_of(wins), SCORE_SIZE) / 2 - 0.25
     for side, name, colour, dark in zip((-1, 1), names, SEAT, DARK, strict=True):
         yield Circle(at=(side * 4.1, 4.42), radius=0.14, fill=colour, edge=dark, edge_width=0.04)
-        yield Text(
-            at=(side * 3.82, 4.42),
-            text=shortened(name),
+        plate = Text(
+            at=(side * NAME_X, 4.42),
+            text=name,
             size=0.36,
             colour=dark,
             anchor="start" if side < 0 else "end",
         )
+        yield fit(plate, room)
+
+
+def score_of(wins: Sequence[int]) -> str:
+    """Return the score as it is written."""
+    return f"{wins[0]} : {wins[1]}"
 
 
 def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
     """Yield the score and how much time is left."""
-    score = f"{wins[0]} : {wins[1]}"
-    yield Text(at=(0, 4.46), text=score, size=0.62, colour=INK, key="score")
+    yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, colour=INK, key="score")
     limit = TIME_LIMIT[at.mode]
     steps_left = max(0, limit - at.time)
     yield Line(points=((-0.9, 3.98), (0.9, 3.98)), colour=FAINT, width=0.08, key="clock")
@@ -258,7 +267,8 @@ def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
     yield Line(points=ends, colour=band, width=1.9, opacity=0.93, key="band")
     title = "Time is up" if seat is None else "Goal!"
     yield Text(at=(0, 0.26), text=title, size=0.95, colour=ink, key="title")
-    yield Text(at=(0, -0.52), text=result(at, names), size=0.36, colour=ink, key="result")
+    told = result(at, names, 0.36, 2 * INNER_X - 0.3)
+    yield Text(at=(0, -0.52), text=told, size=0.36, colour=ink, key="result")
 
 
 def scorer(at: Position) -> int | None:
@@ -266,13 +276,14 @@ def scorer(at: Position) -> int | None:
     return {1: 0, -1: 1}.get(at.winner)
 
 
-def result(at: Position, names: Sequence[str]) -> str:
-    """Say how a match ended."""
+def result(at: Position, names: Sequence[str], size: float, room: float) -> str:
+    """Say how a match ended; of a long name only so much that it fits."""
     seat, played = scorer(at), f"after {at.time * STEP_S:.2f} s"
     if seat is None:
         return f"no goal {played}"
     side = (" on the left", " on the right")[seat] if names[0] == names[1] else ""
-    return f"{shortened(names[seat])}{side} scores {played}"
+    rest = f"{side} scores {played}"
+    return fitted(names[seat], size, room - text_width(rest, size)) + rest
 
 
 def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
@@ -304,20 +315,27 @@ def moments(match: Sequence[Position]) -> list[Position]:
 
 def numbered(match: Sequence[Position]) -> Iterator[Shape]:
     """Yield the order of the moments, written where puck and rackets were."""
+    written: list[Point] = []
     for number, at in enumerate(moments(match), 1):
-        yield Circle(at=(at.puck.x, at.puck.y), radius=0.15, fill=SOFT, edge=ICE, edge_width=0.03)
-        yield Text(at=(at.puck.x, at.puck.y), text=str(number), size=0.2, colour=ICE)
+        marks = [((at.puck.x, at.puck.y), ICE)]
         for seat, body in enumerate((at.left, at.right)):
             behind = -0.2 if seat == 0 else 0.2
             place = (body.x + behind * math.cos(body.angle), body.y + behind * math.sin(body.angle))
-            yield Text(at=place, text=str(number), size=0.2, colour=DARK[seat])
+            marks.append((place, DARK[seat]))
+        for place, colour in marks:
+            if all(math.dist(place, other) >= NUMBERS_APART for other in written):
+                if colour == ICE:
+                    yield Circle(at=place, radius=0.15, fill=SOFT, edge=ICE, edge_width=0.03)
+                yield Text(at=place, text=str(number), size=0.2, colour=colour)
+                written.append(place)
 
 
 def caption(match: Sequence[Position], names: Sequence[str]) -> Iterator[Shape]:
     """Yield what is seen, below the rink."""
-    apart = (len(match) - 1) / GHOSTS * STEP_S
+    apart = f"; the numbers are {(len(match) - 1) / GHOSTS * STEP_S:.2f} s apart"
+    room = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
     lines = (
-        f"{result(match[-1], names)}; the numbers are {apart:.2f} s apart",
+        result(match[-1], names, 0.24, room) + apart,
         "the puck's way has the colour of the racket that touched it last",
     )
     for y, line in zip((-4.05, -4.4), lines, strict=True):

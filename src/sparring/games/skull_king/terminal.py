@@ -6,19 +6,25 @@ from collections.abc import Sequence
 
 from sparring.games import State
 from sparring.games.skull_king import (
-    TIGRESS,
-    TIGRESS_AS_ESCAPE,
     Position,
     card_short_name,
     read,
     show_cards,
     token_short_name,
 )
+from sparring.games.skull_king.tricks import (
+    PLAY_FIRST,
+    is_destroyed,
+    laid_after,
+    round_ended,
+    taker,
+    token_of,
+)
 from sparring.games.terminal import HELP, Choice, Terminal
 
-PLAY_FIRST, PLAY_TIGRESS_ESCAPE, ROSIE_FIRST = 11, 85, 86
-WHALE, KRAKEN, JADE = 2, 3, 9
-"""Tokens, that is 1 + card id."""
+ROSIE_FIRST = 86
+JADE = 9
+"""The token, that is 1 + card id."""
 
 RULES = """\
 Bid how many tricks you will take, then take exactly that many.
@@ -151,21 +157,18 @@ class SkullKingTerminal(Terminal):
 
     def trick(self, was: Position, now: Position, action: int) -> list[str]:
         """Tell the ghost's cards and how the trick ended."""
-        laid = [*was.trick, (was.actor, token_of(action))]
+        laid = laid_after(was, action)
         lines = []
-        ghost = was.players
-        if was.seats > was.players and ghost not in dict(laid):
-            laid.append((ghost, ghost_token(was.ghost_order[0])))
+        if len(laid) > len(was.trick) + 1:
             lines.append(f"the ghost plays {token_short_name(laid[-1][1])}")
         if len(laid) < was.seats:
             return lines
         ended = round_ended(was, now)
-        won = now.by_seat["last_won" if ended else "won"]
-        winner = next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), ghost)
         if is_destroyed(laid):
             leads = "" if ended else f"; {self.name(now.leader)} lead{self.s(now.leader)} next"
             lines.append(f"  the trick is destroyed{leads}")
         else:
+            winner = taker(was, now)
             lines += self.taken(was, now, winner, dict(laid)[winner])
         if now.trick and not ended:
             lines.append(f"the ghost leads {token_short_name(now.trick[0][1])}")
@@ -216,30 +219,6 @@ class SkullKingTerminal(Terminal):
         bonuses = OLD_BONUSES if config["deck"] == "CLASSIC66" else BONUSES
         pieces = [RULES, POINTS[config["scoring"]], bonuses]
         return "\n".join([*pieces, *[ABILITIES] * config["abilities"], "", HELP])
-
-
-def token_of(action: int) -> int:
-    """Return the card on the table that an action lays."""
-    return TIGRESS_AS_ESCAPE if action == PLAY_TIGRESS_ESCAPE else action - PLAY_FIRST + 1
-
-
-def ghost_token(card: int) -> int:
-    """Return how the ghost lays a card: its Tigress is an escape."""
-    return TIGRESS_AS_ESCAPE if card == TIGRESS else card + 1
-
-
-def is_destroyed(laid: Sequence[tuple[int, int]]) -> bool:
-    """Whether nobody takes the trick (section 5: the last leviathan decides)."""
-    tokens = [token for _, token in laid]
-    leviathans = [token for token in tokens if token in (WHALE, KRAKEN)]
-    if not leviathans:
-        return False
-    return leviathans[-1] == KRAKEN or not any(11 <= token <= 66 for token in tokens)
-
-
-def round_ended(was: Position, now: Position) -> bool:
-    """Whether the scores of a round were written between two positions."""
-    return now.round != was.round or now.phase == "over"
 
 
 TERMINAL = SkullKingTerminal

@@ -15,7 +15,7 @@ from sparring.games.picture import (
     Shapes,
     Text,
     View,
-    shortened,
+    fit,
 )
 from sparring.games.state import State
 
@@ -24,7 +24,8 @@ COLOURS = ("#2563eb", "#d9650d")
 INK, GRID = "#16191f", "#c3cad4"
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 FRAME_S = 0.7
-LONGEST_NAME = 11
+NAME_ROOM = 1.42
+"""Of half the width, with a gap in the middle."""
 PAUSE = 3
 """Frames for which the result is shown."""
 
@@ -60,9 +61,10 @@ def grid() -> Iterator[Shape]:
 
 def nameplates(names: Sequence[str]) -> Iterator[Shape]:
     """Yield who plays what."""
-    cross, circle = (shortened(name, LONGEST_NAME) for name in names)
-    yield Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, colour=COLOURS[0], anchor="start")
-    yield Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, colour=COLOURS[1], anchor="end")
+    cross, circle = names
+    left = Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, colour=COLOURS[0], anchor="start")
+    right = Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, colour=COLOURS[1], anchor="end")
+    yield from (fit(left, NAME_ROOM), fit(right, NAME_ROOM))
 
 
 def middle(cell: int) -> Point:
@@ -109,7 +111,9 @@ def verdict(episode: Episode) -> Iterator[Shape]:
     for seat, mine in enumerate(cells(episode.states[-1])):
         for line in LINES:
             if mine.issuperset(line):
-                told = f"{shortened(episode.names[seat])} wins"
+                told = f"{episode.names[seat]} wins"
                 ends = (middle(line[0]), middle(line[2]))
                 yield Line(points=ends, colour=INK, width=0.04, round=True, key=f"line {line}")
-    yield Text(at=(1.5, -0.4), text=told, size=0.26, colour=INK, key="verdict")
+    yield fit(
+        Text(at=(1.5, -0.4), text=told, size=0.26, colour=INK, key="verdict"), VIEW.width - 0.2
+    )

@@ -1,0 +1,62 @@
+"""A game of Kuhhandel as a row of scenes: whole bids, offers and payments, told in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sparring.games.kuhhandel import Pile, Position, read
+from sparring.games.kuhhandel.choices import laid_down
+from sparring.games.kuhhandel.terminal import KuhhandelTerminal
+from sparring.games.picture import Episode
+from sparring.games.replay import decisions
+from sparring.games.state import State
+
+ONLOOKER = -1
+"""Sees all cards."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is seen at one moment."""
+
+    at: Position
+    scores: tuple[float, ...]
+    told: tuple[str, ...]
+    """What has just happened, in lines."""
+    counter: Pile | None = None
+    """The second pile of a trade, while both lie on the table."""
+
+
+def scenes_of(episode: Episode) -> Iterator[Scene]:
+    """Yield a game from its start to its end; nothing while a bid or a pile is half named."""
+    terminal = KuhhandelTerminal(episode.states[0].rules, ONLOOKER)
+    yield scene_of(episode.states[0], ("the game begins",))
+    for before, action, after in decisions(episode.states):
+        told = tuple(line.strip() for line in terminal.narrate(before, action, after))
+        if not told:
+            continue
+        was, now = read(before), read(after)
+        if was.phase == "counter":
+            yield Scene(was, tuple(before.scores), told[:1], laid_down(was, action, now))
+        yield scene_of(after, told)
+
+
+def scene_of(state: State, told: tuple[str, ...]) -> Scene:
+    """Return a position as it is."""
+    return Scene(read(state), tuple(state.scores), told)
+
+
+def status(at: Position, seat: int) -> str:
+    """Say what a seat has to do with the auction or the trade."""
+    if at.lot >= 0:
+        if seat == at.turn:
+            return "auctions"
+        if seat in at.exposed:
+            return "showed its money"
+        if seat in at.passed:
+            return "passes"
+        return f"bids {at.last_bids[seat]}" if at.last_bids[seat] > 0 else "has not bid"
+    if at.target >= 0 and seat in (at.turn, at.target):
+        return "challenges" if seat == at.turn else "is challenged"
+    return ""

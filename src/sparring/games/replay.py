@@ -1,0 +1,56 @@
+"""The decisions of a game that was played, found again from its positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sparring.errors import SparringError
+from sparring.games.rules import Rules
+from sparring.games.state import State, new_state
+
+Step = tuple[State, int, State]
+"""What was before a decision, the action, what was after it."""
+
+
+def decisions(states: Sequence[State]) -> Iterator[Step]:
+    """Yield every decision of a turn game, those too that `skip_forced` skipped.
+
+    Positions do not remember how they came about, so each action is found by trying.
+    """
+    first = states[0].rules
+    rules = Rules(first.name, {**first.config, "skip_forced": 0})
+    for was, now in pairwise(states):
+        yield from steps_between(rules, was, now)
+
+
+def steps_between(rules: Rules, was: State, now: State) -> list[Step]:
+    """Return what leads from one state to another: a choice, then moves without one."""
+    for choice in was.legal():
+        before, action = plain_copy(rules, was), choice
+        steps: list[Step] = []
+        while True:
+            after = before.clone()
+            after.apply(action)
+            steps.append((before, action, after))
+            if same(after, now):
+                return steps
+            if after.over or len(after.legal()) != 1:
+                break
+            before, action = after, after.legal()[0]
+    raise SparringError(f"no action of {rules.name} leads from one of these states to the next")
+
+
+def plain_copy(rules: Rules, state: State) -> State:
+    """Return the same position in a game that skips nothing."""
+    copy = new_state(rules, seed=state.seed)
+    copy.native.load(state.native.serialize())
+    return copy
+
+
+def same(one: State, other: State) -> bool:
+    """Whether two positions agree in everything."""
+    if one.seat != other.seat:  # which is asked faster
+        return False
+    first, second = one.fields(), other.fields()
+    return all((first[name] == second[name]).all() for name in first)

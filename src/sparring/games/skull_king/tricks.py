@@ -1,0 +1,50 @@
+"""What was played in a trick, and how tricks and rounds end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparring.games.skull_king import TIGRESS, TIGRESS_AS_ESCAPE, Position
+
+PLAY_FIRST, PLAY_TIGRESS_ESCAPE = 11, 85
+WHALE, KRAKEN = 2, 3
+"""Tokens, that is 1 + card id."""
+
+
+def token_of(action: int) -> int:
+    """Return the card on the table that an action lays."""
+    return TIGRESS_AS_ESCAPE if action == PLAY_TIGRESS_ESCAPE else action - PLAY_FIRST + 1
+
+
+def ghost_token(card: int) -> int:
+    """Return how the ghost lays a card: its Tigress is an escape."""
+    return TIGRESS_AS_ESCAPE if card == TIGRESS else card + 1
+
+
+def is_destroyed(laid: Sequence[tuple[int, int]]) -> bool:
+    """Whether nobody takes the trick (section 5: the last leviathan decides)."""
+    tokens = [token for _, token in laid]
+    leviathans = [token for token in tokens if token in (WHALE, KRAKEN)]
+    if not leviathans:
+        return False
+    return leviathans[-1] == KRAKEN or not any(11 <= token <= 66 for token in tokens)
+
+
+def round_ended(was: Position, now: Position) -> bool:
+    """Whether the scores of a round were written between two positions."""
+    return now.round != was.round or now.phase == "over"
+
+
+def laid_after(was: Position, action: int) -> list[tuple[int, int]]:
+    """Return the trick as it lies after a card was played; the ghost follows the last player."""
+    laid = [*was.trick, (was.actor, token_of(action))]
+    ghost = was.players
+    if was.seats > was.players and ghost not in dict(laid):
+        laid.append((ghost, ghost_token(was.ghost_order[0])))
+    return laid
+
+
+def taker(was: Position, now: Position) -> int:
+    """Return who took the trick that ended between two positions; the ghost if nobody else did."""
+    won = now.by_seat["last_won" if round_ended(was, now) else "won"]
+    return next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), was.players)
