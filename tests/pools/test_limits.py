@@ -160,7 +160,7 @@ def test_a_copy_of_a_game_plays_what_the_pool_plays(game: str) -> None:
         pool.state_of(3)
 
 
-def test_threads_that_the_system_refuses_are_an_error() -> None:
+def test_threads_and_memory_that_the_system_refuses_are_an_error() -> None:
     """Little address space leaves room for some stacks, not for all of them."""
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux limits the address space")
@@ -173,13 +173,19 @@ try:
     sparring.Pool("tic_tac_toe", 2, threads=900)
 except sparring.ConfigError as wrong:
     print(wrong)
+try:
+    sparring.Pool("shogi", 50_000, threads=1)
+except sparring.ConfigError as wrong:
+    print(wrong)
 pool.reset()
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "of 899 threads could be started" in done.stdout
+    threads, memory = done.stdout.splitlines()
+    assert "of 899 threads could be started" in threads
+    assert "num_games=50000: the system refuses" in memory
 
 
 @pytest.mark.parametrize(
