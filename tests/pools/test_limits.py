@@ -210,6 +210,15 @@ def test_a_run_that_does_not_fit_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_measuring_with_too_many_threads_ends_in_one_line() -> None:
+    """In a process of its own: threads that were never made brought it down at its end."""
+    words = "eval random --game tic_tac_toe --games 8 --threads 100000".split()
+    command = [sys.executable, "-m", "sparring", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "threads=100000 must be 1..1024" in done.stderr
+
+
 @pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
 def test_the_room_of_a_rollout_is_what_it_takes(game: str) -> None:
     small = {"game": game, "device": "cpu", "collect": {"games": 10, "steps": 12}}
