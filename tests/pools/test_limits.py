@@ -212,7 +212,7 @@ def test_a_run_that_does_not_fit_leaves_nothing(
 
 def test_measuring_with_too_many_threads_ends_in_one_line() -> None:
     """In a process of its own: threads that were never made brought it down at its end."""
-    words = "eval random --game tic_tac_toe --games 8 --threads 100000".split()
+    words = ["eval", "random", "--game", "tic_tac_toe", "--games", "8", "--threads", "100000"]
     command = [sys.executable, "-m", "sparring", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
