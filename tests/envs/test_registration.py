@@ -166,6 +166,8 @@ def test_a_learner_without_masks_can_play() -> None:
         last = 0 if over else count
     with pytest.raises(IllegalActionError, match="not legal"):
         env.step(9)  # outside the action space
+    with pytest.raises(IllegalActionError, match=r"call reset\(\) first"):
+        SparringEnv("tic_tac_toe", illegal="random").step(0)
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])

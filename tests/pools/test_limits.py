@@ -160,7 +160,7 @@ def test_a_copy_of_a_game_plays_what_the_pool_plays(game: str) -> None:
         pool.state_of(3)
 
 
-def test_threads_that_the_system_refuses_are_an_error() -> None:
+def test_threads_and_memory_that_the_system_refuses_are_an_error() -> None:
     """Little address space leaves room for some stacks, not for all of them."""
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux limits the address space")
@@ -173,13 +173,19 @@ try:
     sparring.Pool("tic_tac_toe", 2, threads=900)
 except sparring.ConfigError as wrong:
     print(wrong)
+try:
+    sparring.Pool("shogi", 50_000, threads=1)
+except sparring.ConfigError as wrong:
+    print(wrong)
 pool.reset()
 """
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "of 899 threads could be started" in done.stdout
+    threads, memory = done.stdout.splitlines()
+    assert "of 899 threads could be started" in threads
+    assert "num_games=50000: the system refuses" in memory
 
 
 @pytest.mark.parametrize(
@@ -202,6 +208,15 @@ def test_a_run_that_does_not_fit_leaves_nothing(
     assert hint in said
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_measuring_with_too_many_threads_ends_in_one_line() -> None:
+    """In a process of its own: threads that were never made brought it down at its end."""
+    words = ["eval", "random", "--game", "tic_tac_toe", "--games", "8", "--threads", "100000"]
+    command = [sys.executable, "-m", "sparring", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "threads=100000 must be 1..1024" in done.stderr
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])

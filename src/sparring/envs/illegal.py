@@ -54,8 +54,11 @@ class Illegal:
         wrong = np.zeros(len(given), np.bool_)
         if not self.replaces or self.rules.box:
             return given, wrong
-        known = (given >= 0) & (given < self.rules.actions) & ~held
-        wrong[known] = ~mask[known, given[known]]
+        known = (given >= 0) & (given < self.rules.actions) | held
+        if not known.all():  # the whole step will be refused
+            return given, wrong
+        asked = ~held & mask.any(axis=1)  # nobody is before the first reset
+        wrong[asked] = ~mask[asked, given[asked]]
         games = np.flatnonzero(wrong)
         if not len(games):
             return given, wrong

@@ -20,7 +20,7 @@ from sparring.games.rules import (
 )
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State, check_version, seal, unseal
-from sparring.machine import MOST_THREADS, check_threads, demand_memory
+from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_bytes
 from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
 from sparring.pools.lineups import (
     LEARNER,
@@ -166,19 +166,25 @@ class Pool:
                 f"first_game={first_game} and num_games={num_games}: games are numbered up to "
                 f"{MOST_INDEX - 1}"
             )
-        self._native = _native.make_pool(
-            self.rules.native,
-            self.num_games,
-            start,
-            self.first_game,
-            self.threads,
-            self.slots,
-            self.rules.skip_forced,
-            observe,
-            memory,
-            every_game,
-            opening_plies,
-        )
+        try:
+            self._native = _native.make_pool(
+                self.rules.native,
+                self.num_games,
+                start,
+                self.first_game,
+                self.threads,
+                self.slots,
+                self.rules.skip_forced,
+                observe,
+                memory,
+                every_game,
+                opening_plies,
+            )
+        except MemoryError:  # a limit that does not show in what is free
+            raise ConfigError(
+                f"num_games={num_games}: the system refuses {show_bytes(each * self.num_games)} of "
+                "memory; give fewer games"
+            ) from None
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
         the observation. Cleared when its game begins anew."""

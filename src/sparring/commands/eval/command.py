@@ -21,6 +21,7 @@ from sparring.league.arena import evaluate, whole_rounds
 from sparring.league.openings import check_plies
 from sparring.league.players import Player
 from sparring.league.protocols import protocols
+from sparring.machine import check_threads
 from sparring.nets.policy import Policy
 from sparring.store.policies import find_player, locate
 
@@ -31,7 +32,7 @@ GAMES = 4096
 def run(config: EvalConfig) -> int:
     """Play the matches and print what they say."""
     check_numbers(config)
-    threads = config.threads or os.cpu_count() or 1
+    threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
     challenger, rules = find_challenger(config, threads)
     if config.protocol:
