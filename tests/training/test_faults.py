@@ -22,7 +22,6 @@ import torch
 
 import sparring
 from sparring.cli import main
-from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.collect import Collector
 from sparring.learn.learner import DivergedError
@@ -32,41 +31,15 @@ from sparring.training.evaluate import EvalWorker
 from sparring.training.loop import Trainer
 from sparring.training.metrics import read
 from sparring.training.plan import make_learner, resolve
-from sparring.training.settings import merged, with_preset
 from sparring.training.train import new_run, resume, train_with
+from training.run_helpers import WORDS, events, settings, trained
 
 PROGRAM = Path(sys.executable).parent / "sparring"
-TINY: dict[str, Any] = {
-    "net": {"hidden": (16,)},
-    "collect": {"games": 16, "steps": 8},
-    "ppo": {"epochs": 1, "minibatch": 64, "lr": 1e-3, "entropy": 0.01},
-    "eval": {"off": True},
-    "tensorboard": False,
-    "threads": 1,
-    "checkpoint_every_s": 0.0,
-}
-WORDS = ["--net.hidden", "16", "--collect.games", "16", "--collect.steps", "8", "--threads", "1"]
-WORDS += ["--ppo.epochs", "1", "--ppo.minibatch", "64", "--no-tensorboard"]
-
-
-def settings(runs: Path, **changes: Any) -> TrainConfig:
-    base = merged(with_preset("tic_tac_toe"), {**TINY, "runs": str(runs)}, "test")
-    config: TrainConfig = merged(base, changes, "test")
-    return config
-
-
-def trained(runs: Path, **changes: Any) -> sparring.Agent:
-    return train_with(settings(runs, **changes), quiet=True)
 
 
 def spoil(run: Path, number: int) -> None:
     net = run / "checkpoints" / f"{number:08d}" / "net.safetensors"
     net.write_bytes(net.read_bytes()[:50])
-
-
-def events(run: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((run / "events.json").read_text())
-    return found
 
 
 # Going back

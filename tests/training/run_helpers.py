@@ -1,0 +1,39 @@
+"""Tiny runs of tic-tac-toe, trained in a moment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import sparring
+from sparring.config import TrainConfig
+from sparring.training.settings import merged, with_preset
+from sparring.training.train import train_with
+
+TINY: dict[str, Any] = {
+    "net": {"hidden": (16,)},
+    "collect": {"games": 16, "steps": 8},
+    "ppo": {"epochs": 1, "minibatch": 64, "lr": 1e-3, "entropy": 0.01},
+    "eval": {"off": True},
+    "tensorboard": False,
+    "threads": 1,
+    "checkpoint_every_s": 0.0,
+}
+WORDS = ["--net.hidden", "16", "--collect.games", "16", "--collect.steps", "8", "--threads", "1"]
+WORDS += ["--ppo.epochs", "1", "--ppo.minibatch", "64", "--no-tensorboard"]
+
+
+def settings(runs: Path, **changes: Any) -> TrainConfig:
+    base = merged(with_preset("tic_tac_toe"), {**TINY, "runs": str(runs)}, "test")
+    config: TrainConfig = merged(base, changes, "test")
+    return config
+
+
+def trained(runs: Path, **changes: Any) -> sparring.Agent:
+    return train_with(settings(runs, **changes), quiet=True)
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((run / "events.json").read_text())
+    return found

@@ -1,0 +1,274 @@
+"""What people expect of a run: budgets, names, seeds, first weights, callbacks, targets, tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.cli import main
+from sparring.errors import ConfigError
+from sparring.learn.rollout import Episodes
+from sparring.training.budget import Every
+from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.member import Member, Status
+from sparring.training.metrics import read
+from sparring.training.plan import make_learner, resolve
+from sparring.training.run import Run
+from sparring.training.train import new_run, resume, train, train_with
+from training.run_helpers import TINY, WORDS, events, settings, trained
+
+
+def same_weights(one: sparring.Agent, two: sparring.Agent) -> bool:
+    mine, yours = one.policy.net.state_dict(), two.policy.net.state_dict()
+    return all(torch.equal(mine[name], yours[name]) for name in mine)
+
+
+# Budgets
+
+
+@pytest.mark.parametrize(
+    ("kind", "curve"), [("decisions", "charts/decisions"), ("episodes", "charts/episodes")]
+)
+def test_a_budget_ends_the_run_at_the_first_update_behind_it(
+    tmp_path: Path, kind: str, curve: str
+) -> None:
+    agent = trained(tmp_path, **{kind: 500})
+    values = read(agent.run)[curve][2]
+    assert values[-1] >= 500 > values[-2]
+    one, two = trained(tmp_path, **{kind: 500}), trained(tmp_path, **{kind: 500})
+    assert same_weights(one, two)  # the clock has no say
+
+
+def test_two_budgets_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="updates 3 and decisions 500: a run has one budget"):
+        trained(tmp_path, updates=3, decisions=500)
+    assert not list(tmp_path.iterdir())
+
+
+def test_schedules_follow_the_budget(tmp_path: Path) -> None:
+    agent = trained(tmp_path, decisions=1000, ppo={"lr": "0%:1e-3,100%:0"})
+    lr = read(agent.run)["learning/lr"][2]
+    decisions = read(agent.run)["charts/decisions"][2]
+    expected = 1e-3 * (1 - np.concatenate([[0], decisions[:-1]]) / 1000)
+    np.testing.assert_allclose(lr, expected, rtol=1e-6)
+
+
+def test_evaluations_by_decisions_repeat_and_resume_exactly(tmp_path: Path) -> None:
+    plan = {"off": False, "every_decisions": 400, "games": 16, "final_games": 16}
+    options: dict[str, Any] = {"eval": plan, "checkpoint_every_s": 1e9}
+    options["checkpoint_every_decisions"] = 300
+    one = trained(tmp_path / "one", decisions=2000, keep=100, **options)
+    two = trained(tmp_path / "two", decisions=2000, keep=100, **options)
+
+    def told(run: Path) -> list[Any]:
+        return [(e["update"], e["event"], e.get("checkpoint")) for e in events(run)]
+
+    def saved(run: Path) -> list[str]:
+        return sorted(path.name for path in (run / "checkpoints").iterdir() if path.is_dir())
+
+    assert told(one.run) == told(two.run)
+    assert saved(one.run) == saved(two.run)
+    assert (one.run / "best.json").read_text() == (two.run / "best.json").read_text()
+    strength = read(one.run)["eval/strength"]
+    np.testing.assert_array_equal(strength[2], read(two.run)["eval/strength"][2])
+    assert len(strength[0]) >= 4
+    middle = int(saved(one.run)[len(saved(one.run)) // 2])
+    again = resume(str(one.run), number=middle, quiet=True)
+    assert told(again.run) == told(one.run)
+    assert (again.run / "best.json").read_text() == (one.run / "best.json").read_text()
+    np.testing.assert_array_equal(strength[2], read(again.run)["eval/strength"][2])
+
+
+def test_something_is_due_by_seconds_or_by_decisions() -> None:
+    status = Status("game", Path())
+    clock = Every(10, 0, status, now=100.0)
+    assert [clock.due(status, now) for now in (105.0, 110.0)] == [False, True]
+    assert clock.left_s(104.0) == 6.0
+    count = Every(0, 100, status, now=0.0)
+    seen = []
+    for status.decisions in (60, 120, 180, 240):
+        seen.append(count.due(status, 0.0))
+        if seen[-1]:
+            count.done(status, 0.0)
+    assert seen == [False, True, False, True]
+
+
+# Names, seeds, first weights
+
+
+def test_a_run_may_have_a_name(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=1, name="mine")
+    assert agent.run == tmp_path / "mine"
+    with pytest.raises(ConfigError, match="is there already"):
+        trained(tmp_path, updates=1, name="mine")
+    for name in ("../up", "a/b", "latest", "", " x")[:3]:
+        with pytest.raises(ConfigError, match="cannot be a run's"):
+            trained(tmp_path, updates=1, name=name)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_seeds_are_trained_one_after_the_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "tic_tac_toe", "--runs", str(tmp_path), "--updates", "2", *WORDS]
+    words += ["--eval.off", "--eval.final-games", "16", "--device", "cpu"]
+    assert main([*words, "--seeds", "2", "--name", "s", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [member["seed"] for member in told["members"]] == [0, 1]
+    assert [Path(member["run"]).name for member in told["members"]] == ["s-1", "s-2"]
+    for member in told["members"]:
+        assert json.loads((Path(member["run"]) / "results.json").read_text())["results"]
+
+
+def test_a_new_run_starts_from_trained_weights_with_other_settings(tmp_path: Path) -> None:
+    first = trained(tmp_path, updates=4)
+    new = trained(tmp_path, updates=1, init=str(first.run), ppo={"lr": 0.0})
+    state = sparring.new_state("tic_tac_toe")
+    obs, mask = state.observe_bytes(0)[None], np.ones((1, 9), np.uint8)
+    before, after = first.policy, new.policy
+    assert (before.probabilities(obs, mask) == after.probabilities(obs, mask)).all()
+    np.testing.assert_allclose(before.value(obs), after.value(obs), rtol=1e-5)
+    config = Run.open(new.run).config
+    assert config["init"].endswith("checkpoints/00000004")
+    assert new.policy.meta["update"] == 1
+    with pytest.raises(ConfigError, match=r"holds another network: .* set net as it was there"):
+        trained(tmp_path, updates=1, init=str(first.run), net={"hidden": (8,)})
+    with pytest.raises(ConfigError, match="init: no folder nothing"):
+        trained(tmp_path, updates=1, init="nothing")
+    with pytest.raises(ConfigError, match="plays tic_tac_toe, not shogi"):
+        train("shogi", updates=1, init=str(first.run), runs=str(tmp_path), quiet=True)
+
+
+# Callbacks and tables
+
+
+def test_callbacks_look_log_and_stop(tmp_path: Path) -> None:
+    updates: list[int] = []
+    episodes: list[Episodes] = []
+    evaluations: list[dict[str, Any]] = []
+
+    def on_update(watched: Watched) -> None:
+        updates.append(watched.status.update)
+        watched.log({"mine/double": 2.0 * watched.status.update})
+        if watched.status.update == 4:
+            watched.stop("enough")
+
+    agent = train(
+        "tic_tac_toe",
+        updates=100,
+        quiet=True,
+        on_update=on_update,
+        on_episode=lambda _, found: episodes.append(found),
+        on_evaluation=lambda _, found: evaluations.append(found),
+        **{**TINY, "runs": str(tmp_path), "eval": {"games": 16, "final_games": 16}},
+    )
+    assert agent.ended == "stopped"
+    assert updates == [1, 2, 3, 4]
+    assert read(agent.run)["mine/double"][2].tolist() == [2.0, 4.0, 6.0, 8.0]
+    assert sum(map(len, episodes)) == read(agent.run)["charts/episodes"][2][-1]
+    assert episodes[0].score.shape[1] == 2
+    assert set(evaluations[-1]) == {"random", "careful"}
+    assert [e["why"] for e in events(agent.run) if "callback" in e["event"]] == ["enough"]
+
+
+def test_an_error_in_a_callback_leaves_the_run_saved(tmp_path: Path) -> None:
+    def fails(watched: Watched) -> None:
+        if watched.status.update == 3:
+            raise KeyError("mine")
+
+    config = settings(tmp_path, updates=10, checkpoint_every_s=1e9)
+    with pytest.raises(KeyError, match="mine"):
+        train_with(config, quiet=True, callbacks=Callbacks(fails))
+    (run,) = tmp_path.iterdir()
+    assert resume(str(run), updates=5, quiet=True).policy.meta["update"] == 5
+
+
+def test_every_finished_game_is_a_line(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=5, csv=True, episodes_csv=True)
+    with (agent.run / "episodes.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    counted = read(agent.run)["charts/episodes"][2][-1]
+    assert len(lines) == counted
+    assert {line["player_0"] for line in lines} <= {"learner", "random"}
+    scores = [float(line["score_0"]) + float(line["score_1"]) for line in lines]
+    assert scores == [0.0] * len(lines)
+    resume(str(agent.run), number=5, updates=6, quiet=True)
+    with (agent.run / "episodes.csv").open() as file:
+        assert [line["update"] for line in csv.DictReader(file)][: len(lines)] == [
+            line["update"] for line in lines
+        ]
+    with (agent.run / "metrics.csv").open() as file:
+        names = {line["name"] for line in csv.DictReader(file)}
+    assert names == set(read(agent.run))
+
+
+# Evaluations
+
+
+def member_with(tmp_path: Path, **wanted: Any) -> Member:
+    config = settings(tmp_path, updates=4, eval=wanted)
+    return Member(config, new_run(config), make_learner(config, resolve([config])).rules)
+
+
+def answer(win: float, low: float, score: float = 0.0) -> dict[str, Any]:
+    found = {"win": win, "low": low, "high": 1.0, "score": score, "parity": 0.5}
+    return {"results": {"careful": found, "random": {**found, "low": 1.0}}}
+
+
+def test_targets_are_reached_by_the_lower_bound(tmp_path: Path) -> None:
+    member = member_with(tmp_path, target=(0.5, 0.6, 0.9), games=16)
+    for number, low in ((1, 0.45), (2, 0.55), (3, 0.61)):
+        member.status.update, member.status.seconds = number, 10.0 * number
+        member.want_evaluation()
+        member.take_in(number, answer(0.95, low))
+    member.close()
+    reached = [e for e in member.events if e["event"] == "target reached"]
+    assert [(e["target"], e["seconds"]) for e in reached] == [(0.5, 20.0), (0.6, 30.0)]
+
+
+def test_patience_counts_evaluations_without_a_new_best(tmp_path: Path) -> None:
+    member = member_with(tmp_path, patience=2, games=16)
+    for number, win in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
+        member.take_in(number, answer(win, 0.1))
+    assert (member.dry, member.best["update"]) == (2, 2)
+    member.take_in(5, answer(0.8, 0.1))
+    assert member.dry == 0
+    member.close()
+
+
+def test_score_per_hour_is_of_evaluations(tmp_path: Path) -> None:
+    member = member_with(tmp_path, games=16)
+    for number, score in ((1, -1.0), (2, 0.0), (3, 2.0)):
+        member.status.update, member.status.seconds = number, 1800.0 * number
+        member.want_evaluation()
+        member.take_in(number, answer(0.5, 0.1, score))
+    member.close()
+    curves = read(member.run.path)
+    assert curves["eval/score"][2].tolist() == [-1.0, 0.0, 2.0]
+    assert curves["eval/score_per_hour"][2].tolist() == [2.0, 3.0]
+
+
+def test_a_short_run_has_a_curve_of_evaluations(tmp_path: Path) -> None:
+    plan = {"off": False, "games": 8, "final_games": 8}
+    config = replace(settings(tmp_path, eval=plan), minutes=0.1)
+    agent = train_with(config, quiet=True)
+    assert len(read(agent.run)["eval/strength"][0]) >= 2
+
+
+def test_an_agent_says_what_it_is(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=2)
+    assert agent.decisions > 0
+    assert agent.minutes > 0
+    assert agent.results == {}
+    assert repr(agent).startswith(f"Agent(tic_tac_toe: {agent.run.name}/2, {agent.decisions:,} dec")
+    state = sparring.new_state("tic_tac_toe")
+    mask = np.ones(9, np.uint8)
+    assert agent.act(state.observe_bytes(0), mask)[0] == agent.policy.action(state)
