@@ -79,6 +79,8 @@ def test_it_answers_what_a_match_in_this_process_says(worker: EvalWorker, saved:
     assert (first["id"], second["id"]) == (1, 2)
     policy, copy = load_policy(saved), load_policy(saved, name=saved)
     results = evaluate(policy, ["random", "careful", copy], games=64, seed=1)
+    assert first["results"][saved]["opening_plies"] == 3  # or they would play one game 32 times
+    assert first["results"][saved]["seat_games"] == [32, 32]
     assert first["results"] == {name: result.summary() for name, result in results.items()}
     drawn = evaluate(policy, ["random"], games=64, seed=2, greedy=False)
     assert second["results"]["random"] == drawn["random"].summary()

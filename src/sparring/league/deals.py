@@ -45,28 +45,33 @@ class Tables:
     """A pool whose tables each have a share of the deals, and how far they are."""
 
     def __init__(self, pool: Pool, share: npt.NDArray[np.intp]) -> None:
-        self.pool, self.share = pool, share
+        self.pool, self.rules = pool, pool.rules
         self.batch = pool.reset()
-        self.played = np.zeros(pool.num_games, np.intp)
+        self.left = share.copy()
+        """[tables], deals that are still to be finished there."""
+        self.some_finished = False
+        rows = pool.num_games * self.rules.rows
+        box = self.rules.box
+        self.nothing = np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
 
-    @property
-    def open(self) -> bool:
-        """Whether a game is still to be finished."""
-        return bool((self.played < self.share).any())
+    def count(self, tables: npt.NDArray[Any]) -> None:
+        """Note that a deal was finished at each of these tables."""
+        self.left[tables] -= 1
+        self.some_finished = not self.left.all()
 
     def rows_of(self, policy: int) -> npt.NDArray[np.intp]:
         """Return the rows that a policy has to answer, at tables that still count."""
-        counts = np.repeat(self.played < self.share, self.pool.rules.rows)
-        return np.flatnonzero((self.batch.policy == policy) & counts)
+        mine = self.batch.policy == policy
+        if self.some_finished:
+            mine &= np.repeat(self.left > 0, self.rules.rows)
+        return np.flatnonzero(mine)
 
     def idle_actions(self) -> npt.NDArray[Any]:
         """Return actions for rows that nobody answers: any legal ones, the cheapest there are."""
         # Bots take none, so that it matters only where a table has finished its share.
-        if (self.played < self.share).all() or not self.pool.policies:
-            rows = self.pool.num_games * self.pool.rules.rows
-            box = self.pool.rules.box
-            return np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
-        return self.pool.sample_actions()
+        if self.some_finished and self.pool.policies:
+            return self.pool.sample_actions()
+        return self.nothing
 
 
 class Score:
@@ -79,19 +84,24 @@ class Score:
         self.end = np.zeros(deals, np.uint8)
         self.moves = np.zeros(deals, np.uint64)
 
-    def take(self, tables: Tables, first_line: npt.NDArray[np.intp]) -> int:
-        """Write down the games that just ended and still count; return how many."""
-        batch, played = tables.batch, tables.played
+    def take(self, tables: Tables, last_line: npt.NDArray[np.intp]) -> int:
+        """Write down the games that just ended and still count; return how many.
+
+        last_line: [tables], behind the last line of each.
+        """
+        batch = tables.batch
         ended = batch.final_game
-        counted = played[ended] < tables.share[ended]
+        if not len(ended):
+            return 0
+        counted = tables.left[ended] > 0
         table = ended[counted]
-        line = first_line[table] + played[table]
+        line = last_line[table] - tables.left[table]
         self.score[line] = batch.final_score[counted]
         self.player[line] = batch.final_policy[counted]
         self.length[line] = batch.final_length[counted]
         self.end[line] = batch.final_reason[counted]
         self.moves[line] = batch.final_moves[counted]
-        played[table] += 1
+        tables.count(table)
         return len(table)
 
 
@@ -110,7 +120,7 @@ def play_deals(
     count = min(deals, max(1, plan.parallel // seats))
     share = np.full(count, deals // count)
     share[: deals % count] += 1
-    first_line = np.cumsum(share) - share
+    last_line = np.cumsum(share)
     orders = orders_of([player_id(rules, player) for player in players], plan.seed)
     known = {player_id(rules, player): player for player in players}
     rotations = [
@@ -130,17 +140,19 @@ def play_deals(
         for ahead in range(seats)
     ]
     sheets = [Score(deals, seats) for _ in rotations]
-    step = told = played = 0
-    while still := [at for at, tables in enumerate(rotations) if tables.open]:
-        going = [rotations[at] for at in still]
-        actions = choose(going, policies, greedy=plan.greedy, step=step)
-        for at, action in zip(still, actions, strict=True):
-            rotations[at].batch = rotations[at].pool.step(action)
-            played += sheets[at].take(rotations[at], first_line)
+    going = list(zip(rotations, sheets, strict=True))
+    step = played = 0
+    while going:
+        before = played
+        actions = choose([tables for tables, _ in going], policies, greedy=plan.greedy, step=step)
+        for (tables, sheet), action in zip(going, actions, strict=True):
+            tables.batch = tables.pool.step(action)
+            played += sheet.take(tables, last_line)
         step += 1
-        if progress is not None and played > told:
-            told = played
-            progress(played)
+        if played > before:
+            going = [(tables, sheet) for tables, sheet in going if tables.left.any()]
+            if progress is not None:
+                progress(played)
     return put_together(rules, players, sheets, plan.seed)
 
 
@@ -205,9 +217,10 @@ def put_together(
     """Return all rotations' games as one record, rotation after rotation."""
     seats, deals = rules.seats, len(sheets[0].score)
     ids = np.array([player_id(rules, player) for player in players])
-    place = sit_down(ids, sheets[0].player, seed)
+    # Moved back, so that the first player is in seat 0 and copies draw the same lots every time.
+    places = [sit_down(ids, np.roll(s.player, -ahead, 1), seed) for ahead, s in enumerate(sheets)]
     return Record(
-        seat_of=np.concatenate([(place + ahead) % seats for ahead in range(seats)]),
+        seat_of=np.concatenate([(place + ahead) % seats for ahead, place in enumerate(places)]),
         score=np.concatenate([sheet.score for sheet in sheets]),
         length=np.concatenate([sheet.length for sheet in sheets]),
         end=np.concatenate([sheet.end for sheet in sheets]),
