@@ -82,8 +82,12 @@ class Choice:
 
     def demand(self, word: str, where: str) -> None:
         """Refuse other words with the nearest of those that there are."""
-        if word not in self.words and not (self.pattern and re.fullmatch(self.pattern, word)):
-            raise ConfigError(f"{where} {shortened(word)} is unknown{nearest(word, self.words)}")
+        if word in self.words or (self.pattern and re.fullmatch(self.pattern, word)):
+            return
+        known = " or ".join(filter(None, (", ".join(self.words[:-1]), self.words[-1])))
+        close = nearest(word, self.words)
+        hint = close if "did you mean" in close else ""
+        raise ConfigError(f"{where} {shortened(word)} is unknown; use {known}{hint}")
 
     def __call__(self, default: str) -> str:
         return hint("", default)
