@@ -207,6 +207,7 @@ struct EndsView {
 
 // Freezes a table that asked nobody for so long that it never will; other numbers name a row.
 inline constexpr u8 kGivenUp = 255;
+inline constexpr u32 kEndless = 1u << 24;  // decisions of an episode that only a stuck one has
 static_assert(G::kRows < kGivenUp);
 
 // The answers to the rows that came out last. One that cannot be played freezes its game: it stands
@@ -236,15 +237,20 @@ struct ActionsView {
 // `answer` and `begin` as one loop. The rules stand here once, so that the compiler can inline all
 // of them, and games that end keep step with their neighbours. `given` answers the rows that came
 // out last; without it a new episode begins. `at_end` is told how the first episode ended. False:
-// the table is given up, as `begin` and `answer` do it.
+// no policy will ever be asked, and the table is given up. That is told by counts that lie in
+// memory, because a counter of the loop would cost a register in all the rules.
 template <class AtEnd>
 __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                Legal<G>* legal, const G::Action* given, f32* paid, AtEnd at_end) {
+  __shared__ u32 unasked[kWarp];  // episodes in a row that ended without a question
   bool playing = given != nullptr, forced = false, own_episode = playing;
   Result result = result_into(own_episode ? paid : table.pending, setting);
-  for (u32 patience = kPatience; patience > 0; --patience) {
+  for (;;) {
     if (playing) play(table, setting, game, side, legal, given, forced, result);
     if (!playing || result.over()) {
+      u32& count = unasked[Stage::lane()];
+      count = own_episode || !playing ? 0 : count + 1;
+      if (count == kPatience) return false;
       if (own_episode) at_end(result);
       own_episode = false;
       deal_episode(table, setting, game, side);
@@ -253,10 +259,10 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
     playing = true;
     const Turn turn = look(table, setting, side, legal);
     if (turn == Turn::kPolicies) return true;
+    if (table.length >= kEndless) return false;
     forced = turn == Turn::kForced;
     given = nullptr;
   }
-  return false;
 }
 
 extern "C" __global__ void sizes(i32* out) {

@@ -162,6 +162,8 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
         ("captain --game skull_king --against capten", "did you mean 'captain'?"),
         ("captain --game skull_king --games 1", "at least 2"),
         ("captain --game skull_king --threads -1", "must be from 0 to 1024"),
+        ("captain --game skull_king --opening-plies -2", "must be from 0 to 100"),
+        ("careful --game tic_tac_toe --opening-plies 9", "--opening-plies 9 leaves no decision"),
         ("captain --game skull_king --set nmu_players=3", "did you mean 'num_players'?"),
         ("captain --game skull_king --against random,random", "given twice"),
         ("FOLDER/ttt --game skull_king", "plays tic_tac_toe, not skull_king"),

@@ -21,6 +21,7 @@ from sparring.learn.learner import DivergedError
 from sparring.learn.ppo import LOGGED, PPO
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
+from sparring.schedule import Schedule
 
 
 @pytest.mark.parametrize("net", ["towers", "silu, odd widths"])
@@ -84,7 +85,7 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
     ppo.net.weight[0, 3] = torch.inf
     ppo.net.compute[0, 3] = torch.inf
     before = ppo.net.weight.clone()
-    with pytest.raises(DivergedError, match="lower lr"):
+    with pytest.raises(DivergedError, match="is not finite with a learning rate"):
         ppo.iterate(0.0)
     head = ppo.net.pieces["value_head.weight"].offset
     assert torch.equal(before[:, :head], ppo.net.weight[:, :head])
@@ -121,7 +122,9 @@ def test_a_member_that_diverges_is_stopped_alone() -> None:
 def test_a_step_that_breaks_the_weights_is_taken_back() -> None:
     """The loss and its gradient are finite until the rate makes the weights infinite."""
     pool = CudaPool("skull_king", 128, seeds=(1, 2))
-    configs = [PPO_, replace(PPO_, lr=1e38, max_grad_norm=1e30)]
+    broken = replace(PPO_, max_grad_norm=1e12)
+    object.__setattr__(broken, "lr", Schedule.constant(1e38))  # far beyond what may be set
+    configs = [PPO_, broken]
     ppo = FusedPPO(DeviceGames(pool), COLLECT, configs, NETS["shared"])
     before = ppo.net.state(1)
     reports = ppo.iterate(0.0)
