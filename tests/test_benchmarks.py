@@ -168,11 +168,11 @@ def test_broken_games_are_not_measured(
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        ("skull_king --rounds 0", 2, "--rounds must be at least 1"),
-        ("skull_king --warm-up 0", 2, "--warm-up must be at least 1"),
+        ("skull_king --rounds 0", 2, "rounds 0 must be at least 1"),
+        ("skull_king --warm-up 0", 2, "warm_up 0 must be at least 1"),
         ("skull_king --channels 8", 2, "--channels is for nets of kind residual; skull_king is"),
         ("shogi --hidden 16", 2, "--hidden is for nets of kind mlp; shogi is trained with kind re"),
-        ("shogi --blocks -1", 2, "must be at least 1"),
+        ("shogi --blocks -1", 2, "blocks -1 must be from 0 to 128"),
         ("skull_king --opponents capten=1", 2, "did you mean 'captain'?"),
         (f"skull_king {SMALL} --steps 2", 3, "no game was finished in 10 steps"),
     ],

@@ -65,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(str(wrong), FAILED)
     except MemoryError:
         return complain("memory ran out; play fewer games at once, or learn less", FAILED)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as wrong:
         print(file=sys.stderr)
-        return complain("interrupted", INTERRUPTED)
+        return complain("interrupted", getattr(wrong, "code", INTERRUPTED))
     except BrokenPipeError:
         # The reader has seen enough (`| head`); keep Python from flushing into the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -190,8 +190,8 @@ def test_runs_that_cannot_be_compared_are_refused_with_what_differs(
         ("boart met", "did you mean board"),
         ("board board --by ppo.lrr", "at least two"),
         ("board met --games 1", "must be 0 or at least 4"),
-        ("board met --threads -1", "at least 0"),
-        ("board met --seed -1", "from 0"),
+        ("board met --threads -1", "from 0 to 1024"),
+        ("board met --seed -1", "at least 0"),
     ):
         assert main(["compare", *words.split()]) == 2, words
         shown = capsys.readouterr().err

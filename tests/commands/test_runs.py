@@ -194,9 +194,9 @@ def test_a_narrow_terminal_gets_fewer_columns(
     assert main(["runs"]) == 0
     lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
     assert max(map(len, lines[:-2])) <= 44
-    assert lines[1].split()[:2] == ["name", "state"]
+    assert lines[0].split()[:2] == ["name", "state"]
     assert any("beta" in line and "0.500" in line for line in lines)
-    assert lines[-2] == "a wider terminal also shows algo, game, date, size, minutes"
+    assert lines[-2].startswith("a wider terminal also shows algo, game, date, size")
 
 
 def test_no_learning_library_is_needed(here: Path) -> None:

@@ -328,7 +328,7 @@ def test_games_with_simultaneous_moves_and_boxes() -> None:
         (["captian"] * 4, {}, "did you mean 'captain'"),
         (BOTS, {"games": 1}, "at least 2"),
         (BOTS, {"parallel": 0}, "at least 1"),
-        (BOTS, {"threads": 0}, "at least 1"),
+        (BOTS, {"threads": 0}, "threads=0 must be 1..1024"),
         (BOTS, {"opening_plies": -1}, "outside 0..100"),
         (BOTS, {"opening_plies": 101}, "outside 0..100"),
     ],

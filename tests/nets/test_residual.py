@@ -238,8 +238,8 @@ def test_tic_tac_toe_has_one_logit_for_each_square() -> None:
             "needs a game with a board; skull_king has none: use --net.kind mlp",
         ),
         ("laser_hockey", {}, "needs a game with a board"),
-        ("shogi", {"channels": 0}, "net.channels 0 and net.blocks 6 must be at least 1"),
-        ("shogi", {"blocks": -1}, "must be at least 1"),
+        ("shogi", {"channels": 0}, "net.channels 0 must be from 1 to 1024"),
+        ("shogi", {"blocks": -1}, "net.blocks -1 must be from 1 to 128"),
         ("shogi", {"kind": "residul"}, "did you mean 'residual'"),
     ],
 )

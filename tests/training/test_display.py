@@ -274,7 +274,7 @@ INTERRUPTED = """
 import signal, sys, termios
 from pathlib import Path
 from sparring.training.display import Display
-from sparring.training.member import Status
+from sparring.training.status import Status
 
 try:
     with Display() as show:

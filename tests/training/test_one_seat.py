@@ -93,8 +93,8 @@ def test_strength_is_the_score_alone_and_the_share_among_others() -> None:
     assert usual_opponents(Rules("cage2")) == ()
     assert usual_opponents(Rules("tic_tac_toe"), 1) == ("careful",)
     assert strength_of(Rules("cage2"), {ALONE: {"win": 1.0, "score": -3.0}}) == -3.0
-    shares = {"a": {"win": 0.4, "score": 1}, "b": {"win": 0.3, "score": 2}}
+    shares = {"a": {"win": 0.4, "low": 0.3, "score": 1}, "b": {"win": 0.3, "low": 0.2, "score": 2}}
     assert strength_of(Rules("tic_tac_toe"), shares) == pytest.approx(0.35)
-    assert least_share(Rules("tic_tac_toe"), shares) == 0.3
-    assert least_share(Rules("cage2"), {ALONE: {"win": 1.0, "score": -3.0}}) == -3.0
+    assert least_share(Rules("tic_tac_toe"), shares) == 0.2  # what is sure
+    assert least_share(Rules("cage2"), {ALONE: {"score": -3.0, "score_low": -4.0}}) == -4.0
     assert shown_strength({"win": 0.5, "score": 1.0, "parity": 0.5}) == "0.500"

@@ -92,8 +92,8 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"eval": {"games": 64}}, "eval.games 64: .* has no bots"),
         ({"eval": {"patience": 3}}, "eval.patience 3: .* has no bots"),
         ({"collect": {"slots": 2}}, "collect.slots 2: .* stepped together"),
-        ({"seed": 10**22}, "does not fit into 64 bits"),
-        ({"threads": 10**6}, "threads=1000000 must be"),
+        ({"seed": 10**22}, "seed 10000000000000000000000 must be at most"),
+        ({"threads": 10**6}, "threads 1000000 must be"),
         ({"population": 3}, "several runs: use"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
         ({"collect": 5}, "collect needs a table of settings, not 5"),
@@ -118,7 +118,7 @@ def test_a_device_that_cannot_be_is_refused_before_anything_is_made(
 ) -> None:
     assert main(["train", "tic_tac_toe", "--device", name, "--runs", str(tmp_path / "runs")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"sparring: device {name!r} is unknown; use cpu, cuda or auto"
+    assert line.startswith(f"sparring: device {name!r} is unknown; use cpu, cuda or auto")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -61,7 +61,7 @@ def test_every_number_has_a_range(config: type) -> None:
         (TrainConfig, "updates", -3, "updates -3 must be at least 0"),
         (TrainConfig, "threads", -1, "threads -1 must be from 0 to"),
         (TrainConfig, "threads", 100_000, "threads 100000 must be from 0 to"),
-        (TrainConfig, "seed", 10**23, "must be at least 0 and at most 9,223,372,036,854,775,807"),
+        (TrainConfig, "seed", 10**23, "must be at most 9,223,372,036,854,775,807"),
         (TrainConfig, "seed", 10**5000, "seed so many digits must be"),
         (TrainConfig, "keep", 0, "keep 0 must be at least 1"),
         (TrainConfig, "device", "cdua", "device 'cdua' is unknown; use cpu, cuda or auto; did"),

@@ -134,7 +134,7 @@ def test_a_file_may_list_rewards(tmp_path: Path) -> None:
     assert plan.rewards is not None
     assert plan.rewards["rank"] == (1.0, 2.0)
     file.write_text("rewards = [1]\n")
-    with pytest.raises(sparring.ConfigError, match="rewards: '1' is not key=value"):
+    with pytest.raises(sparring.ConfigError, match="rewards needs text, not 1"):
         resolve([merged(with_preset("skull_king", str(file)), {"device": "cpu"}, "test")])
 
 

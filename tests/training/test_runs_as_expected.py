@@ -18,10 +18,11 @@ from sparring.errors import ConfigError
 from sparring.learn.rollout import Episodes
 from sparring.training.budget import Every
 from sparring.training.callbacks import Callbacks, Watched
-from sparring.training.member import Member, Status
+from sparring.training.member import Member
 from sparring.training.metrics import read
 from sparring.training.plan import make_learner, resolve
 from sparring.training.run import Run
+from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
 from training.run_helpers import TINY, WORDS, events, settings, trained
 

@@ -9,9 +9,9 @@ import torch
 
 from sparring.games.rules import Rules
 from sparring.learn.learner import Report, Snapshot
-from sparring.training.agent import new_run
 from sparring.training.member import Member
 from sparring.training.settings import merged, with_preset
+from sparring.training.train import new_run
 
 
 def make_member(tmp_path: Path) -> Member:

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -109,15 +109,18 @@ def stopped(agents: Sequence[Agent]) -> int:
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     """Do the work, evaluate the result, draw the curves and say what to do next."""
     started = time.perf_counter()
-    agent = work()
-    trained_s = time.perf_counter() - started
-    if agent.ended.startswith("SIG"):
-        return stopped([agent])
-    settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
+    agent: Agent | None = None
     try:
-        with interruptible():
+        with interruptible():  # the loop hears signals itself; before and after it nobody else does
+            agent = work()
+            trained_s = time.perf_counter() - started
+            if agent.ended.startswith("SIG"):
+                return stopped([agent])
+            settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
             results = measured(agent, settings)
     except Interrupted as wrong:
+        if agent is None:
+            raise
         print(f"{wrong.name} while measuring; the run is saved in {agent.run}", file=sys.stderr)
         print(f"measure it with: sparring resume {agent.run}", file=sys.stderr)
         return wrong.code
@@ -173,7 +176,7 @@ def report_several(config: TrainConfig) -> int:
     rows: list[dict[str, Any]] = []
     code = OK
     try:
-        with ExitStack() as held:
+        with interruptible():
             for member, agent in trained(config, members):
                 if agent is None:
                     code = FAILED
@@ -181,12 +184,12 @@ def report_several(config: TrainConfig) -> int:
                 agents.append(agent)
                 if agent.ended.startswith("SIG"):
                     return stopped([one for one in agents if one.ended.startswith("SIG")])
-                held.enter_context(interruptible())
                 results = measured(agent, member)
-                held.close()
                 found = {name: one.summary() for name, one in results.items()}
                 rows.append({"run": str(agent.run), "seed": member.seed, "results": found})
     except Interrupted as wrong:
+        if not agents:
+            raise
         print(f"{wrong.name} while measuring; all runs are saved:", file=sys.stderr)
         for agent in agents:
             print(f"  measure it with: sparring resume {agent.run}", file=sys.stderr)

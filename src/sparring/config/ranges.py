@@ -63,6 +63,12 @@ class Range:
             return f"{self.lower} and at most {shown(self.most)}"
         return f"from {shown(self.least)} to {shown(self.most)}"
 
+    def broken_by(self, number: float) -> str:
+        """What a number had to be that is out of the range; the end that it is beyond."""
+        if not self.endless:
+            return str(self)
+        return f"at most {shown(self.most)}" if number > self.most else self.lower
+
     @property
     def lower(self) -> str:
         """The lower end in words."""
@@ -238,7 +244,7 @@ def demand_number(number: float, limit: Any, where: str, value: Any) -> None:
         wanted = f" {limit}" if isinstance(limit, Range) else ""
         raise ConfigError(f"{where} {number} must be a finite number{wanted}")
     if isinstance(limit, Range) and number not in limit:
-        raise ConfigError(f"{where} {shortened(value)} must be {limit}")
+        raise ConfigError(f"{where} {shortened(value)} must be {limit.broken_by(number)}")
 
 
 def as_float(value: int, where: str) -> float:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparring.learn.rollout import Episodes
-from sparring.training.member import Member, Status
+from sparring.training.member import Member
+from sparring.training.status import Status
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 import warnings
@@ -16,8 +17,9 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.evaluate import EvalWorker
-from sparring.training.member import Member, Status
+from sparring.training.member import Member
 from sparring.training.run import Run
+from sparring.training.status import Status
 
 FIRST_EVALUATION_S = 5.0
 """Seconds after which the first evaluation is asked for at the latest: curves begin early."""
@@ -123,7 +125,8 @@ class Trainer:
                     self._want_evaluation()
                 self._save_last()
                 if of_itself:
-                    self._judge_last()
+                    self._judge_last(stop)
+                    why = stop.asked or why
                 for _, member in self._active():
                     member.note("ended", why=why, seconds=self.status.seconds)
             except DivergedError as wrong:
@@ -132,7 +135,7 @@ class Trainer:
                 raise
             finally:
                 self._close()
-        return why
+        return stop.asked or why
 
     def _finished(self) -> bool:
         """Whether every member has used up its budget."""
@@ -245,7 +248,7 @@ class Trainer:
             self._take_in(self.worker.poll())
         if due:
             if not by_clock:
-                self._await_answers(stop)
+                self._await_answers(stop, math.inf)
             self._want_evaluation()
             self._evaluations.done(status, now)
         if due or self._saves.due(status, now):
@@ -256,14 +259,15 @@ class Trainer:
             member.status.next_eval_s = self._evaluations.left_s(now)
             member.status.evaluating = member.playing >= 0
 
-    def _await_answers(self, stop: Stop) -> None:
-        """Wait until every evaluation that was asked for is played."""
+    def _await_answers(self, stop: Stop, each_s: float) -> None:
+        """Wait until every evaluation that was asked for is played, so long for each at most."""
         assert self.worker
-        for _ in self.members:
-            while self.worker.busy and not stop.asked:
+        for _ in range(len(self.members) + 1):  # one more may be under way
+            until = time.monotonic() + each_s
+            while self.worker.busy and not stop.asked and time.monotonic() < until:
                 self._take_in(self.worker.drain(WAIT_S))
             self._ask_for_evaluation()
-        while self.worker.busy and not stop.asked:
+        while self.worker.busy and not stop.asked and time.monotonic() < until:
             self._take_in(self.worker.drain(WAIT_S))
 
     def _want_evaluation(self) -> None:
@@ -283,14 +287,11 @@ class Trainer:
                 self.worker.submit({"id": f"{index}/{member.playing}", **request})
                 return
 
-    def _judge_last(self) -> None:
+    def _judge_last(self, stop: Stop) -> None:
         """Wait for the evaluation of the last checkpoints, so that the best ones are known."""
         if not self.worker:
             return
-        self._take_in(self.worker.drain(LAST_EVALUATION_S))
-        for _ in self.members:
-            self._ask_for_evaluation()
-            self._take_in(self.worker.drain(LAST_EVALUATION_S))
+        self._await_answers(stop, LAST_EVALUATION_S)
 
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparring.training.member import Status
+from sparring.training.status import Status
 
 EXACT = 100_000
 """Counts below this are written out."""

@@ -22,7 +22,7 @@ from sparring.machine import cores, memory_used
 from sparring.training.display.lines import evaluation_line, line
 from sparring.training.display.panel import draw
 from sparring.training.display.parts import Machine
-from sparring.training.member import Status
+from sparring.training.status import Status
 
 LINE_EVERY_S = 10.0
 """How often a line is printed where there is no terminal."""

@@ -27,7 +27,7 @@ from sparring.training.display.parts import (
     spark,
     strengths,
 )
-from sparring.training.member import Status
+from sparring.training.status import Status
 
 TWO_COLUMNS, WIDEST = 100, 140
 SHORT, LOW = 60, 20

@@ -14,7 +14,7 @@ from rich.text import Text
 from sparring.draw.columns import Columns
 from sparring.draw.marks import bar, shortened, sparkline
 from sparring.training.display.lines import count, interval, is_alone, shown_strength, size
-from sparring.training.member import Status
+from sparring.training.status import Status
 
 GAP = 2
 LABEL, VALUE, NAME, SPARK, PHASE = 11, 9, 14, 16, 20

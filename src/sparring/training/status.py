@@ -1,0 +1,79 @@
+"""What there is to show about a run at some moment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparring.training.budget import progress_of
+from sparring.training.trail import Trail
+
+REST = "other"
+"""The phase that is all time outside the others."""
+
+
+@dataclass
+class Status:
+    """What there is to show about a run at some moment."""
+
+    game: str
+    run: Path
+    update: int = 0
+    total_updates: int = 0
+    seconds: float = 0.0
+    limit_s: float = 0.0
+    decisions: int = 0
+    total_decisions: int = 0
+    episodes: int = 0
+    total_episodes: int = 0
+    samples: int = 0
+    decisions_per_s: float = 0.0
+    samples_per_s: float = 0.0
+    score: float = math.nan
+    length: float = math.nan
+    """Steps of a game, mean of those that ended in the last update."""
+    cpu_cores: float = math.nan
+    """Cores that were busy with this process."""
+    gpu_share: float = math.nan
+    """Share of the time in which the GPU was busy."""
+    losses: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
+    """Shares of the time, always in the same order."""
+    wins: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What the last evaluation found, by opponent."""
+    history: dict[str, Trail] = field(default_factory=dict)
+    """Series from the beginning of the run: score, length, and eval/NAME for every opponent."""
+    next_eval_s: float = math.nan
+    """Seconds until the next evaluation is asked for; negative or NaN: none is planned."""
+    evaluating: bool = False
+    """Whether an evaluation is under way."""
+    evaluated: int = -1
+    """Update whose evaluation came last."""
+    best: int = -1
+    """Update of the best checkpoint."""
+    saved: int = -1
+    """Update of the last checkpoint."""
+    saved_s: float = math.nan
+    """Seconds of training at that checkpoint."""
+    message: str = ""
+    """What else there is to say."""
+
+    def remember(self, name: str, value: float) -> None:
+        """Go on with a series."""
+        if math.isfinite(value):
+            self.history.setdefault(name, Trail()).add(value)
+
+    @property
+    def progress(self) -> float:
+        """From 0 to 1."""
+        return progress_of(self)
+
+
+def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    """Return shares of phases in the order in which they were first met; what is left comes last.
+
+    A phase that took no part in an update keeps its place.
+    """
+    order = [name for name in {**before, **now} if name != REST]
+    return {name: now.get(name, 0.0) for name in (*order, *[REST] * (REST in now))}
