@@ -57,6 +57,20 @@ def report(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return shown
 
 
+def test_the_output_says_which_checkpoint_is_meant(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "run" / "config.toml").touch()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sparring.store.policies.RUNS", folder)
+    assert main(["eval", "latest", "--against", "random", *QUICK, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.splitlines()[0] == "latest is run/12"
+    assert json.loads(shown.out)["policy"] == "run/12"
+    assert main(["eval", "run/12", "--against", "random", *QUICK, "--json"]) == 0
+    assert " is run/12" not in capsys.readouterr().err  # it says so itself
+
+
 def test_a_bot_is_measured_against_bots(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["captain", "--game", "skull_king", "--against", "random,captain"]
     assert main(["eval", *words, "--games", "500", "--threads", "1"]) == 0

@@ -86,6 +86,47 @@ def test_damaged_newer_checkpoints_do_not_count_any_more(tmp_path: Path) -> None
     assert (agent.run / "checkpoints" / "damaged-00000012").is_dir()
 
 
+@pytest.mark.slow
+def test_ten_rollbacks(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    agents = [trained(tmp_path, updates=12, keep=100)]
+    for _ in range(10):
+        old = rng.choice(agents)
+        known = checkpoints.numbers(old.run / "checkpoints")
+        back, on = rng.choice(known[:-1]), rng.randrange(1, 6)
+        new = resume(str(old.run), number=back, updates=back + on, quiet=True)
+        assert new.run not in [agent.run for agent in agents]
+        assert new.policy.name == f"{new.run.name}/{back + on}"
+        assert load_policy(old.run).name == f"{old.run.name}/{known[-1]}"
+        assert read(new.run)["losses/policy_loss"][0].tolist() == list(range(1, back + on + 1))
+        if len(checkpoints.numbers(new.run / "checkpoints")) > 1:
+            agents.append(new)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_twenty_bit_flips(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    plan = {"off": False, "every_decisions": 300, "games": 16}
+    agent = trained(tmp_path / "whole", updates=8, keep=3, eval=plan)
+    files = [p for p in agent.run.rglob("*") if p.is_file() and "tensorboard" not in p.parts]
+    assert (agent.run / "best.json") in files
+    for number in range(20):
+        run = tmp_path / f"flipped-{number}" / agent.run.name
+        shutil.copytree(agent.run, run)
+        file = run / rng.choice([p for p in files if p.stat().st_size]).relative_to(agent.run)
+        raw = bytearray(file.read_bytes())
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        file.write_bytes(bytes(raw))
+        loaded = load_policy(run)
+        assert loaded.name.startswith(f"{run.name}/"), file
+        assert all(torch.isfinite(t).all() for t in loaded.net.state_dict().values())
+        try:
+            assert resume(str(run), updates=9, quiet=True).policy.meta["update"] in range(1, 10)
+        except sparring.SparringError as told:
+            assert "\n" not in str(told), file
+
+
 # The best checkpoint
 
 

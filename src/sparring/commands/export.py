@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from sparring.commands.players import tell_origin
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
@@ -44,6 +45,7 @@ def run(config: ExportConfig) -> int:
     with ProgressBar("exporting", 3) as steps:
         steps.next("loading")
         policy = load_policy(config.policy)
+        tell_origin(config.policy, policy)
         unproven = target.with_name(temp_name(target.name))
         try:
             steps.next("tracing")

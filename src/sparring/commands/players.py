@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ def player_called(word: str, rules: Rules) -> Player:
         return bot
     from sparring.store.policies import find_player
 
-    return find_player(word, rules)
+    player = find_player(word, rules)
+    tell_origin(word, player)
+    return player
 
 
 def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[Policy, Rules]:
@@ -28,11 +31,19 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     from sparring.store.policies import load_policy
 
     policy = load_policy(path, name=path, threads=threads)
+    tell_origin(path, policy)
     anew = {read_pair(pair, "set")[0] for pair in pairs}
     kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
     rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
     policy.check_fits(rules)
     return policy, rules
+
+
+def tell_origin(word: str, player: Player) -> None:
+    """Say which run and checkpoint a word such as `latest` means, where it does not say so."""
+    origin = "" if isinstance(player, str) else str(player.meta.get("origin", ""))
+    if origin and not word.rstrip("/").endswith(origin):
+        print(f"{word} is {origin}", file=sys.stderr)
 
 
 def nobody_called(word: str) -> str:

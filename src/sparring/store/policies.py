@@ -23,6 +23,8 @@ from sparring.store.manifest import MANIFEST, Checkpoint
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
+ORIGIN = "origin"
+"""Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
 
 
 def load_policy(
@@ -53,7 +55,8 @@ def load_policy(
             f"{folder} holds no network that this version can build: {first}; load it with the "
             "version of sparring that wrote it"
         ) from wrong
-    return Policy(rules, net, name=name or label(folder), device=device, meta=saved.meta)
+    meta = {**saved.meta, ORIGIN: label(folder)}
+    return Policy(rules, net, name=name or label(folder), device=device, meta=meta)
 
 
 def locate(text: str | Path) -> Path | None:

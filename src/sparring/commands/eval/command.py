@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 
 from sparring.commands.eval import usi_match
-from sparring.commands.players import load_with_flags, nobody_called
+from sparring.commands.players import load_with_flags, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import all_lines, next_command, results_table
 from sparring.config import EvalConfig
@@ -46,6 +46,8 @@ def run(config: EvalConfig) -> int:
     if not words and rules.seats > 1:
         words = [rules.bots[-1]]
     opponents = [find_player(word, rules, threads=threads) for word in words]
+    for word, opponent in zip(words, opponents, strict=True):
+        tell_origin(word, opponent)
     total = games * max(len(opponents), 1)
     with ProgressBar(f"playing {rules.name}", total) as steps:
 
@@ -68,6 +70,7 @@ def run(config: EvalConfig) -> int:
         print_json(
             {
                 "challenger": config.challenger,
+                "policy": None if isinstance(challenger, str) else challenger.meta.get("origin"),
                 "game": rules.name,
                 "flags": changed_flags(rules),
                 "seed": config.seed,
