@@ -77,6 +77,11 @@ class EvalWorker:
         """The process, once there is one."""
         return self._process.pid if self._process else None
 
+    def start(self) -> None:
+        """Start the process before there is anything to ask: it takes seconds to load torch."""
+        if self._process is None:
+            self._start()
+
     def submit(self, request: Mapping[str, Any]) -> None:
         """Ask for an evaluation; the process is started if there is none."""
         line = json.dumps(dict(request), allow_nan=False).encode() + b"\n"
@@ -84,8 +89,7 @@ class EvalWorker:
         if number is None or number in self._open:
             raise SparringError(f"request id {number!r}: give every request an id of its own")
         self._exchange()
-        if self._process is None:
-            self._start()
+        self.start()
         self._open.append(number)
         self._unsent += line
         self._exchange()
@@ -192,6 +196,8 @@ def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     os.dup2(2, 1)  # whatever a library prints must not look like an answer
 
     import torch
+
+    import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
     while True:

@@ -110,6 +110,8 @@ class Trainer:
     def train(self) -> str:
         """Train to the end; returns why it ended: done, early, stopped or the signal."""
         why = "done"
+        if self.worker:
+            self.worker.start()
         started, before = time.perf_counter(), self.status.seconds
         with Stop() as stop:
             try:
