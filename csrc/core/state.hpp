@@ -184,7 +184,7 @@ class State final : public AnyState {
   void sit_down(const u8* table, const u8* side) override {
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     std::memcpy(static_cast<void*>(&held_.table), table, sizeof held_.table);
-    std::copy(side, side + side_.size(), side_.begin());
+    if (side) std::copy(side, side + side_.size(), side_.begin());
     look(held_.table, *setting_, side_.data(), held_.legal);
   }
 

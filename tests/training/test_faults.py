@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,62 @@ def test_damaged_newer_checkpoints_do_not_count_any_more(tmp_path: Path) -> None
     assert (agent.run / "checkpoints" / "damaged-00000012").is_dir()
 
 
+def test_going_back_with_a_full_disk_leaves_no_half_made_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = trained(tmp_path, updates=6, keep=100, name="sk-0.1-a-b-c")
+    honest = shutil.copyfile
+
+    def full(source: Any, target: Any, **options: Any) -> Any:
+        if os.fspath(source).endswith("manifest.json"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return honest(source, target, **options)
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(ConfigError, match="check the space on its disk"):
+        resume(str(old.run), number=3, updates=4, quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == [old.run.name]
+    monkeypatch.setattr(shutil, "copyfile", honest)
+    assert resume(str(old.run), number=3, updates=4, quiet=True).policy.meta["update"] == 4
+
+
+def test_a_run_that_is_held_is_not_touched_by_a_resume(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=4)
+    before = (agent.run / "config.toml").read_bytes()
+    held = sparring.training.run.Run.open(agent.run).held()
+    with held, pytest.raises(sparring.SparringError, match="trained by another process"):
+        resume(str(agent.run), updates=999, quiet=True)
+    assert (agent.run / "config.toml").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_ten_kills_while_going_back(tmp_path: Path) -> None:
+    """Whenever the process dies, the old run is whole, and a new one is there whole or not."""
+    rng = random.Random(3)
+    old = trained(tmp_path, updates=6, keep=100, checkpoint_every_s=0.0)
+    for _ in range(10):
+        words = [str(PROGRAM), "resume", str(old.run), "--checkpoint", "3", "--updates", "100000"]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        until = time.monotonic() + 1.0 + 3.0 * rng.random()
+        while time.monotonic() < until and len(list(tmp_path.iterdir())) < 2:
+            pass
+        until = time.monotonic() + 0.3 * rng.random()
+        while time.monotonic() < until:
+            pass
+        process.kill()
+        process.communicate()
+        assert load_policy(old.run).name == f"{old.run.name}/6"
+        assert resume(str(old.run), updates=6, quiet=True).ended == "done"
+        for new in tmp_path.iterdir():
+            if new == old.run:
+                continue
+            if (new / "config.toml").exists():
+                assert load_policy(new).meta["update"] >= 3
+                update = load_policy(new).meta["update"] + 1
+                assert resume(str(new), updates=update, quiet=True).policy.meta["update"] == update
+            shutil.rmtree(new)
+
+
 @pytest.mark.slow
 def test_ten_rollbacks(tmp_path: Path) -> None:
     rng = random.Random(1)
@@ -125,6 +182,7 @@ def test_twenty_bit_flips(tmp_path: Path) -> None:
             assert resume(str(run), updates=9, quiet=True).policy.meta["update"] in range(1, 10)
         except sparring.SparringError as told:
             assert "\n" not in str(told), file
+            assert file.name in ("config.toml", "metrics.sqlite"), (file, told)
 
 
 # The best checkpoint
@@ -262,6 +320,27 @@ def test_a_full_disk_at_the_end_saves_elsewhere_and_measures(
     assert resume(str(agent.run), updates=6, quiet=True).policy.meta["update"] == 6
 
 
+def test_a_last_network_that_nobody_takes_is_measured_and_not_called_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = checkpoints.write
+
+    def full(folder: Path, checkpoint: Any) -> Path:
+        if checkpoint.number >= 3:
+            raise checkpoints.CheckpointError("no space left; free 5 MB")
+        return honest(folder, checkpoint)
+
+    monkeypatch.setattr(checkpoints, "write", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(SparringWarning) as told:
+        agent = trained(tmp_path / "runs", updates=5)
+    assert "it is lost when this program ends" in str(told[-1].message)
+    assert (agent.unsaved, agent.elsewhere) == (True, None)
+    assert agent.policy.name == "update 5"  # and not the older one that lies on the disk
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
@@ -366,8 +445,12 @@ def test_a_divergence_is_rolled_back_once_with_a_lower_rate(
     (lowered,) = [e for e in events(agent.run) if e["event"].startswith("diverged: ")]
     assert (lowered["lr"], lowered["from"], lowered["update"]) == ("0.0001", 5, 5)
     assert read(agent.run)["learning/lr"][2].tolist() == pytest.approx([1e-3] * 5 + [1e-4] * 3)
-    again = resume(str(agent.run), updates=9, quiet=True)  # the settings are those of the run
+    again = resume(str(agent.run), updates=9, quiet=True)
     assert again.policy.meta["update"] == 9
+    assert read(agent.run)["learning/lr"][2][-1] == pytest.approx(1e-4)  # as it was lowered
+    assert float(sparring.training.run.Run.open(agent.run).config["ppo"]["lr"]) == 1e-3
+    earlier = resume(str(agent.run), number=7, updates=8, quiet=True)
+    assert earlier.policy.meta["update"] == 8
 
 
 def test_a_second_divergence_ends_the_run_with_what_to_do(
@@ -392,10 +475,18 @@ def test_a_second_divergence_ends_the_run_with_what_to_do(
 def test_a_divergence_before_any_checkpoint_starts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    first = trained(tmp_path, updates=4)
     poison(monkeypatch, times=1)
-    agent = trained(tmp_path, updates=8, checkpoint_every_s=1e9)
+    config = settings(tmp_path, updates=8, checkpoint_every_s=1e9, episodes_csv=True)
+    agent = train_with(replace(config, init=str(first.run)), quiet=True)
     assert read(agent.run)["learning/lr"][2].tolist() == pytest.approx([1e-4] * 8)
     assert [e["from"] for e in events(agent.run) if e["event"].startswith("diverged: ")] == [0]
+    lines = (agent.run / "episodes.csv").read_text().splitlines()[1:]
+    assert len(lines) == read(agent.run)["charts/episodes"][2][-1]  # none from before
+    # At the lower rate it is still near the weights that it was to begin with.
+    mine, theirs = agent.policy.net.state_dict(), first.policy.net.state_dict()
+    name = next(name for name in mine if name.endswith("weight"))
+    assert torch.allclose(mine[name], theirs[name], atol=0.02)
 
 
 # Ends

@@ -207,6 +207,18 @@ def test_curves_as_csv_follow_a_run_back(tmp_path: Path) -> None:
     ]
 
 
+def test_a_torn_csv_is_mended_when_the_run_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.csv"
+    for torn in (b"", b"update,seco", b"update,seconds,name,value\r\n1,1.000,a,0.5\r\n2,2.0"):
+        file.write_bytes(torn)
+        with writer(tmp_path, csv=True) as out:
+            out.truncate_after(1)
+            out.add(2, {"a": 8.0}, seconds=3.5)
+        lines = file.read_bytes().split(b"\r\n")
+        assert lines[0] == b"update,seconds,name,value"
+        assert lines[-2:] == [b"2,3.500,a,8.0", b""]
+
+
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "metrics.sqlite").write_bytes(b"not a database at all" * 100)
     with pytest.raises(MetricsError, match=r"move metrics\.sqlite away"):

@@ -39,9 +39,14 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     return policy, rules
 
 
+def loaded_from(player: Player) -> str | None:
+    """Return the run and checkpoint, or the folder, of a policy; None for a bot."""
+    return None if isinstance(player, str) else player.meta.get("loaded_from")
+
+
 def tell_origin(word: str, player: Player) -> None:
     """Say which run and checkpoint a word such as `latest` means, where it does not say so."""
-    origin = "" if isinstance(player, str) else str(player.meta.get("origin", ""))
+    origin = loaded_from(player)
     if origin and not word.rstrip("/").endswith(origin):
         print(f"{word} is {origin}", file=sys.stderr)
 

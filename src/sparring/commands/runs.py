@@ -8,23 +8,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from rich.measure import Measurement
-from rich.table import Table
-
-from sparring.commands.printing import (
-    PLAIN_WIDTH,
-    make_console,
-    make_table,
-    print_json,
-    print_table,
-)
+from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import RunsConfig
+from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.rules import game_names
 from sparring.store.files import remove_folder, show_size
-from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, find, shortened
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find, shortened
 from sparring.training.overview import (
-    LOCK,
     STATES,
     Overview,
     is_held,
@@ -32,7 +23,7 @@ from sparring.training.overview import (
     overviews,
     size_of,
 )
-from sparring.training.run import Run
+from sparring.training.run import LOCK, Run
 
 Key = Callable[[Overview], Any]
 
@@ -82,13 +73,11 @@ def run(config: RunsConfig) -> int:
     if not everything:
         print(f"{root} holds no run; `sparring train` makes one")
         return 0
-    table, without = fitting(found)
-    print_table(table)
-    if without:
-        print(f"a wider terminal also shows {', '.join(without)}")
+    print_table(table_of(found))
     total = show_size(sum(one.size for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
-    print(f"{len(found)}{of_all} runs in {root}, {total}; latest: {everything[0].name}")
+    latest = find(root / LATEST, root).name
+    print(f"{len(found)}{of_all} runs in {root}, {total}; latest: {latest}")
     return 0
 
 
@@ -118,23 +107,11 @@ def matches(one: Overview, word: str) -> bool:
     return word in one.name or Path(word).absolute() == one.path.absolute()
 
 
-def fitting(found: Sequence[Overview]) -> tuple[Table, list[str]]:
-    """Return a table that the terminal has room for, and the columns that it lacks."""
-    console = make_console()
-    without: list[str] = []
-    while True:
-        table = table_of(found, [name for name in COLUMNS if name not in without])
-        needed = Measurement.get(console, console.options.update(max_width=PLAIN_WIDTH), table)
-        if needed.maximum <= console.width or len(without) == len(DISPENSABLE):
-            return table, without
-        without.append(DISPENSABLE[len(without)])
-
-
-def table_of(found: Sequence[Overview], columns: Sequence[str]) -> Table:
+def table_of(found: Sequence[Overview]) -> Columns:
     """Return one line per run."""
-    table = make_table(columns, numbers=NUMBERS)
+    table = make_table(tuple(COLUMNS), numbers=NUMBERS, least=DISPENSABLE)
     for one in found:
-        table.add_row(*(COLUMNS[column](one) for column in columns))
+        table.add_row(*(cell(one) for cell in COLUMNS.values()))
     return table
 
 

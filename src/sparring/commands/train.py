@@ -25,7 +25,7 @@ from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
 from sparring.training.plan import resolve, uses_gpu
 from sparring.training.results import measure, rates
-from sparring.training.run import Run
+from sparring.training.run import Run, check_name
 from sparring.training.settings import members_of, read_config, with_preset
 from sparring.training.train import at_once, resume, train_population, train_with
 
@@ -101,7 +101,9 @@ def interruptible() -> Iterator[None]:
 def stopped(agents: Sequence[Agent]) -> int:
     """Say that the runs of a signal are saved, and how to go on; return the exit code."""
     for agent in agents:
-        print(f"{agent.ended}: saved in {agent.elsewhere or agent.run}", file=sys.stderr)
+        lost = agent.unsaved and not agent.elsewhere
+        where = "not saved" if lost else f"saved in {agent.elsewhere or agent.run}"
+        print(f"{agent.ended}: {where}", file=sys.stderr)
         print(f"go on with: sparring resume {agent.run}", file=sys.stderr)
     return 128 + signal.Signals[agents[-1].ended]
 
@@ -122,7 +124,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         if agent is None:
             raise
         print(f"{wrong.name} while measuring; the run is saved in {agent.run}", file=sys.stderr)
-        print(f"measure it with: sparring resume {agent.run}", file=sys.stderr)
+        print(f"measure it with: {measuring(agent)}", file=sys.stderr)
         return wrong.code
     plots = drawn(agent)
     summary: dict[str, Any] = {
@@ -134,7 +136,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         "results": {name: found.summary() for name, found in results.items()},
         "progress": rates(agent),
     }
-    code = FAILED if agent.elsewhere else OK  # measured all the same
+    code = FAILED if agent.unsaved else OK  # measured all the same
     if as_json:
         print_json(summary)
         return code
@@ -147,6 +149,11 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"curves: {', '.join(str(path) for path in plots)}")
     print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
     return code
+
+
+def measuring(agent: Agent) -> str:
+    """Return the command that measures a run; resume would train one on that ended early."""
+    return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {agent.run}"
 
 
 def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
@@ -170,6 +177,8 @@ def report_several(config: TrainConfig) -> int:
     """Train several runs, at once or one after the other, measure each, and list them."""
     started = time.perf_counter()
     members = members_of(config)
+    for member in members:
+        check_name(Path(member.runs), member.name)
     for member in () if at_once(config) else members:
         resolve([member])  # what would be refused later is refused now
     agents: list[Agent] = []
@@ -182,6 +191,7 @@ def report_several(config: TrainConfig) -> int:
                     code = FAILED
                     continue
                 agents.append(agent)
+                code = FAILED if agent.ended == "diverged" or agent.unsaved else code
                 if agent.ended.startswith("SIG"):
                     return stopped([one for one in agents if one.ended.startswith("SIG")])
                 results = measured(agent, member)
@@ -192,7 +202,7 @@ def report_several(config: TrainConfig) -> int:
             raise
         print(f"{wrong.name} while measuring; all runs are saved:", file=sys.stderr)
         for agent in agents:
-            print(f"  measure it with: sparring resume {agent.run}", file=sys.stderr)
+            print(f"  measure it with: {measuring(agent)}", file=sys.stderr)
         return wrong.code
     if config.json:
         print_json({"seconds": time.perf_counter() - started, "members": rows})

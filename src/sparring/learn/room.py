@@ -29,7 +29,9 @@ def demand_room(plan: Plan) -> None:
     what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
     if host:
         demand_memory("collect.games", games, host, what)
-    device = pool + rollout - host
+    # On the GPU a quarter of the rows has room for what cut games looked like.
+    cuts = plan.fused * -(-collect.steps // 4) * rules.rows * rules.obs_bytes
+    device = pool + rollout - host + cuts
     if device:
         free = torch.cuda.mem_get_info(plan.device)[0]
         demand_memory("collect.games", games, device, f"{what} on the GPU", free=free)

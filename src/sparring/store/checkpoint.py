@@ -173,11 +173,12 @@ def prune(folder: Path, *, keep: int, always: Collection[int] = ()) -> list[int]
 
 
 def set_aside(folder: Path, *, after: int) -> list[int]:
-    """Rename the checkpoints behind one that a run goes on from: all of them are damaged.
+    """Rename the damaged checkpoints behind one that a run goes on from.
 
     Under their own numbers they would count as the newest and be kept in place of whole ones.
     """
-    passed = [number for number in numbers(folder) if number > after]
+    newer = [number for number in numbers(folder) if number > after]
+    passed = [number for number in newer if not is_whole(folder / f"{number:08d}")]
     for number in passed:
         aside = folder / f"{DAMAGED}{number:08d}"
         shutil.rmtree(aside, ignore_errors=True)
@@ -218,6 +219,8 @@ class BackgroundSaver:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._running: Future[Path] | None = None
         self._closed = False
+        self.saved = -1
+        """The number of the last checkpoint that is on the disk."""
 
     def __enter__(self) -> BackgroundSaver:
         return self
@@ -251,7 +254,12 @@ class BackgroundSaver:
             raise CheckpointError("the saver is closed; make a new one")
         self.wait()
         checkpoint = copied(number, tensors, blobs, meta)
-        self._running = self._writer.submit(write, self.folder, checkpoint)
+        self._running = self._writer.submit(self._write, checkpoint)
+
+    def _write(self, checkpoint: Checkpoint) -> Path:
+        path = write(self.folder, checkpoint)
+        self.saved = checkpoint.number
+        return path
 
     def wait(self) -> Path | None:
         """Wait for the running save; return its folder, None if nothing was running."""

@@ -23,7 +23,7 @@ from sparring.store.manifest import MANIFEST, Checkpoint
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
-ORIGIN = "origin"
+LOADED_FROM = "loaded_from"
 """Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
 
 
@@ -55,7 +55,7 @@ def load_policy(
             f"{folder} holds no network that this version can build: {first}; load it with the "
             "version of sparring that wrote it"
         ) from wrong
-    meta = {**saved.meta, ORIGIN: label(folder)}
+    meta = {**saved.meta, LOADED_FROM: label(folder)}
     return Policy(rules, net, name=name or label(folder), device=device, meta=meta)
 
 

@@ -25,14 +25,22 @@ class Agent:
     """A trained policy and the run it came from."""
 
     def __init__(
-        self, policy: Policy, run: Path, ended: str, *, elsewhere: Path | None = None
+        self,
+        policy: Policy,
+        run: Path,
+        ended: str,
+        *,
+        unsaved: bool = False,
+        elsewhere: Path | None = None,
     ) -> None:
         """Take over what a run ended with.
 
-        ended: done, early, stopped, or the signal that stopped it.
-        elsewhere: where the last checkpoint lies if the run's disk took no more.
+        ended: done, early, stopped, diverged (a member of a population), or the signal.
+        unsaved: the run's disk did not take the last checkpoint; the policy is from memory.
+        elsewhere: where that lies instead, if another disk took it.
         """
-        self.policy, self.run, self.ended, self.elsewhere = policy, run, ended, elsewhere
+        self.policy, self.run, self.ended = policy, run, ended
+        self.unsaved, self.elsewhere = unsaved, elsewhere
 
     def __repr__(self) -> str:
         return (

@@ -9,7 +9,7 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.rollout import Episodes
 from sparring.pools.lineups import LEARNER, player_id
-from sparring.training.sinks import Table
+from sparring.training.sinks import CsvFile
 
 FILE = "episodes.csv"
 
@@ -21,7 +21,7 @@ class EpisodesTable:
         seats = range(rules.seats)
         players = [f"player_{seat}" for seat in seats]
         head = ["update", "game", "length", "end", *players, *(f"score_{seat}" for seat in seats)]
-        self._table = Table(run_folder / FILE, head)
+        self._table = CsvFile(run_folder / FILE, head)
         self._ends = rules.ends
         self._names = {player_id(rules, bot): bot for bot in rules.bots} | {LEARNER: "learner"}
 

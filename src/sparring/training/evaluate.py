@@ -257,6 +257,9 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
 
     policy = load_policy(request["checkpoint"], threads=threads)
     opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
+    for name in request.get("rivals", ()):
+        with contextlib.suppress(SparringError):  # damaged or gone: the others are met all the same
+            opponents.append(find_player(name, policy.rules, threads=threads))
     results = evaluate(
         policy,
         opponents,

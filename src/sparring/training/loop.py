@@ -64,6 +64,7 @@ class Trainer:
         *,
         spare_threads: int = 1,
         resume: checkpoints.Checkpoint | None = None,
+        lr_factor: float = 1.0,
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
@@ -80,7 +81,7 @@ class Trainer:
         if resume is not None:
             learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta))
         self.members = [
-            Member(config, run, rules, resume=resume)
+            Member(config, run, rules, resume=resume, lr_factor=lr_factor)
             for config, run in zip(configs, runs, strict=True)
         ]
         self.watched = [Watched(member) for member in self.members]
@@ -93,9 +94,9 @@ class Trainer:
         self._saves = Every(
             self.config.checkpoint_every_s, self.config.checkpoint_every_decisions, self.status, now
         )
-        self._evaluations = self._first_evaluation(now)
+        self._evaluations = self._evaluation_clock(now)
 
-    def _first_evaluation(self, now: float) -> Every:
+    def _evaluation_clock(self, now: float) -> Every:
         """When to evaluate: a short run does so more often, and the first time is soon."""
         wanted, limit_s = self.config.eval, self.status.limit_s
         every_s = min(wanted.every_s, limit_s / EVALUATIONS) if limit_s else wanted.every_s
@@ -256,6 +257,8 @@ class Trainer:
         if due or self._saves.due(status, now):
             self._saves.done(status, now)
             self.save()
+            for _, member in () if by_clock else self._active():
+                member.wait_for_save()  # what is asked for must not depend on the disk
         self._ask_for_evaluation()
         for member in self.members if self.worker else ():
             member.status.next_eval_s = self._evaluations.left_s(now)
@@ -293,7 +296,8 @@ class Trainer:
         """Wait for the evaluation of the last checkpoints, so that the best ones are known."""
         if not self.worker:
             return
-        self._await_answers(stop, LAST_EVALUATION_S)
+        by_clock = not self._evaluations.decisions
+        self._await_answers(stop, LAST_EVALUATION_S if by_clock else math.inf)
 
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:

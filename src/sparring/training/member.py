@@ -6,6 +6,7 @@ import math
 import tempfile
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from sparring.store.policies import BEST, foreign_meta
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.episodes import EpisodesTable
 from sparring.training.metrics import MetricsWriter
-from sparring.training.run import EVENTS, Run
+from sparring.training.run import EVENTS, RESULTS, Run
 from sparring.training.settings import as_plain, written
 from sparring.training.status import Status, in_order
 
@@ -38,8 +39,9 @@ class Member:
         rules: Rules,
         *,
         resume: checkpoints.Checkpoint | None = None,
+        lr_factor: float = 1.0,
     ) -> None:
-        self.config, self.run, self.rules = config, run, rules
+        self.config, self.run, self.rules, self.lr_factor = config, run, rules, lr_factor
         self.status = Status(rules.name, run.path)
         set_budget(self.status, *budget_of(config))
         self.active = True
@@ -56,15 +58,17 @@ class Member:
         """The one of them that is evaluated now."""
         self.evaluated = -1
         """The last one that was."""
+        self.unsaved = False
+        """Whether the run's own disk did not take the last checkpoint."""
         self.elsewhere: Path | None = None
-        """Where the last checkpoint lies if the run's own disk took no more."""
+        """Where that lies then, None if no other disk took it either."""
         self.metrics = MetricsWriter(
             run.path, tensorboard=config.tensorboard, wandb=config.wandb, csv=config.csv
         )
-        self.games = EpisodesTable(run.path, rules) if config.episodes_csv else None
+        self.episodes_csv = EpisodesTable(run.path, rules) if config.episodes_csv else None
+        self.saver = checkpoints.BackgroundSaver(run.checkpoints)
         if resume is not None:
             self._go_on(resume)
-        self.saver = checkpoints.BackgroundSaver(run.checkpoints)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
@@ -79,8 +83,8 @@ class Member:
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
         status.best = int(self.best["update"])
         self.metrics.truncate_after(resume.number)
-        if self.games:
-            self.games.truncate_after(resume.number)
+        if self.episodes_csv:
+            self.episodes_csv.truncate_after(resume.number)
         kind, amount = budget_of(self.config)
         if any(getattr(self.config, key) != meta["config"].get(key, 0) for key in BUDGETS):
             self.note("budget", **{kind: amount}, seconds=status.seconds)
@@ -104,6 +108,10 @@ class Member:
     ) -> None:
         """Write down how an update went."""
         status, stats = self.status, report.stats
+        if status.saved != self.saver.saved:
+            status.saved, status.saved_s = self.saver.saved, seconds
+        with suppress(OSError):
+            (self.run.path / RESULTS).unlink(missing_ok=True)  # of what is no longer its end
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
         status.decisions, status.samples = report.decisions, report.samples
@@ -129,8 +137,14 @@ class Member:
             "charts/opponent_rows": float(report.opponent_rows),
         }
         self.metrics.add(update, values, seconds=seconds)
-        if self.games and report.episodes is not None:
-            self.games.add(update, report.episodes)
+        if self.episodes_csv and report.episodes is not None:
+            self.episodes_csv.add(update, report.episodes)
+
+    def forget_all(self) -> None:
+        """Begin the curves and tables once more."""
+        self.metrics.truncate_after(-1)
+        if self.episodes_csv:
+            self.episodes_csv.truncate_after(-1)
 
     def note(self, what: str, **facts: Any) -> None:
         """Record something that came from beside, with the update at which it took effect."""
@@ -178,6 +192,7 @@ class Member:
             "best": dict(self.best),
             "first": dict(self.first),
             "dry": self.dry,
+            "lr_factor": self.lr_factor,
             "waiting": {str(number): at for number, at in self.waiting.items()},
             "wins": dict(status.wins),
         }
@@ -195,6 +210,7 @@ class Member:
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
         self.metrics.flush()
+        self.wait_for_save()
         wrong: Exception | None = None
         for keep in (self.config.keep, 1):
             try:
@@ -206,6 +222,7 @@ class Member:
             else:
                 self._prune(keep)
                 return
+        self.unsaved = True
         number, meta = snapshot.meta["update"], self.meta(snapshot)
         place = f"sparring-{self.run.name}"
         for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
@@ -236,7 +253,13 @@ class Member:
             blobs=snapshot.blobs,
             meta=self.meta(snapshot),
         )
-        self.status.saved, self.status.saved_s = snapshot.meta["update"], self.status.seconds
+
+    def wait_for_save(self) -> None:
+        """Wait for the checkpoint that is being written; a full disk does not stop training."""
+        try:
+            self.saver.wait()
+        except checkpoints.CheckpointError as wrong:
+            warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
 
     def _prune(self, keep: int) -> None:
         always = {int(self.best["update"]), *self.waiting}
@@ -262,11 +285,12 @@ class Member:
         best = int(self.best["update"])
         before = folder.with_name(f"{best:08d}")
         is_shared = self.rules.seats > 1
-        rivals = [str(before)] if is_shared and best >= 0 and before.exists() else []
+        rivals = [str(before)] if is_shared and best >= 0 else []
         self.playing = number
         return {
             "checkpoint": str(folder),
-            "opponents": [*self.opponents, *rivals],
+            "opponents": self.opponents,
+            "rivals": rivals,
             "games": self.config.eval.games,
             "seed": 1_000_000 + number,
         }

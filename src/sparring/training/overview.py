@@ -20,8 +20,8 @@ from sparring.errors import SparringError
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
 from sparring.training import metrics
+from sparring.training.run import EVENTS, LOCK, RESULTS
 
-RESULTS, EVENTS, LOCK = "results.json", "events.json", ".lock"
 STATES = ("running", "done", "stopped", "failed", "damaged")
 STOPPED, FAILURES = "stopped", ("diverged", "failed")
 """Events, and ways to end, that are not as planned; so are the names of signals."""
@@ -72,18 +72,18 @@ class Overview:
             return "running"
         if not self.config:
             return "damaged"
-        if self.results:
-            ended = str(self.results.get("ended", ""))
-            failed = "failed" if ended in FAILURES else "done"
-            return "stopped" if ended == STOPPED or ended.startswith("SIG") else failed
-        happened = [event.get("event") for event in events_of(self.path)]
-        if any(word in FAILURES for word in happened):
+        last = (events_of(self.path) or [{}])[-1]
+        ended = str(last["why"] if last.get("event") == "ended" else self.results.get("ended", ""))
+        if last.get("event") in FAILURES or ended in FAILURES:
             return "failed"
-        return "done" if STOPPED not in happened and self.reached_its_end else "stopped"
+        if ended or last.get("event") == STOPPED:
+            ended = ended or STOPPED
+            return "stopped" if ended == STOPPED or ended.startswith("SIG") else "done"
+        return "done" if self.reached_its_end else "stopped"
 
     @property
     def reached_its_end(self) -> bool:
-        """Whether it trained as long as it was to; for runs that wrote no results."""
+        """Whether it trained as long as it was to; for runs that do not say how they ended."""
         updates, minutes = self.config.get("updates", 0), self.config.get("minutes", 0.0)
         if updates:
             return self.updates >= int(updates)

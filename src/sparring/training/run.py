@@ -9,8 +9,8 @@ import secrets
 import shutil
 import sqlite3
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from sparring.training import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
-PARTS_OF_NAME = 5
-"""Game, algorithm, date, time and letters, in the name of a run that was given none."""
+LOCK = ".lock"
+"""Held by the process that trains the run."""
 EVENTS = "events.json"
 """What came from beside, with the update at which it took effect."""
 RESULTS = "results.json"
@@ -58,25 +58,39 @@ class Run:
 
     @classmethod
     def create(
-        cls, root: Path, game: str, algo: str, config: Mapping[str, Any], *, name: str = ""
+        cls,
+        root: Path,
+        game: str,
+        algo: str,
+        config: Mapping[str, Any],
+        *,
+        name: str = "",
+        fill: Callable[[Path], None] | None = None,
     ) -> Run:
-        """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings."""
+        """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings.
+
+        fill: puts into the folder what else belongs there. Whatever fails leaves nothing behind.
+        """
         for word in (game, algo):
             if not re.fullmatch(r"\w+", word):
                 raise ConfigError(f"{word!r} cannot be part of a folder's name; use letters and _")
         check_name(root, name)
         text = to_toml(config)
+        path: Path | None = None
         try:
             root.mkdir(parents=True, exist_ok=True)
-            path = root / name if name else fresh_folder(root, game, algo)
-            path.mkdir(exist_ok=not name)
+            path = fresh_folder(root, game, algo, name)
             (path / CHECKPOINTS).mkdir()
             metrics.connect(path).close()
             run = cls(path, tomllib.loads(text))
             run.write_json("machine.json", {**machine_facts(), **learning_facts()})
+            if fill:
+                fill(path)
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
-        except (OSError, sqlite3.Error) as wrong:
+        except (OSError, sqlite3.Error, SparringError) as wrong:
+            if path:
+                shutil.rmtree(path, ignore_errors=True)
             raise ConfigError(
                 f"cannot make a run in {root}: {getattr(wrong, 'strerror', '') or wrong}; choose a "
                 "folder that can be written, and check the space on its disk"
@@ -94,19 +108,20 @@ class Run:
 
         best: the best checkpoint up to there, which comes along.
         """
-        game, algo = self.path.name, "back"
-        parts = self.path.name.split("-")
-        if len(parts) == PARTS_OF_NAME:
-            game, algo = parts[:2]
-        game = re.sub(r"\W+", "_", game)
-        new = Run.create(self.path.parent, game, algo, {**config, "name": ""})
-        for kept in {number, best} - {-1}:
-            came = self.checkpoints / f"{kept:08d}"
-            if came.is_dir():
-                shutil.copytree(came, new.checkpoints / came.name)
-        metrics.copy(self.path, new.path)
-        new.write_json(ORIGIN, {"run": str(self.path), "checkpoint": number})
-        return new
+
+        def fill(path: Path) -> None:
+            for kept in {number, best} - {-1}:
+                came = self.checkpoints / f"{kept:08d}"
+                if came.is_dir():
+                    shutil.copytree(came, path / CHECKPOINTS / came.name)
+            metrics.copy(self.path, path)
+            for table in self.path.glob("*.csv"):
+                shutil.copy(table, path)
+            origin = {"run": str(self.path), "checkpoint": number}
+            write_atomic(path / ORIGIN, (json.dumps(origin, indent=2) + "\n").encode())
+
+        words = (word_of(config["game"]) or "env", word_of(config["algo"]))
+        return Run.create(self.path.parent, *words, {**config, "name": ""}, fill=fill)
 
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
@@ -137,7 +152,7 @@ class Run:
     def held(self) -> Iterator[None]:
         """Keep other processes from training the same run at the same time."""
         try:
-            with locked(self.path / ".lock"):
+            with locked(self.path / LOCK):
                 yield
         except BlockingIOError:
             raise SparringError(
@@ -157,14 +172,31 @@ def check_name(root: Path, name: str) -> None:
         raise ConfigError(f"{root / name} is there already; choose another name, or resume it")
 
 
-def fresh_folder(root: Path, game: str, algo: str) -> Path:
-    """Make a folder that was not there before: its name ends with four letters."""
+def word_of(text: str) -> str:
+    """Return text as a part of a folder's name."""
+    return re.sub(r"\W+", "_", text).strip("_")
+
+
+def fresh_folder(root: Path, game: str, algo: str, name: str = "") -> Path:
+    """Make a folder that was not there before; one without a name ends with four letters."""
+    if name:
+        (root / name).mkdir()
+        return root / name
     while True:
         letters = "".join(secrets.choice(LETTERS) for _ in range(4))
         path = root / f"{game}-{algo}-{datetime.now():%Y%m%d-%H%M%S}-{letters}"
         with suppress(FileExistsError):
             path.mkdir()
             return path
+
+
+@contextmanager
+def holding(runs: Sequence[Run]) -> Iterator[None]:
+    """Keep other processes from training these runs at the same time."""
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.held())
+        yield
 
 
 def to_toml(config: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.plan import make_learner, resolve
 from sparring.training.run import Run, check_name
-from sparring.training.settings import written
 
 CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""
@@ -31,15 +29,17 @@ LOWERED = "diverged: learning rate lowered"
 """The event of that."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
     """A plan and its learner, about to train one run or a population."""
 
     configs: Sequence[TrainConfig]
     plan: Plan
     learner: Learner
+    lr_factor: float
+    """1, or CALMER in a run that has diverged; it stands in checkpoints, not in the settings."""
     callbacks: Callbacks
-    quiet: bool = False
+    quiet: bool
 
     @classmethod
     def prepare(
@@ -47,20 +47,23 @@ class Session:
         configs: Sequence[TrainConfig],
         *,
         pool: GamePool | None = None,
+        lr_factor: float = 1.0,
         callbacks: Callbacks | None = None,
         quiet: bool = False,
     ) -> Session:
         """Decide and build everything; nothing is written yet."""
         for config in configs:
             budget_of(config)
-        plan = resolve(configs, pool=pool)
+        learned = [with_factor(config, lr_factor) for config in configs]
+        plan = resolve(learned, pool=pool)
         called = callbacks or Callbacks()
         if plan.fused and (called.on_episode or any(c.episodes_csv for c in configs)):
             raise ConfigError(
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
                 "use --device cpu, or leave them out"
             )
-        return cls(configs, plan, make_learner(configs[0], plan), called, quiet)
+        learner = make_learner(learned[0], plan)
+        return cls(configs, plan, learner, lr_factor, called, quiet)
 
     @classmethod
     def begin(
@@ -71,38 +74,37 @@ class Session:
             check_name(Path(config.runs), config.name)
         configs = [replace(config, init=found_init(config.init)) for config in configs]
         session = cls.prepare(configs, **options)
-        for member, config in enumerate(configs):
-            if config.init:
-                start_from(session.learner, config.init, member)
+        session.start_from_init()
         return session, configs
+
+    def start_from_init(self) -> None:
+        """Give fresh learners the weights that they are to begin with."""
+        for member, config in enumerate(self.configs):
+            if config.init:
+                start_from(self.learner, config.init, member)
 
     def finish(
         self, runs: Sequence[Run], *, resume: checkpoints.Checkpoint | None = None
     ) -> list[Agent]:
-        """Run the loop to its end and load what came out of it."""
-        with ExitStack() as held:
-            for run in runs:
-                held.enter_context(run.held())
-            return self._train_calmly(runs, resume)
+        """Run the loop to its end and load what came out of it. The runs are held by the caller.
 
-    def _train_calmly(
-        self,
-        runs: Sequence[Run],
-        resume: checkpoints.Checkpoint | None,
-        lowered: dict[str, Any] | None = None,
-    ) -> list[Agent]:
-        """Train; after a divergence once more, from the last checkpoint at a lower rate."""
+        After a divergence it goes on once more, from the last checkpoint at a lower rate.
+        """
         try:
-            return self._train(runs, resume, lowered)
+            return self._train(runs, resume)
         except DivergedError as wrong:
-            session, saved, facts = self._calmer(runs, wrong, again=lowered is not None)
-        return session._train_calmly(runs, saved, facts)
+            why = str(wrong)
+        session, saved, facts = self._calmer(runs[0], why)
+        try:
+            return session._train([runs[0]], saved, lowered=facts)
+        except DivergedError as wrong:
+            raise DivergedError(f"{wrong}; {self._advice(runs[0])}") from None
 
     def _train(
         self,
         runs: Sequence[Run],
         resume: checkpoints.Checkpoint | None,
-        lowered: dict[str, Any] | None,
+        lowered: dict[str, Any] | None = None,
     ) -> list[Agent]:
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -111,46 +113,68 @@ class Session:
                 runs,
                 spare_threads=self.plan.spare_threads,
                 resume=resume,
+                lr_factor=self.lr_factor,
                 watch=display,
                 callbacks=self.callbacks,
             )
             if lowered:
                 (member,) = trainer.members
                 if resume is None:
-                    member.metrics.truncate_after(-1)
+                    member.forget_all()
                 member.note(LOWERED, **lowered)
-                trainer.save()  # with the settings of now, so that a resume finds them equal
             ended = trainer.train()
-        agents = []
-        for index, member in enumerate(trainer.members):
-            kept = member.elsewhere is None and checkpoints.numbers(member.run.checkpoints)
-            policy = load_policy(member.run.path) if kept else self.learner.policy(index)
-            agents.append(Agent(policy, member.run.path, ended, elsewhere=member.elsewhere))
-        return agents
+        return [
+            Agent(
+                self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
+                member.run.path,
+                ended if member.active else "diverged",
+                elsewhere=member.elsewhere,
+                unsaved=member.unsaved,
+            )
+            for index, member in enumerate(trainer.members)
+        ]
 
     def _calmer(
-        self, runs: Sequence[Run], wrong: DivergedError, *, again: bool
+        self, run: Run, why: str
     ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
-        """Go back to the last checkpoint with a lower learning rate, once in a run's life."""
-        (config, *others), run = self.configs, runs[0]
+        """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
+        config = self.configs[0]
+        if len(self.configs) > 1 or config.algo not in LEARNERS or self.lr_factor != 1:
+            raise DivergedError(f"{why}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
-        again = again or any(e["event"] == LOWERED for e in (saved.meta["events"] if saved else ()))
-        advice = (
-            f"start again from what it has learned with a lower learning rate: sparring train "
+        del self.learner  # there may be no room for two
+        session = Session.prepare(
+            self.configs,
+            pool=self.plan.foreign,
+            lr_factor=CALMER,
+            callbacks=self.callbacks,
+            quiet=self.quiet,
+        )
+        if saved is None:
+            session.start_from_init()
+        lr = getattr(with_factor(config, CALMER), config.algo).lr
+        return session, saved, {"why": why, "lr": str(lr), "from": saved.number if saved else 0}
+
+    def _advice(self, run: Run) -> str:
+        """Say how to use what was learned before a divergence."""
+        config = self.configs[0]
+        if not checkpoints.numbers(run.checkpoints):
+            return "nothing was saved before that; start again with a lower learning rate"
+        return (
+            "start again from what it has learned with a lower learning rate: sparring train "
             f"{config.game} --init {run.path} --{config.algo}.lr 1e-4"
         )
-        if again or others or config.algo not in LEARNERS:
-            raise DivergedError(f"{wrong}; {advice}" if saved else str(wrong)) from wrong
-        settings = getattr(config, config.algo)
-        lower = replace(settings, lr=settings.lr.scaled(CALMER))
-        calmer: TrainConfig = replace(config, **{config.algo: lower})
-        run.configure(written(calmer))
-        session = Session.prepare(
-            [calmer], pool=self.plan.foreign, callbacks=self.callbacks, quiet=self.quiet
-        )
-        facts = {"why": str(wrong), "lr": str(lower.lr), "from": saved.number if saved else 0}
-        return session, saved, facts
+
+
+def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
+    """Return the settings with another learning rate, where what learns is ours."""
+    settings = getattr(config, config.algo, None)
+    if factor == 1 or settings is None:
+        return config
+    lower = replace(settings, lr=settings.lr.scaled(factor))
+    changed: TrainConfig = replace(config, **{config.algo: lower})
+    return changed
 
 
 def found_init(text: str) -> str:

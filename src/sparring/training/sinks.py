@@ -124,32 +124,39 @@ class WeightsAndBiases:
         self._run.finish()
 
 
-class Table:
-    """A CSV file: a line per value, or whatever its columns say; appended in batches."""
+class CsvFile:
+    """Lines that are appended in batches; the first column is the update."""
 
     def __init__(self, file: Path, head: Sequence[str]) -> None:
         self.file, self.head = file, head
 
     def append(self, lines: Sequence[Sequence[Any]]) -> None:
         """Add some lines, below the names of the columns."""
-        fresh = not self.file.exists()
+        fresh = not self.file.exists() or not self.file.stat().st_size
         with self.file.open("a", newline="", encoding="utf-8") as out:
             csv.writer(out).writerows([self.head, *lines] if fresh else lines)
 
     def truncate_after(self, update: int) -> None:
-        """Drop the lines of later updates; the first column is the update."""
+        """Drop the lines of later updates, and one that a full disk tore."""
         if not self.file.exists():
             return
-        head, *lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if int(line.partition(",")[0]) <= update]
-        write_atomic(self.file, "".join([head, *kept]).encode())
+        with self.file.open(newline="", encoding="utf-8", errors="replace") as old:
+            lines = [line for line in old if line.endswith("\n")]
+        kept = [line for line in lines[1:] if of_update(line, update)]
+        write_atomic(self.file, "".join([*lines[:1], *kept]).encode())
+
+
+def of_update(line: str, update: int) -> bool:
+    """Whether a line is of this update or one before."""
+    number = line.partition(",")[0]
+    return number.isdecimal() and int(number) <= update
 
 
 class MetricsTable:
     """The curves as CSV."""
 
     def __init__(self, run_folder: Path) -> None:
-        self._table = Table(run_folder / CSV, CSV_HEAD)
+        self._table = CsvFile(run_folder / CSV, CSV_HEAD)
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add some rows."""

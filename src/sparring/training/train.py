@@ -1,8 +1,7 @@
-"""Training from Python in three lines."""
+"""Training from Python: a run from scratch, several at once, or one that goes on."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from sparring.training.budget import BUDGETS
 from sparring.training.callbacks import Callbacks
 from sparring.training.demands import nothing_left_in
 from sparring.training.plan import uses_gpu
-from sparring.training.run import Run
+from sparring.training.run import Run, holding, word_of
 from sparring.training.session import Session
 from sparring.training.settings import (
     demand_same,
@@ -91,7 +90,8 @@ def train_with(
     session, configs = Session.begin([config], pool=pool, callbacks=callbacks, quiet=quiet)
     with nothing_left_in(config.runs) as runs:
         runs.append(new_run(configs[0]))
-        return session.finish(runs)[0]
+        with holding(runs):
+            return session.finish(runs)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
@@ -99,7 +99,8 @@ def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]
     session, configs = Session.begin(members_of(config), quiet=quiet)
     with nothing_left_in(config.runs) as runs:
         runs += [new_run(member) for member in configs]
-        return session.finish(runs)
+        with holding(runs):
+            return session.finish(runs)
 
 
 def at_once(config: TrainConfig) -> bool:
@@ -109,9 +110,8 @@ def at_once(config: TrainConfig) -> bool:
 
 def new_run(config: TrainConfig) -> Run:
     """Make the folder of a run."""
-    game = re.sub(r"\W+", "_", config.game).strip("_") or "env"
-    algo = re.sub(r"\W+", "_", config.algo).strip("_")
-    return Run.create(Path(config.runs), game, algo, written(config), name=config.name)
+    words = (word_of(config.game) or "env", word_of(config.algo))
+    return Run.create(Path(config.runs), *words, written(config), name=config.name)
 
 
 def resume(
@@ -131,35 +131,31 @@ def resume(
 
     From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
     """
-    run = Run.open(path)
-    newest = checkpoints.newest_valid(run.checkpoints)
-    if newest is None:
-        raise SparringError(f"{run.path} has no checkpoint yet; start again with sparring train")
-    at = newest if number < 0 else run.checkpoints / f"{number:08d}"
-    saved = checkpoints.load(at)
-    config = read_config(run.config, f"{run.path}/config.toml")
-    before = read_config(saved.meta["config"], f"{at}/manifest.json")
-    demand_same(written(before), written(config))
-    config = with_budget(
-        config,
-        saved.meta,
-        {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes},
-    )
+    budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
-    session = Session.prepare([config], callbacks=callbacks, quiet=quiet)
-    if saved.number < int(newest.name):
-        old, run = run, run.branch(saved.number, written(config), best=best_in(saved.meta))
-        if not quiet:
-            text = f"{old.name} has newer checkpoints and stays as it is; going on in {run.path}"
-            print(text, file=sys.stderr)
-    elif written(config) != run.config:
-        run.configure(written(config))
-    return session.finish([run], resume=saved)[0]
-
-
-def best_in(meta: dict[str, Any]) -> int:
-    """Return the best checkpoint that another one knows of, -1 if none."""
-    return int(meta["best"]["update"])
+    run = Run.open(path)
+    with run.held():  # nobody may save or prune between what is read here and what is trained
+        newest = checkpoints.newest_valid(run.checkpoints)
+        if newest is None:
+            raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
+        saved = checkpoints.load(newest if number < 0 else run.checkpoints / f"{number:08d}")
+        config = read_config(run.config, f"{run.path}/config.toml")
+        before = read_config(saved.meta["config"], f"{run.path}: checkpoint {saved.number}")
+        demand_same(written(before), written(config))
+        config = with_budget(config, saved.meta, budget)
+        session = Session.prepare(
+            [config], lr_factor=saved.meta.get("lr_factor", 1.0), callbacks=callbacks, quiet=quiet
+        )
+        if saved.number == int(newest.name):
+            if written(config) != run.config:
+                run.configure(written(config))
+            return session.finish([run], resume=saved)[0]
+        new = run.branch(saved.number, written(config), best=int(saved.meta["best"]["update"]))
+    if not quiet:
+        text = f"{run.name} has newer checkpoints and stays as it is; going on in {new.path}"
+        print(text, file=sys.stderr)
+    with new.held():
+        return session.finish([new], resume=saved)[0]
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:

@@ -9,7 +9,7 @@ from types import ModuleType
 import torch
 
 from sparring.commands.eval import usi_match
-from sparring.commands.players import load_with_flags, nobody_called, tell_origin
+from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import all_lines, next_command, results_table
 from sparring.config import EvalConfig
@@ -70,7 +70,7 @@ def run(config: EvalConfig) -> int:
         print_json(
             {
                 "challenger": config.challenger,
-                "policy": None if isinstance(challenger, str) else challenger.meta.get("origin"),
+                "policy": loaded_from(challenger),
                 "game": rules.name,
                 "flags": changed_flags(rules),
                 "seed": config.seed,
