@@ -21,7 +21,7 @@ import torch
 
 from sparring.games import game_names
 from sparring.machine import machine_facts
-from sparring.training.metrics import read
+from sparring.training.records.metrics import read
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

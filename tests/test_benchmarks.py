@@ -21,7 +21,7 @@ from sparring.commands.bench.train import read_settings
 from sparring.config import BenchTrainConfig, CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.schedule import Schedule
-from sparring.training.settings import with_preset
+from sparring.training.planning.settings import with_preset
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 

@@ -167,7 +167,7 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
         refused = refusal_behind(stop)
         if refused:
             raise ConfigError(str(refused)) from None
-        moved = importlib.import_module("sparring.training.moved").moved_option(args)
+        moved = importlib.import_module("sparring.training.planning.moved").moved_option(args)
         why = moved or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
-from sparring.training.metrics import MetricsWriter
-from sparring.training.run import Run
-from sparring.training.settings import merged, written
+from sparring.training.planning.settings import merged, written
+from sparring.training.records.metrics import MetricsWriter
+from sparring.training.records.run import Run
 
 NOW_S = 1_700_000_000
 Evaluations = Mapping[int, float | Mapping[str, float]]

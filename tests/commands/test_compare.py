@@ -13,13 +13,13 @@ from PIL import Image
 from commands.run_helpers import make_run, write_results
 from sparring.cli import main
 from sparring.commands.compare import share_of_wins
-from sparring.commands.comparing import notes
+from sparring.commands.compare_picture import notes
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
-from sparring.training.comparison import compare
+from sparring.training.records.comparison import compare
 
 LRS = {"slow": 1e-4, "fast": 1e-2}
 WINS = {"slow": (0.2, 0.3, 0.4), "fast": (0.5, 0.7, 0.6)}

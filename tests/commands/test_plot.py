@@ -16,11 +16,11 @@ from PIL import Image
 
 from commands.run_helpers import make_run as make_known_run
 from sparring.cli import main
-from sparring.commands.plotting import plot_run
+from sparring.commands.curves import plot_run
 from sparring.draw.charts.png import COLOURS
 from sparring.errors import SparringError
-from sparring.training.metrics import MetricsWriter
-from sparring.training.run import Run
+from sparring.training.records.metrics import MetricsWriter
+from sparring.training.records.run import Run
 
 PHASES = {"stepping": 0.2, "inference": 0.3, "transfer": 0.1, "advantage": 0.1, "update": 0.3}
 

@@ -17,8 +17,9 @@ import pytest
 from commands.run_helpers import make_run, write_events, write_results
 from sparring.cli import main
 from sparring.league import arena
-from sparring.training import member, metrics, overview
-from sparring.training.run import Run
+from sparring.training import member
+from sparring.training.records import metrics, overview
+from sparring.training.records.run import Run
 
 
 @pytest.fixture(scope="module")

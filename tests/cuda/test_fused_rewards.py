@@ -15,8 +15,8 @@ from sparring.learn.ppo import PPO
 from sparring.learn.transitions import Transitions
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
-from sparring.training.plan import make_learner, resolve
-from sparring.training.settings import merged
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.settings import merged
 
 REWARDS = {"score_delta": (2.0, 1.0), "worker": (0.0, 0.5)}
 

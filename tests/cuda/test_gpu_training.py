@@ -17,7 +17,7 @@ from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfi
 from sparring.errors import ConfigError
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
-from sparring.training.metrics import read
+from sparring.training.records.metrics import read
 from sparring.training.train import resume, train_population, train_with
 
 

@@ -8,7 +8,7 @@ from sparring import Rules
 from sparring.commands.eval.usi_match import read_options
 from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
-from sparring.training.settings import read_opponents, read_varied
+from sparring.training.planning.settings import read_opponents, read_varied
 
 
 def test_the_first_equals_sign_parts_a_word() -> None:

@@ -10,7 +10,7 @@ import pytest
 from sparring import game_names, new_state
 from sparring.games.lookup import game_module
 from sparring.games.terminal import Terminal
-from sparring.training.settings import with_preset
+from sparring.training.planning.settings import with_preset
 
 
 def test_parts_are_found_by_name() -> None:

@@ -15,9 +15,9 @@ from learn import reinforce
 from sparring.cli import main
 from sparring.learn.learner import Learner, Measured
 from sparring.store import checkpoint as checkpoints
-from sparring.training.metrics import read
-from sparring.training.plan import make_learner, resolve
-from sparring.training.settings import merged, with_preset
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.settings import merged, with_preset
+from sparring.training.records.metrics import read
 from sparring.training.train import resume, train
 
 ALGO = "learn.reinforce:make"

@@ -18,8 +18,8 @@ from sparring.learn.collect import Collector
 from sparring.learn.phases import Phases
 from sparring.learn.room import rollout_bytes
 from sparring.pools.limits import bytes_per_game
-from sparring.training.plan import resolve
-from sparring.training.settings import merged
+from sparring.training.planning.plan import resolve
+from sparring.training.planning.settings import merged
 
 needs_corridor = pytest.mark.skipif(
     "corridor" not in _native.game_names(), reason="the game corridor is only in test builds"

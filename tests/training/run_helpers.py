@@ -8,7 +8,7 @@ from typing import Any
 
 import sparring
 from sparring.config import TrainConfig
-from sparring.training.settings import merged, with_preset
+from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import train_with
 
 TINY: dict[str, Any] = {

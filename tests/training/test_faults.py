@@ -31,8 +31,8 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.evaluate import EvalWorker
 from sparring.training.loop import Trainer
-from sparring.training.metrics import read
-from sparring.training.plan import make_learner, resolve
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.records.metrics import read
 from sparring.training.train import new_run, resume, train_with
 from training.run_helpers import WORDS, events, settings, trained
 
@@ -110,7 +110,7 @@ def test_going_back_with_a_full_disk_leaves_no_half_made_run(
 def test_a_run_that_is_held_is_not_touched_by_a_resume(tmp_path: Path) -> None:
     agent = trained(tmp_path, updates=4)
     before = (agent.run / "config.toml").read_bytes()
-    held = sparring.training.run.Run.open(agent.run).held()
+    held = sparring.training.records.run.Run.open(agent.run).held()
     with held, pytest.raises(sparring.SparringError, match="trained by another process"):
         resume(str(agent.run), updates=999, quiet=True)
     assert (agent.run / "config.toml").read_bytes() == before
@@ -254,7 +254,7 @@ def test_a_longer_budget_is_remembered(tmp_path: Path) -> None:
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"go on with: sparring resume {agent.run}" in told.decode()
-    config = sparring.training.run.Run.open(agent.run).config
+    config = sparring.training.records.run.Run.open(agent.run).config
     assert config["updates"] == 100_000  # so that the command goes on and does not end at once
 
 
@@ -279,7 +279,7 @@ def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
         agent.run / "checkpoints", 3, tensors=saved.tensors, blobs=saved.blobs, meta=meta
     )
     config = settings(tmp_path, updates=9, eval={"off": True, "patience": 4})
-    run = sparring.training.run.Run.open(agent.run)
+    run = sparring.training.records.run.Run.open(agent.run)
     again = checkpoints.load(agent.run / "checkpoints" / "00000003")
     trainer = Trainer(make_learner(config, resolve([config])), [config], [run], resume=again)
     assert trainer.members[0].dry == 3
@@ -450,7 +450,7 @@ def test_a_divergence_is_rolled_back_once_with_a_lower_rate(
     again = resume(str(agent.run), updates=9, quiet=True)
     assert again.policy.meta["update"] == 9
     assert read(agent.run)["learning/lr"][2][-1] == pytest.approx(1e-4)  # as it was lowered
-    assert float(sparring.training.run.Run.open(agent.run).config["ppo"]["lr"]) == 1e-3
+    assert float(sparring.training.records.run.Run.open(agent.run).config["ppo"]["lr"]) == 1e-3
     earlier = resume(str(agent.run), number=7, updates=8, quiet=True)
     assert earlier.policy.meta["update"] == 8
 
@@ -471,7 +471,7 @@ def test_a_second_divergence_ends_the_run_with_what_to_do(
     words += [*WORDS, "--runs", str(tmp_path), "--eval.off", "--eval.final-games", "16", "--json"]
     assert main(words) == 0  # the advice can be followed
     new = Path(json.loads(capsys.readouterr().out)["run"])
-    assert sparring.training.run.Run.open(new).config["init"] == str(newest)
+    assert sparring.training.records.run.Run.open(new).config["init"] == str(newest)
 
 
 def test_a_divergence_before_any_checkpoint_starts_again(

@@ -11,8 +11,8 @@ import torch
 
 from sparring.cli import COMMANDS, main, read_options
 from sparring.errors import ConfigError, SparringError
+from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.session import Session
-from sparring.training.settings import members_of, merged, with_preset
 from training.fuzz_helpers import as_toml, as_words, drawn, spoiled
 
 GAME = "tic_tac_toe"

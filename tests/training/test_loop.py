@@ -21,9 +21,9 @@ from sparring.cli import main
 from sparring.config import EvaluationConfig, TrainConfig
 from sparring.store import checkpoint as checkpoints
 from sparring.training.loop import Trainer
-from sparring.training.metrics import read
-from sparring.training.plan import make_learner, resolve
-from sparring.training.settings import merged, with_preset
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.settings import merged, with_preset
+from sparring.training.records.metrics import read
 from sparring.training.train import new_run, resume, train, train_with
 
 PROGRAM = Path(sys.executable).parent / "sparring"

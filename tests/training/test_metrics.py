@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from sparring.errors import ConfigError, SparringWarning
-from sparring.training import metrics
-from sparring.training.metrics import MetricsError, MetricsWriter, read
-from sparring.training.sinks import TensorBoard
+from sparring.training.records import metrics
+from sparring.training.records.metrics import MetricsError, MetricsWriter, read
+from sparring.training.records.sinks import TensorBoard
 
 
 def writer(folder: Path, **options: Any) -> MetricsWriter:
@@ -110,7 +110,8 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None
 
 def test_a_reader_sees_whole_updates_while_another_process_writes(tmp_path: Path) -> None:
     text = (
-        "import sys, time; from pathlib import Path; from sparring.training import metrics\n"
+        "import sys, time; from pathlib import Path\n"
+        "from sparring.training.records import metrics\n"
         "out = metrics.MetricsWriter(Path(sys.argv[1]), tensorboard=False)\n"
         "for update in range(10**9):\n"
         "    out.add(update, {f'm{n}': float(update) for n in range(20)}, seconds=update)\n"

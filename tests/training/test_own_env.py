@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparring
-from sparring.training.metrics import read
+from sparring.training.records.metrics import read
 
 gymnasium = pytest.importorskip("gymnasium")
 

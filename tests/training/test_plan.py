@@ -14,8 +14,14 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
-from sparring.training.plan import choose_device, resolve
-from sparring.training.settings import members_of, merged, read_config, with_preset, written
+from sparring.training.planning.plan import choose_device, resolve
+from sparring.training.planning.settings import (
+    members_of,
+    merged,
+    read_config,
+    with_preset,
+    written,
+)
 from sparring.training.train import resume, train
 
 

@@ -18,9 +18,9 @@ from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TERMINATED, TO_NEXT
 from sparring.store.folders import CONFIG
-from sparring.training.plan import make_learner, resolve
-from sparring.training.rewards import read_rewards
-from sparring.training.settings import merged, with_preset
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.rewards import read_rewards
+from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import resume, train
 
 TINY: dict[str, Any] = {

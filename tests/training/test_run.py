@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sparring.errors import ConfigError, SparringError
-from sparring.training.run import Run
+from sparring.training.records.run import Run
 
 CONFIG: dict[str, Any] = {
     "game": "skull_king",

@@ -21,10 +21,10 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.member import Member
-from sparring.training.metrics import read
-from sparring.training.overview import Overview
-from sparring.training.plan import make_learner, resolve
-from sparring.training.run import Run
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.records.metrics import read
+from sparring.training.records.overview import Overview
+from sparring.training.records.run import Run
 from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
 from training.run_helpers import TINY, WORDS, events, settings, trained

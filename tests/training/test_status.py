@@ -10,7 +10,7 @@ import torch
 from sparring.games.rules import Rules
 from sparring.learn.learner import Report, Snapshot
 from sparring.training.member import Member
-from sparring.training.settings import merged, with_preset
+from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import new_run
 
 
@@ -40,5 +40,6 @@ def test_updates_evaluations_and_saves_can_be_seen(tmp_path: Path) -> None:
     assert status.saved == -1
     meta = {"update": 2, "decisions": 2000, "samples": 1800, "opponent_rows": 0}
     member.save(Snapshot({"net": {"weight": torch.zeros(1)}}, {}, meta))
+    member.wait_for_save()
     assert (status.saved, status.saved_s) == (2, 2.0)
     member.close()

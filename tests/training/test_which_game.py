@@ -12,7 +12,7 @@ import sparring
 from sparring.cli import COMMANDS, main, read_options
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.config.words import one_per_value
-from sparring.training.settings import with_preset
+from sparring.training.planning.settings import with_preset
 
 QUICK = """
 updates = 1

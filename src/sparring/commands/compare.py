@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparring.commands.comparing import (
+from sparring.commands.compare_picture import (
     BUDGETS,
     Match,
     budget_name,
@@ -17,7 +17,7 @@ from sparring.commands.comparing import (
     pairs_shown,
     shown,
 )
-from sparring.commands.plotting import write_page
+from sparring.commands.curves import write_page
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError, SparringError
@@ -26,8 +26,8 @@ from sparring.games.rules import Rules
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Found
 from sparring.store.folders import LATEST, RUNS, find, sorted_runs
-from sparring.training.comparison import EACH_RUN, Comparison, Group, compare
-from sparring.training.run import Run
+from sparring.training.records.comparison import EACH_RUN, Comparison, Group, compare
+from sparring.training.records.run import Run
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy

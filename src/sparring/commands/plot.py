@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from sparring.commands.plotting import (
+from sparring.commands.curves import (
     common_page,
     minutes_of,
     run_page,
@@ -18,8 +18,8 @@ from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.errors import ConfigError, nearest
-from sparring.training import metrics
-from sparring.training.run import Run
+from sparring.training.records import metrics
+from sparring.training.records.run import Run
 
 
 def run(config: PlotConfig) -> int:

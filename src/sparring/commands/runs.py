@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.rules import game_names
 from sparring.store.files import remove_folder, show_size
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find, shortened
-from sparring.training.overview import (
+from sparring.training.records.overview import (
     STATES,
     Overview,
     is_held,
@@ -23,7 +23,7 @@ from sparring.training.overview import (
     overviews,
     size_of,
 )
-from sparring.training.run import LOCK, Run
+from sparring.training.records.run import LOCK, Run
 
 Key = Callable[[Overview], Any]
 

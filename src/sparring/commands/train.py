@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sparring.commands.plotting import plot_run
+from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
@@ -23,10 +23,10 @@ from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
-from sparring.training.plan import resolve, uses_gpu
-from sparring.training.results import measure, rates
-from sparring.training.run import Run, check_name
-from sparring.training.settings import members_of, read_config, with_preset
+from sparring.training.planning.plan import resolve, uses_gpu
+from sparring.training.planning.settings import members_of, read_config, with_preset
+from sparring.training.records.results import measure, rates
+from sparring.training.records.run import Run, check_name
 from sparring.training.train import at_once, resume, train_population, train_with
 
 OK, FAILED = 0, 3

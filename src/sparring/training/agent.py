@@ -15,7 +15,7 @@ from sparring.errors import SparringError
 from sparring.league.arena import evaluate, usual_opponents
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
-from sparring.training.run import RESULTS
+from sparring.training.records.run import RESULTS
 
 if TYPE_CHECKING:
     from sparring.league.results import MatchResult

@@ -18,7 +18,7 @@ from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.evaluate import EvalWorker
 from sparring.training.member import Member
-from sparring.training.run import Run
+from sparring.training.records.run import Run
 from sparring.training.status import Status
 
 FIRST_EVALUATION_S = 5.0

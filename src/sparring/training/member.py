@@ -19,10 +19,10 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
 from sparring.training.budget import BUDGETS, budget_of, set_budget
-from sparring.training.episodes import EpisodesTable
-from sparring.training.metrics import MetricsWriter
-from sparring.training.run import EVENTS, RESULTS, Run
-from sparring.training.settings import as_plain, written
+from sparring.training.planning.settings import as_plain, written
+from sparring.training.records.episodes import EpisodesTable
+from sparring.training.records.metrics import MetricsWriter
+from sparring.training.records.run import EVENTS, RESULTS, Run
 from sparring.training.status import Status, in_order
 
 PREVIOUS_BEST = "previous best"
@@ -108,12 +108,11 @@ class Member:
     ) -> None:
         """Write down how an update went."""
         status, stats = self.status, report.stats
-        if status.saved != self.saver.saved:
-            status.saved, status.saved_s = self.saver.saved, seconds
         with suppress(OSError):
             (self.run.path / RESULTS).unlink(missing_ok=True)  # of what is no longer its end
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
+        self._show_saved()
         status.decisions, status.samples = report.decisions, report.samples
         status.episodes += int(stats.get("charts/games", 0))
         status.decisions_per_s = (report.decisions - before[0]) / took
@@ -220,6 +219,7 @@ class Member:
                 wrong = failed
                 self._prune(1)
             else:
+                self._show_saved()
                 self._prune(keep)
                 return
         self.unsaved = True
@@ -260,6 +260,12 @@ class Member:
             self.saver.wait()
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(f"not saved, training goes on: {wrong}"), stacklevel=2)
+        self._show_saved()
+
+    def _show_saved(self) -> None:
+        """Show which checkpoint is on the disk by now, and since when that is known."""
+        if self.status.saved != self.saver.saved:
+            self.status.saved, self.status.saved_s = self.saver.saved, self.status.seconds
 
     def _prune(self, keep: int) -> None:
         always = {int(self.best["update"]), *self.waiting}

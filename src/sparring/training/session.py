@@ -20,8 +20,8 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
-from sparring.training.plan import make_learner, resolve
-from sparring.training.run import Run, check_name
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.records.run import Run, check_name
 
 CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""

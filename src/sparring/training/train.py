@@ -16,11 +16,9 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS
 from sparring.training.callbacks import Callbacks
-from sparring.training.demands import nothing_left_in
-from sparring.training.plan import uses_gpu
-from sparring.training.run import Run, holding, word_of
-from sparring.training.session import Session
-from sparring.training.settings import (
+from sparring.training.planning.demands import nothing_left_in
+from sparring.training.planning.plan import uses_gpu
+from sparring.training.planning.settings import (
     demand_same,
     members_of,
     merged,
@@ -29,6 +27,8 @@ from sparring.training.settings import (
     with_preset,
     written,
 )
+from sparring.training.records.run import Run, holding, word_of
+from sparring.training.session import Session
 
 
 def train(

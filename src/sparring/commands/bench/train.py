@@ -29,8 +29,8 @@ from sparring.learn.plan import CPU, Plan
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
-from sparring.training.plan import make_learner, resolve, uses_gpu
-from sparring.training.settings import members_of, merged, with_preset
+from sparring.training.planning.plan import make_learner, resolve, uses_gpu
+from sparring.training.planning.settings import members_of, merged, with_preset
 
 OURS, CEILING = "ours", "ceiling"
 NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}

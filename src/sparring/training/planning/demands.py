@@ -17,7 +17,7 @@ from sparring.config import NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.machine import UNNOTICED, free_memory, show_bytes
-from sparring.training.run import Run
+from sparring.training.records.run import Run
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""

@@ -24,8 +24,8 @@ from sparring.league.statistics import (
     interquartile_mean,
     value_at,
 )
-from sparring.training.overview import Overview, final_strength, read_json
-from sparring.training.settings import read_config, written
+from sparring.training.planning.settings import read_config, written
+from sparring.training.records.overview import Overview, final_strength, read_json
 
 BOOKKEEPING = frozenset(
     {"seed", "seeds", "name", "runs", "json", "tensorboard", "wandb", "csv", "keep", "config"}

@@ -9,7 +9,7 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.rollout import Episodes
 from sparring.pools.lineups import LEARNER, player_id
-from sparring.training.sinks import CsvFile
+from sparring.training.records.sinks import CsvFile
 
 FILE = "episodes.csv"
 

@@ -14,8 +14,8 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.pools.lineups import LEARNER, Lineup
 from sparring.schedule import Schedule
-from sparring.training.moved import modernised, moved_to
-from sparring.training.presets import GPU_PRESET, preset_of
+from sparring.training.planning.moved import modernised, moved_to
+from sparring.training.planning.presets import GPU_PRESET, preset_of
 
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "decisions", "episodes", "threads", "device", "pool"}

@@ -19,8 +19,8 @@ import numpy as np
 from sparring.errors import SparringError
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
-from sparring.training import metrics
-from sparring.training.run import EVENTS, LOCK, RESULTS
+from sparring.training.records import metrics
+from sparring.training.records.run import EVENTS, LOCK, RESULTS
 
 STATES = ("running", "done", "stopped", "failed", "damaged")
 STOPPED, FAILURES = "stopped", ("diverged", "failed")

@@ -21,9 +21,9 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.pools.protocol import GamePool
-from sparring.training.demands import check_demands, within_memory
-from sparring.training.rewards import read_rewards
-from sparring.training.settings import check_against, read_opponents
+from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.rewards import read_rewards
+from sparring.training.planning.settings import check_against, read_opponents
 
 GPU = "cuda"
 UNFIT = {

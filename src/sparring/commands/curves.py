@@ -19,8 +19,8 @@ from sparring.draw.charts.several import make_common_charts, short_names
 from sparring.errors import SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
-from sparring.training import metrics
-from sparring.training.run import Run
+from sparring.training.records import metrics
+from sparring.training.records.run import Run
 
 
 def plot_run(

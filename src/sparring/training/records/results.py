@@ -13,8 +13,8 @@ from sparring.errors import SparringWarning
 from sparring.league.arena import ALONE, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.training.agent import Agent
-from sparring.training.metrics import read
-from sparring.training.run import RESULTS, Run
+from sparring.training.records.metrics import read
+from sparring.training.records.run import RESULTS, Run
 
 FINAL_SEED = 77_000_000
 """The deals of final measurements; no evaluation beside training has them."""

@@ -14,7 +14,7 @@ from sparring.draw.charts.estimates import Estimate, Estimates
 from sparring.draw.charts.several import colour_of
 from sparring.league.statistics import ROUGH_BELOW, Found
 from sparring.store.folders import shortened
-from sparring.training.comparison import Comparison, Group, differing
+from sparring.training.records.comparison import Comparison, Group, differing
 
 MANY_GROUPS = 4
 """Beyond these, a picture and a table have no room for all pairs."""

@@ -22,7 +22,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, remove_stale_files, write_atomic
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
-from sparring.training import metrics
+from sparring.training.records import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""

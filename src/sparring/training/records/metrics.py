@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError, SparringWarning
-from sparring.training.sinks import MetricsTable, Row, Sink, TensorBoard, WeightsAndBiases
+from sparring.training.records.sinks import MetricsTable, Row, Sink, TensorBoard, WeightsAndBiases
 
 FILE = "metrics.sqlite"
 BATCH_S = 1.0
