@@ -148,3 +148,13 @@ def test_set_takes_a_list_of_one(capsys: pytest.CaptureFixture[str]) -> None:
     shown = json.loads(capsys.readouterr().out)
     assert shown["config"]["rounds"] == [5, *[0] * 9]
     assert shown["config"]["skip_forced"] == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    command = f"{sys.executable} -m sparring games"
+    for place, code in (("> /dev/full", 3), (">&-", 0)):
+        ended = subprocess.run(
+            f"{command} {place}", shell=True, capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, "Traceback" in ended.stderr) == (code, False), ended.stderr

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TextIO
 
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
@@ -68,15 +69,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as wrong:
         print(file=sys.stderr)
         return complain("interrupted", getattr(wrong, "code", INTERRUPTED))
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`); keep Python from flushing into the closed pipe.
+    except OSError as wrong:
+        return give_up_output(wrong)
+
+
+def give_up_output(wrong: OSError) -> int:
+    """End after an error of the system: a full disk behind `>`, a reader that has seen enough."""
+    with contextlib.suppress(OSError, ValueError):  # or Python flushes into it once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(wrong, BrokenPipeError):  # `| head`
         return OK
+    place = f"{wrong.filename}: " if wrong.filename else ""
+    return complain(f"{place}{wrong.strerror or wrong}", FAILED)
 
 
 def print_anything() -> None:
     """Let output that knows few characters get similar ones for the rest, instead of an error."""
     codecs.register_error("sparring", similar)
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="sparring")

@@ -220,6 +220,18 @@ def test_a_damaged_best_checkpoint_is_forgotten_and_the_run_goes_on(tmp_path: Pa
     assert main(["eval", str(agent.run), "--against", "random", "--games", "16"]) == 0
 
 
+def test_a_better_best_checkpoint_outlives_resumes_that_train_little(tmp_path: Path) -> None:
+    wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
+    agent = trained(tmp_path, updates=3, keep=10, eval=wanted)
+    resume(str(agent.run), updates=4, quiet=True)
+    before = (agent.run / "best.json").read_text()
+    resume(str(agent.run), quiet=True)  # nothing is left to train
+    assert (agent.run / "best.json").read_text() == before
+    strength = read(agent.run)["eval/strength"]
+    best = int(strength[0][strength[2].argmax()])
+    assert json.loads(before)["checkpoint"] == best
+
+
 def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)
@@ -287,6 +299,17 @@ def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
     trainer.members[0].dry += 1
     assert trainer._early() == "early"
     trainer._close()
+
+
+def test_a_run_whose_patience_ended_is_only_measured_again(tmp_path: Path) -> None:
+    plan = {"off": False, "patience": 1, "every_decisions": 100, "games": 16, "final_games": 16}
+    agent = trained(tmp_path, updates=500, eval=plan)
+    assert agent.ended == "early"
+    reached = checkpoints.numbers(agent.run / "checkpoints")[-1]
+    assert resume(str(agent.run), quiet=True).ended == "early"
+    assert checkpoints.numbers(agent.run / "checkpoints")[-1] == reached
+    resume(str(agent.run), updates=reached + 3, quiet=True)  # who asks for more gets more
+    assert checkpoints.numbers(agent.run / "checkpoints")[-1] > reached
 
 
 # Full disks
@@ -459,17 +482,18 @@ def test_a_second_divergence_ends_the_run_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     poison(monkeypatch, times=2)
-    with pytest.raises(DivergedError, match=r"sparring train tic_tac_toe --init .* --ppo\.lr"):
-        trained(tmp_path, updates=8)
+    with pytest.raises(
+        DivergedError, match=r"sparring train --config .*config\.toml --init .* --ppo\.lr"
+    ) as told:
+        trained(tmp_path, updates=8, name="bad")
     (run,) = tmp_path.iterdir()
     newest = checkpoints.newest_valid(run / "checkpoints")
     assert newest is not None
     assert newest.name == "00000005"
     assert all(torch.isfinite(t).all() for t in checkpoints.load(newest).tensors["net"].values())
     assert events(run)[-1]["event"] == "diverged"
-    words = ["train", "tic_tac_toe", "--init", str(run), "--ppo.lr", "1e-4", "--updates", "2"]
-    words += [*WORDS, "--runs", str(tmp_path), "--eval.off", "--eval.final-games", "16", "--json"]
-    assert main(words) == 0  # the advice can be followed
+    words = str(told.value).partition("sparring train ")[2].split()  # as it is printed
+    assert main(["train", *words, "--eval.final-games", "16", "--json"]) == 0
     new = Path(json.loads(capsys.readouterr().out)["run"])
     assert sparring.training.records.run.Run.open(new).config["init"] == str(newest)
 

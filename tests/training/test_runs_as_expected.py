@@ -57,6 +57,22 @@ def test_two_budgets_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_budget_that_is_typed_goes_before_that_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('game = "tic_tac_toe"\nupdates = 30\n')
+    words = ["train", "--config", str(file), "--runs", str(tmp_path / "runs"), *WORDS]
+    words += ["--eval.off", "--eval.final-games", "16", "--json"]
+    assert main([*words, "--decisions", "200"]) == 0
+    run = Run.open(json.loads(capsys.readouterr().out)["run"])
+    assert (run.config["updates"], run.config["decisions"]) == (0, 200)
+    assert main([*words, "--updates", "2", "--minutes", "1"]) == 2
+    assert "a run has one budget" in capsys.readouterr().err
+    agent = train(config=str(file), decisions=200, quiet=True, **{**TINY, "runs": str(tmp_path)})
+    assert Run.open(agent.run).config["updates"] == 0
+
+
 def test_schedules_follow_the_budget(tmp_path: Path) -> None:
     agent = trained(tmp_path, decisions=1000, ppo={"lr": "0%:1e-3,100%:0"})
     lr = read(agent.run)["learning/lr"][2]

@@ -18,7 +18,7 @@ from sparring.commands.compare_picture import (
     shown,
 )
 from sparring.commands.curves import write_page
-from sparring.commands.printing import ProgressBar, make_table, print_json, print_table
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
@@ -57,9 +57,9 @@ def run(config: CompareConfig) -> int:
     print_groups(found)
     print_pairs(found, matches)
     for line in said:
-        print(line)
+        say(line)
     for group in found.groups if found.by != (EACH_RUN,) else ():
-        print(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
+        say(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
     print(f"curves: {png}, {html}")
     return 0
 
@@ -154,7 +154,8 @@ def print_groups(found: Comparison) -> None:
     late = [by for by in BUDGETS if found.differs(by)]
     at = [f"at {budget_name(found, by)}" for by in late]
     numbers = ("runs", "strength (IQM)", "95 %", *at, "score/h")
-    table = make_table(("group", "settings", *numbers), numbers=numbers)
+    least = ("score/h", *at, "settings", "runs")
+    table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
     for group in found.groups:
         common = (shown(found.strength_at_common(group, by), form)[0] for by in late)
         rate = shown(found.score_per_hour(group), "number")[0]

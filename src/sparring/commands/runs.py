@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from sparring.commands.printing import make_table, print_json, print_table
+from sparring.commands.printing import make_table, print_json, print_table, say
 from sparring.config import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest
@@ -50,7 +50,7 @@ COLUMNS: dict[str, Callable[[Overview], str]] = {
     "date": lambda run: f"{run.date:%Y-%m-%d %H:%M}",
 }
 NUMBERS = ("minutes", "decisions", "strength", "size")
-DISPENSABLE = ("algo", "game", "date", "size", "minutes", "decisions")
+DISPENSABLE = ("algo", "game", "date", "size", "minutes", "decisions", "state")
 """What a narrow terminal does without, the first of these first."""
 
 
@@ -77,7 +77,8 @@ def run(config: RunsConfig) -> int:
     total = show_size(sum(one.size for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = find(root / LATEST, root).name
-    print(f"{len(found)}{of_all} runs in {root}, {total}; latest: {latest}")
+    count = f"{len(found)}{of_all} run{'s' * (len(everything) > 1)}"
+    say(f"{count} in {root}, {total}; latest: {latest}")
     return 0
 
 

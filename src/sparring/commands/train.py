@@ -17,14 +17,21 @@ from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
 from sparring.training.planning.plan import resolve, uses_gpu
-from sparring.training.planning.settings import members_of, read_config, with_preset
+from sparring.training.planning.settings import (
+    BUDGETS,
+    members_of,
+    one_budget,
+    read_config,
+    read_varied,
+    with_preset,
+)
 from sparring.training.records.results import measure, rates
 from sparring.training.records.run import Run, check_name
 from sparring.training.train import at_once, resume, train_population, train_with
@@ -45,13 +52,15 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         if not helped:
             raise
         asked = replace(TrainConfig(), game="")
-    base = with_preset(asked.game, asked.config)
+    typed = {kind: getattr(asked, kind) for kind in BUDGETS}
+    typed["minutes"] *= asked.minutes != TrainConfig.minutes
+    base = one_budget(with_preset(asked.game, asked.config), typed)
     device = asked.device
     if device == TrainConfig.device != base.device:  # typed, or left to the file?
         device = parse(words, base).device
     if helped or not uses_gpu(device):
         return base
-    return with_preset(asked.game, asked.config, gpu=True)
+    return one_budget(with_preset(asked.game, asked.config, gpu=True), typed)
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:
@@ -140,6 +149,8 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     if as_json:
         print_json(summary)
         return code
+    if agent.ended != "done":
+        say(f"ended before its time: {why_early(agent)}")
     print_table(results_table(results))
     for line in draw_lines(results):
         say(line)
@@ -149,6 +160,12 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"curves: {', '.join(str(path) for path in plots)}")
     print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
     return code
+
+
+def why_early(agent: Agent) -> str:
+    """Say why a run ended before its budget did."""
+    told = {"early": "as many evaluations without a new best as eval.patience says"}
+    return told.get(agent.ended, "a callback asked for it")
 
 
 def measuring(agent: Agent) -> str:
@@ -167,8 +184,8 @@ def drawn(agent: Agent) -> list[Path]:
     """Draw the curves; a disk without space for a picture spoils nothing."""
     try:
         return list(plot_run(agent.run))
-    except OSError as wrong:
-        text = f"the curves of {agent.run} were not drawn: {wrong.strerror}"
+    except (OSError, SparringError) as wrong:
+        text = f"the curves of {agent.run} were not drawn: {wrong}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         return []
 
@@ -196,7 +213,10 @@ def report_several(config: TrainConfig) -> int:
                     return stopped([one for one in agents if one.ended.startswith("SIG")])
                 results = measured(agent, member)
                 found = {name: one.summary() for name, one in results.items()}
-                rows.append({"run": str(agent.run), "seed": member.seed, "results": found})
+                what = varied(config, member)
+                rows.append(
+                    {"run": str(agent.run), "seed": member.seed, "varied": what, "results": found}
+                )
     except Interrupted as wrong:
         if not agents:
             raise
@@ -220,26 +240,39 @@ def trained(
         yield from zip(members, train_population(config, quiet=config.json), strict=True)
         return
     for number, member in enumerate(members, start=1):
-        print(f"run {number} of {len(members)}: seed {member.seed}", file=sys.stderr)
+        print(f"run {number} of {len(members)}: {varied(config, member)}", file=sys.stderr)
         try:
             agent = train_with(member, quiet=config.json)
         except DivergedError as wrong:
             print(f"sparring: run {number} failed: {wrong}", file=sys.stderr)
             yield member, None
             continue
+        if agent.ended.startswith("SIG") and number < len(members):
+            print(f"runs {number + 1} to {len(members)} were not begun", file=sys.stderr)
         yield member, agent
         if agent.ended.startswith("SIG"):
             return
 
 
+def varied(config: TrainConfig, member: TrainConfig) -> str:
+    """Say what makes one of several runs differ from the others."""
+    words = [f"seed {member.seed}"]
+    for word in config.vary:
+        value: Any = member
+        for key in read_varied(word)[0]:
+            value = getattr(value, key)
+        words.append(f"{word.partition('=')[0]} {value}")
+    return ", ".join(words)
+
+
 def show_several(rules: Rules, rows: Sequence[dict[str, Any]]) -> None:
     """List what several runs are worth."""
     shown = "score" if rules.seats == 1 else "win"
-    heads = ("run", "seed", *rows[0]["results"])
-    table = make_table(heads, numbers=heads[1:])
+    heads = ("run", "settings", *rows[0]["results"])
+    table = make_table(heads, numbers=heads[2:])
     for row in rows:
         strengths = (f"{found[shown]:.3f}" for found in row["results"].values())
-        table.add_row(row["run"], str(row["seed"]), *strengths)
+        table.add_row(row["run"], row["varied"], *strengths)
     print_table(table)
     best = max(rows, key=lambda row: strength_of(rules, row["results"]))
     print(f"best run: {best['run']}; next: {next_command(rules, best['run'])}")

@@ -11,7 +11,6 @@ from sparring.errors import ConfigError
 
 COUNTED = ("updates", "decisions", "episodes")
 """Budgets that do not depend on the clock; one of them goes before the minutes."""
-BUDGETS = ("minutes", *COUNTED)
 PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
 PLAN_AGAIN = (0.25, 0.5, 0.75)

@@ -116,7 +116,8 @@ class Trainer:
         started, before = time.perf_counter(), self.status.seconds
         with Stop() as stop:
             try:
-                while not self._finished():
+                why = self._early() or why  # a run that ended so is only measured again
+                while not self._finished() and why == "done":
                     self._one_update(started, before)
                     self._plan()
                     self._measure(stop)
@@ -267,13 +268,15 @@ class Trainer:
     def _await_answers(self, stop: Stop, each_s: float) -> None:
         """Wait until every evaluation that was asked for is played, so long for each at most."""
         assert self.worker
-        for _ in range(len(self.members) + 1):  # one more may be under way
+        while not stop.asked:
+            self._ask_for_evaluation()
             until = time.monotonic() + each_s
             while self.worker.busy and not stop.asked and time.monotonic() < until:
                 self._take_in(self.worker.drain(WAIT_S))
-            self._ask_for_evaluation()
-        while self.worker.busy and not stop.asked and time.monotonic() < until:
-            self._take_in(self.worker.drain(WAIT_S))
+            if self.worker.busy or not any(member.waiting for member in self.members):
+                return
+            if not any(member.has_request for member in self.members):
+                return  # their checkpoints never came
 
     def _want_evaluation(self) -> None:
         for _, member in self._active() if self.worker else ():

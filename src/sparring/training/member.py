@@ -18,8 +18,8 @@ from sparring.league.arena import ALONE, least_share, strength_of, usual_opponen
 from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
-from sparring.training.budget import BUDGETS, budget_of, set_budget
-from sparring.training.planning.settings import as_plain, written
+from sparring.training.budget import budget_of, set_budget
+from sparring.training.planning.settings import BUDGETS, as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
@@ -54,6 +54,8 @@ class Member:
         """Evaluations in a row without a new best."""
         self.waiting: dict[int, float] = {}
         """Checkpoints whose evaluation was asked for, with their seconds, the oldest first."""
+        self.owed: set[int] = set()
+        """Those of them that were asked for before a resume: they are played, whatever comes."""
         self.playing = -1
         """The one of them that is evaluated now."""
         self.evaluated = -1
@@ -80,6 +82,7 @@ class Member:
         self.events, self.best = meta["events"], meta["best"]
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
         self.waiting = {int(number): at for number, at in meta.get("waiting", {}).items()}
+        self.owed = set(self.waiting)
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
         status.best = int(self.best["update"])
         self.metrics.truncate_after(resume.number)
@@ -88,6 +91,7 @@ class Member:
         kind, amount = budget_of(self.config)
         if any(getattr(self.config, key) != meta["config"].get(key, 0) for key in BUDGETS):
             self.note("budget", **{kind: amount}, seconds=status.seconds)
+            self.dry = 0  # who asks for more has patience again
         elif kind == "minutes":
             status.total_updates = meta["total_updates"]
         best = int(self.best["update"])
@@ -224,12 +228,11 @@ class Member:
                 return
         self.unsaved = True
         number, meta = snapshot.meta["update"], self.meta(snapshot)
-        place = f"sparring-{self.run.name}"
         for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
             try:
-                (folder / place).mkdir(exist_ok=True)
+                place = Path(tempfile.mkdtemp(prefix=f"sparring-{self.run.name}-", dir=folder))
                 self.elsewhere = checkpoints.save(
-                    folder / place,
+                    place,
                     number,
                     tensors=snapshot.tensors,
                     blobs=snapshot.blobs,
@@ -278,16 +281,23 @@ class Member:
 
         One that was asked for and is not played yet gives way: the newest says most.
         """
-        self.waiting = {n: at for n, at in self.waiting.items() if n == self.playing}
+        kept = {*self.owed, self.playing}
+        self.waiting = {n: at for n, at in self.waiting.items() if n in kept}
         if self.status.update != self.evaluated:
             self.waiting.setdefault(self.status.update, self.status.seconds)
 
+    @property
+    def has_request(self) -> bool:
+        """Whether an evaluation is due whose checkpoint is written."""
+        number = next(iter(self.waiting), -1)
+        return number >= 0 and (self.run.checkpoints / f"{number:08d}").exists()
+
     def request(self) -> dict[str, Any] | None:
         """The evaluation that is due, once its checkpoint is written."""
-        number = next(iter(self.waiting), -1)
-        folder = self.run.checkpoints / f"{number:08d}"
-        if number < 0 or not folder.exists():
+        if not self.has_request:
             return None
+        number = next(iter(self.waiting))
+        folder = self.run.checkpoints / f"{number:08d}"
         best = int(self.best["update"])
         before = folder.with_name(f"{best:08d}")
         is_shared = self.rules.seats > 1
@@ -305,6 +315,7 @@ class Member:
         """Learn what an evaluation found: curves, the best checkpoint, early stopping."""
         seconds = self.waiting.pop(number, self.status.seconds)
         self.playing, self.evaluated = -1, number
+        self.owed.discard(number)
         if result.get("error"):
             text = f"evaluation of update {number} failed: {result['error']}"
             warnings.warn(SparringWarning(text), stacklevel=2)

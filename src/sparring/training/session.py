@@ -14,6 +14,7 @@ from sparring.learn.learner import DivergedError, Learner, Snapshot
 from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
+from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy, locate, whole_checkpoint
 from sparring.training.agent import Agent
 from sparring.training.budget import budget_of
@@ -163,7 +164,7 @@ class Session:
             return "nothing was saved before that; start again with a lower learning rate"
         return (
             "start again from what it has learned with a lower learning rate: sparring train "
-            f"{config.game} --init {run.path} --{config.algo}.lr 1e-4"
+            f"--config {run.path / CONFIG} --init {run.path} --{config.algo}.lr 1e-4"
         )
 
 

@@ -14,14 +14,15 @@ from sparring.pools.foreign import pool_of
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
-from sparring.training.budget import BUDGETS
 from sparring.training.callbacks import Callbacks
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
 from sparring.training.planning.settings import (
+    BUDGETS,
     demand_same,
     members_of,
     merged,
+    one_budget,
     read_config,
     read_file,
     with_preset,
@@ -54,9 +55,10 @@ def train(
     file = str(changes.pop("config", ""))
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
-        config = merged(with_preset(game or "", file), changes, "train")
+        config = merged(one_budget(with_preset(game or "", file), changes), changes, "train")
         if uses_gpu(config.device):
-            config = merged(with_preset(game or "", file, gpu=True), changes, "train")
+            base = one_budget(with_preset(game or "", file, gpu=True), changes)
+            config = merged(base, changes, "train")
         return train_with(alone(config), quiet=quiet, callbacks=callbacks)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
     config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
@@ -67,7 +69,7 @@ def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConf
     """What an environment of somebody else's is trained with, if it plays so many games."""
     usual = {"ppo": {"gamma": 0.99}, "collect": {"games": games}}
     base = merged(TrainConfig(), usual, "your own environment")
-    base = merged(base, read_file(file) if file else {}, file)
+    base = one_budget(merged(base, read_file(file) if file else {}, file), changes)
     config: TrainConfig = merged(base, {**changes, "config": file}, "train")
     return config
 

@@ -23,6 +23,7 @@ class EpisodesTable:
         head = ["update", "game", "length", "end", *players, *(f"score_{seat}" for seat in seats)]
         self._table = CsvFile(run_folder / FILE, head)
         self._ends = rules.ends
+        self._told = False
         self._names = {player_id(rules, bot): bot for bot in rules.bots} | {LEARNER: "learner"}
 
     def add(self, update: int, found: Episodes) -> None:
@@ -37,8 +38,10 @@ class EpisodesTable:
         try:
             self._table.append(lines)
         except OSError as wrong:
-            text = f"{FILE}: games of update {update} were not written: {wrong.strerror}"
-            warnings.warn(SparringWarning(text), stacklevel=2)
+            if not self._told:
+                text = f"{FILE} lacks games from update {update} on: {wrong.strerror}"
+                warnings.warn(SparringWarning(text), stacklevel=2)
+            self._told = True
 
     def _called(self, policy: int) -> str:
         return self._names.get(policy, f"policy {policy}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -121,7 +122,10 @@ class Run:
             write_atomic(path / ORIGIN, (json.dumps(origin, indent=2) + "\n").encode())
 
         words = (word_of(config["game"]) or "env", word_of(config["algo"]))
-        return Run.create(self.path.parent, *words, {**config, "name": ""}, fill=fill)
+        root, name = self.path.parent, f"{self.name}-at-{number}"
+        tries = itertools.chain([name], (f"{name}-{again}" for again in itertools.count(2)))
+        name = next(one for one in tries if not (root / one).exists())
+        return Run.create(root, *words, {**config, "name": name}, name=name, fill=fill)
 
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:

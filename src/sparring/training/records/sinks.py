@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import importlib
 import importlib.util
+import os
+import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +52,11 @@ class Sink(Protocol):
 
 
 class TensorBoard:
-    """Event files in the run's folder, made when there is something to write."""
+    """Event files in the run's folder, made when there is something to write.
+
+    Written here and not by torch's SummaryWriter: that one has a thread of its own, which prints a
+    traceback when a disk is full.
+    """
 
     def __init__(self, run_folder: Path) -> None:
         if importlib.util.find_spec("tensorboard") is None:
@@ -58,19 +64,36 @@ class TensorBoard:
                 "tensorboard is not installed: pip install tensorboard, or turn it off"
             )
         self.folder = run_folder / "tensorboard"
-        self._events: Any = None
+        self._records: Any = None
         self._purge: int | None = None
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add some rows."""
-        if self._events is None:
-            from torch.utils.tensorboard import SummaryWriter
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
 
-            self._events = SummaryWriter(str(self.folder), purge_step=self._purge)
+        if self._records is None:
+            self._open()
         for row in rows:
-            for name, value in row.known().items():
-                self._events.add_scalar(name, value, row.update, row.wall_time)
-        self._events.flush()
+            values = [Summary.Value(tag=n, simple_value=v) for n, v in row.known().items()]
+            event = Event(step=row.update, wall_time=row.wall_time, summary=Summary(value=values))
+            self._records.write(event.SerializeToString())
+        self._records.flush()
+
+    def _open(self) -> None:
+        """Begin a file; readers take those of a folder in the order of their names."""
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        self.folder.mkdir(exist_ok=True)
+        name = f"events.out.tfevents.{time.time_ns():020d}.{os.getpid()}"
+        self._records = RecordWriter((self.folder / name).open("wb"))
+        begun = [Event(wall_time=time.time(), file_version="brain.Event:2")]
+        if self._purge is not None:
+            start = SessionLog(status=SessionLog.START)
+            begun.append(Event(wall_time=time.time(), step=self._purge, session_log=start))
+        for event in begun:
+            self._records.write(event.SerializeToString())
 
     def truncate_after(self, update: int) -> None:
         """Readers drop what was written before under these numbers."""
@@ -78,8 +101,8 @@ class TensorBoard:
 
     def close(self) -> None:
         """Finish writing."""
-        if self._events is not None:
-            self._events.close()
+        if self._records is not None:
+            self._records.close()
 
 
 class WeightsAndBiases:
