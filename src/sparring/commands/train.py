@@ -131,7 +131,8 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
             results = measured(agent, settings)
     except Interrupted as wrong:
         if agent is None:
-            raise
+            print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
+            return wrong.code
         print(f"{wrong.name} while measuring; the run is saved in {agent.run}", file=sys.stderr)
         print(f"measure it with: {measuring(agent)}", file=sys.stderr)
         return wrong.code
@@ -219,7 +220,8 @@ def report_several(config: TrainConfig) -> int:
                 )
     except Interrupted as wrong:
         if not agents:
-            raise
+            print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
+            return wrong.code
         print(f"{wrong.name} while measuring; all runs are saved:", file=sys.stderr)
         for agent in agents:
             print(f"  measure it with: {measuring(agent)}", file=sys.stderr)
