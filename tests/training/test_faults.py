@@ -220,6 +220,7 @@ def test_a_damaged_best_checkpoint_is_forgotten_and_the_run_goes_on(tmp_path: Pa
     assert main(["eval", str(agent.run), "--against", "random", "--games", "16"]) == 0
 
 
+@pytest.mark.slow
 def test_a_better_best_checkpoint_outlives_resumes_that_train_little(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     agent = trained(tmp_path, updates=3, keep=10, eval=wanted)
@@ -251,6 +252,7 @@ def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path)
 # Budgets
 
 
+@pytest.mark.slow
 def test_a_longer_budget_is_remembered(tmp_path: Path) -> None:
     agent = trained(tmp_path, updates=3)
     process = subprocess.Popen(
@@ -301,6 +303,7 @@ def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
     trainer._close()
 
 
+@pytest.mark.slow
 def test_a_run_whose_patience_ended_is_only_measured_again(tmp_path: Path) -> None:
     plan = {"off": False, "patience": 1, "every_decisions": 100, "games": 16, "final_games": 16}
     agent = trained(tmp_path, updates=500, eval=plan)
@@ -435,6 +438,7 @@ def test_twenty_full_disks(small_disk: Path) -> None:
         shutil.rmtree(small_disk / "runs")
 
 
+@pytest.mark.slow
 def test_the_command_says_what_a_full_disk_kept(small_disk: Path) -> None:
     words = [str(PROGRAM), "train", "tic_tac_toe", "--runs", str(small_disk), "--updates", "3"]
     words += [*WORDS, "--eval.off", "--eval.final-games", "16"]
@@ -518,6 +522,7 @@ def test_a_divergence_before_any_checkpoint_starts_again(
 # Ends
 
 
+@pytest.mark.slow
 def test_signals_while_measuring_say_that_the_run_is_saved(tmp_path: Path) -> None:
     words = [str(PROGRAM), "train", "tic_tac_toe", "--runs", str(tmp_path), "--updates", "2"]
     words += [*WORDS, "--eval.off", "--eval.final-games", "400000"]

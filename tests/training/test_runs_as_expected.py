@@ -312,6 +312,7 @@ def test_score_per_hour_is_of_evaluations(tmp_path: Path) -> None:
     assert curves["eval/score_per_hour"][2].tolist() == [2.0, 3.0]
 
 
+@pytest.mark.slow
 def test_a_short_run_has_a_curve_of_evaluations(tmp_path: Path) -> None:
     plan = {"off": False, "games": 8, "final_games": 8}
     config = replace(settings(tmp_path, eval=plan), minutes=0.1)

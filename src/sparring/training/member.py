@@ -214,6 +214,9 @@ class Member:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
         self.metrics.flush()
         self.wait_for_save()
+        if self.saver.saved == snapshot.meta["update"]:
+            self._prune(self.config.keep)
+            return  # it was saved a moment ago, and is perhaps being evaluated
         wrong: Exception | None = None
         for keep in (self.config.keep, 1):
             try:
@@ -279,9 +282,10 @@ class Member:
     def want_evaluation(self) -> None:
         """Ask for an evaluation of the checkpoint that is saved now.
 
-        One that was asked for and is not played yet gives way: the newest says most.
+        Of those that are not played yet, the oldest is next and the others give way to this one.
         """
-        kept = {*self.owed, self.playing}
+        next_one = [number for number in self.waiting if number != self.playing][:1]
+        kept = {*self.owed, self.playing, *next_one}
         self.waiting = {n: at for n, at in self.waiting.items() if n in kept}
         if self.status.update != self.evaluated:
             self.waiting.setdefault(self.status.update, self.status.seconds)
