@@ -13,6 +13,7 @@ from sparring.cli import COMMANDS, main, read_options
 from sparring.errors import ConfigError, SparringError
 from sparring.training.planning.settings import members_of, merged, with_preset
 from sparring.training.session import Session
+from sparring.training.train import at_once
 from training.fuzz_helpers import as_toml, as_words, drawn, spoiled
 
 GAME = "tic_tac_toe"
@@ -40,7 +41,10 @@ def start(number: int, form: str, folder: Path) -> None:
         changes = spoiled(drawn(number), number)
         file = str(changes.pop("config", ""))
         config = merged(with_preset(GAME, file), changes, "train")
-    Session.prepare(members_of(config)).learner.iterate(0.0)
+    groups = [members_of(config)] if at_once(config) else [[one] for one in members_of(config)]
+    for members in groups:
+        session, _ = Session.begin(members)
+        session.learner.iterate(0.0)
 
 
 def why_refused(number: int, folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
