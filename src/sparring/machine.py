@@ -68,17 +68,18 @@ def demand_memory(name: str, count: int, each: int, what: str, *, free: int | No
     free = free_memory() if free is None else free
     if needed > free:
         raise ConfigError(
-            f"{name}={count}: {what} would need {show_bytes(needed)} of memory, "
-            f"{show_bytes(free)} are free; at most {free // each} games fit"
+            f"{name}={count}: {what} would need {show_size(needed)} of memory, "
+            f"{show_size(free)} are free; at most {free // each} games fit"
         )
 
 
-def show_bytes(count: int) -> str:
-    """Return a number of bytes in a unit that suits it."""
-    for unit, size in (("EB", 10**18), ("TB", 10**12), ("GB", 10**9)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count / 10**6:,.1f} MB"
+def show_size(count: float) -> str:
+    """Return bytes as a person reads them."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:,.1f} PiB"
 
 
 def check_threads(threads: int) -> int:

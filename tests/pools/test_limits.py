@@ -35,7 +35,7 @@ needs_corridor = pytest.mark.skipif(
         ({"threads": "all"}, "threads='all' must be a whole number"),
         ({"num_games": 0}, "num_games=0 must be at least 1"),
         ({"num_games": 1.5}, r"num_games=1\.5 must be a whole number"),
-        ({"num_games": 10**9}, r"num_games=1000000000: .* shogi would need 1\d\.\d TB of memory"),
+        ({"num_games": 10**9}, r"num_games=1000000000: .* shogi would need 1\d\.\d TiB of memory"),
         ({"num_games": 2**62}, r"are free; at most \d+ games fit"),
         ({"num_games": 10**30}, r"are free; at most \d+ games fit"),
         ({"first_game": 2**32}, "games are numbered up to 4294967295"),

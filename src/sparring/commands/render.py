@@ -20,7 +20,8 @@ from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, read_rules
 from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
 from sparring.league.players import Player, name_of
-from sparring.store.files import show_size, temp_name
+from sparring.machine import show_size
+from sparring.store.files import temp_name
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
 MOST_FPS = {".gif": 50.0, ".mp4": 240.0}

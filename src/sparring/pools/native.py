@@ -20,7 +20,7 @@ from sparring.games.rules import (
 )
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State, check_version, seal, unseal
-from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_bytes
+from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
 from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
 from sparring.pools.lineups import (
     LEARNER,
@@ -182,7 +182,7 @@ class Pool:
             )
         except MemoryError:  # a limit that does not show in what is free
             raise ConfigError(
-                f"num_games={num_games}: the system refuses {show_bytes(each * self.num_games)} of "
+                f"num_games={num_games}: the system refuses {show_size(each * self.num_games)} of "
                 "memory; give fewer games"
             ) from None
         self.memory: npt.NDArray[np.uint8] = self._native.memory

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from sparring.errors import SparringWarning
-from sparring.store.files import TEMP, locked, remove_folder, show_size, sync_folder, temp_name
+from sparring.machine import show_size
+from sparring.store.files import TEMP, locked, remove_folder, sync_folder, temp_name
 from sparring.store.manifest import (
     Checkpoint,
     CheckpointError,

@@ -103,12 +103,3 @@ def _acquire(handle: int, deadline: float) -> bool:
             if wrong.errno in NO_LOCKS:
                 return False
             raise
-
-
-def show_size(count: float) -> str:
-    """Return bytes as a person reads them."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"

@@ -16,7 +16,7 @@ import torch
 from sparring.config import NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.machine import UNNOTICED, free_memory, show_bytes
+from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.training.records.run import Run
 
 COPIES = 5
@@ -56,8 +56,8 @@ def check_network(rules: Rules, net: NetConfig) -> None:
     free = free_memory()
     if needed > free:
         raise ConfigError(
-            f"the network ({described(net)}) needs {show_bytes(needed)} to learn, and "
-            f"{show_bytes(free)} of memory are free; make it smaller"
+            f"the network ({described(net)}) needs {show_size(needed)} to learn, and "
+            f"{show_size(free)} of memory are free; make it smaller"
         )
 
 
