@@ -164,8 +164,9 @@ def test_equals_share_the_wins_at_any_table(seats: int) -> None:
     torch.manual_seed(0)
     policies = [Policy(rules, make_net(rules, NetConfig(hidden=(4,))), name=n) for n in "ab"]
     policies[1].net.load_state_dict(policies[0].net.state_dict())
-    share = share_of_wins(rules, *policies, games=64, seed=1, threads=1)
+    share, games, deals = share_of_wins(rules, *policies, games=64, seed=1, threads=1)
     assert abs(share - 0.5) < 0.2
+    assert games == deals * seats >= 64  # deals are what is independent
 
 
 def test_runs_that_cannot_be_compared_are_refused_with_what_differs(

@@ -68,10 +68,6 @@ def check_numbers(config: CompareConfig) -> None:
     """Refuse what cannot be compared or played."""
     if config.games and config.games < LEAST_GAMES:
         raise ConfigError(f"--games {config.games} must be 0 or at least {LEAST_GAMES}")
-    if config.threads < 0:
-        raise ConfigError(f"--threads {config.threads} must be at least 0")
-    if not 0 <= config.seed < 2**63:
-        raise ConfigError(f"--seed {config.seed} must be from 0 to 2**63 - 1")
 
 
 def runs_meant(words: Sequence[str]) -> list[Path]:
@@ -119,18 +115,20 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
             steps.next(f"{one.name} against {two.name}")
             ours, theirs = policies[one.name], policies[two.name]
             seed = config.seed + 1_000_003 * at
-            share = share_of_wins(
+            share, games, deals = share_of_wins(
                 found.rules, ours, theirs, games=config.games, seed=seed, threads=threads
             )
-            matches.append(Match(one, two, config.games, share, *wilson(share, config.games)))
+            matches.append(Match(one, two, games, share, *wilson(share, deals)))
     how = "the strongest run of each group, actions drawn, every deal from every seat"
     return matches, [f"matches: {how}"]
 
 
 def share_of_wins(
     rules: Rules, ours: Policy, theirs: Policy, *, games: int, seed: int, threads: int
-) -> float:
-    """Return our share of the wins at tables that both share evenly.
+) -> tuple[float, int, int]:
+    """Return our share of the wins at tables that both share evenly, and of how many games.
+
+    The third number is that of deals that differ, which are independent of each other.
 
     With an odd number of seats there are two kinds of tables, each side having one seat more in
     half of the games; so that equals always win half.
@@ -139,13 +137,14 @@ def share_of_wins(
 
     few = rules.seats // 2
     counts = [few] if rules.seats % 2 == 0 else [few, few + 1]
-    total = 0.0
+    total, played, deals = 0.0, 0, 0
     for at, mine in enumerate(counts):
         seats = [ours] * mine + [theirs] * (rules.seats - mine)
         part = games // len(counts) + (games % len(counts) if at == 0 else 0)
         result = play_match(rules, seats, games=part, seed=seed + at, threads=threads, greedy=False)
         total += sum(player.win_share for player in result.players[:mine])
-    return total / len(counts)
+        played, deals = played + result.games, deals + result.distinct_deals
+    return total / len(counts), played, deals
 
 
 def print_groups(found: Comparison) -> None:

@@ -91,8 +91,6 @@ def check_numbers(config: EvalConfig) -> None:
     """Refuse what cannot be played."""
     if config.games and config.games < 2:
         raise ConfigError(f"--games {config.games} must be at least 2")
-    if config.threads < 0:
-        raise ConfigError(f"--threads {config.threads} must be at least 0")
     if config.protocol and config.protocol not in protocols():
         known = ", ".join(protocols())
         raise ConfigError(f"no protocol called {config.protocol!r}; there is {known}")
