@@ -206,24 +206,6 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path, changes: dict[str, Any])
     assert names(tmp_path) == set()
 
 
-def mount(folder: Path, options: str) -> None:
-    folder.mkdir(exist_ok=True)
-    words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"needs root to mount a small disk: {done.stderr.strip()}")
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if not shutil.which("mount"):
-        pytest.skip("there is no mount program")
-    disk = tmp_path / "disk"
-    mount(disk, "size=1m")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 def test_a_full_disk_leaves_the_last_checkpoint_alone(small_disk: Path) -> None:
     folder = small_disk / "checkpoints"
     checkpoint.save(folder, 1, **content(1))

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,23 +81,6 @@ def test_a_last_network_that_nobody_takes_is_measured_and_not_called_saved(
     assert "it is lost when this program ends" in str(told[-1].message)
     assert (agent.unsaved, agent.elsewhere) == (True, None)
     assert agent.policy.name == "update 5"  # and not the older one that lies on the disk
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    try:
-        made = subprocess.run(words, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount program")
-    if made.returncode:
-        pytest.skip(f"needs root to mount a small disk: {made.stderr.strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def fill(disk: Path, leave: int = 0) -> None:
