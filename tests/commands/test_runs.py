@@ -16,8 +16,7 @@ import pytest
 
 from commands.run_helpers import make_run, write_events, write_results
 from sparring.cli import main
-from sparring.league import arena
-from sparring.training import member
+from sparring.training import status
 from sparring.training.records import metrics, overview
 from sparring.training.records.run import Run
 
@@ -96,8 +95,7 @@ def test_strength_is_that_of_the_end_against_the_same_opponents(
     assert listed(capsys, "alpha")[0]["strength"] == pytest.approx(0.6)
     write_results(here / "alpha", idle=1.0)
     assert listed(capsys, "alpha")[0]["strength"] == 1.0
-    assert overview.ALONE == arena.ALONE
-    curves = dict.fromkeys([f"eval/{member.PREVIOUS_BEST}/win", "eval/random/win"])
+    curves = dict.fromkeys([f"eval/{status.PREVIOUS_BEST}/win", "eval/random/win"])
     assert overview.opponents_of(curves) == ("random",)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,8 @@ from sparring.config import RunsConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games.rules import game_names
-from sparring.store.files import remove_folder, show_size
+from sparring.machine import show_size
+from sparring.store.files import remove_folder
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find, shortened
 from sparring.training.records.overview import (
     STATES,

@@ -23,11 +23,10 @@ from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
+from sparring.training.budget import BUDGETS, one_budget
 from sparring.training.planning.plan import resolve, uses_gpu
 from sparring.training.planning.settings import (
-    BUDGETS,
     members_of,
-    one_budget,
     read_config,
     read_varied,
     with_preset,

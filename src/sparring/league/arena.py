@@ -11,7 +11,7 @@ from sparring.games.rules import Rules
 from sparring.league.deals import Plan, Progress, play_deals
 from sparring.league.openings import check_plies, usual_plies
 from sparring.league.players import Player, name_of
-from sparring.league.results import MatchResult, PlayerResult, summarise
+from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import PlayerId
 
@@ -26,9 +26,6 @@ __all__ = [
     "usual_opponents",
     "whole_rounds",
 ]
-
-ALONE = "alone"
-"""What `evaluate` calls the match in a game of one seat."""
 
 
 def evaluate(

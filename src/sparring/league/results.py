@@ -17,6 +17,10 @@ KEY = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""
 
 
+ALONE = "alone"
+"""What the match in a game of one seat is called."""
+
+
 @dataclass(frozen=True)
 class PlayerResult:
     """How one player of a line-up did."""

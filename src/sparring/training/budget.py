@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sparring.config import TrainConfig
@@ -11,6 +12,7 @@ from sparring.errors import ConfigError
 
 COUNTED = ("updates", "decisions", "episodes")
 """Budgets that do not depend on the clock; one of them goes before the minutes."""
+BUDGETS = ("minutes", *COUNTED)
 PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
 PLAN_AGAIN = (0.25, 0.5, 0.75)
@@ -32,14 +34,24 @@ class Counts(Protocol):
     total_episodes: int
 
 
+def only_one(given: Mapping[str, float]) -> str:
+    """Return the budget that is given, "" if none is; two are refused."""
+    named = [kind for kind in BUDGETS if given.get(kind)]
+    if len(named) > 1:
+        shown = " and ".join(f"{kind} {given[kind]:.10g}" for kind in named)
+        raise ConfigError(f"{shown}: a run has one budget; give one of them")
+    return named[0] if named else ""
+
+
 def budget_of(config: TrainConfig) -> tuple[str, float]:
     """Return what ends a run: minutes, updates, decisions or episodes, and how many in all."""
-    given = [kind for kind in COUNTED if getattr(config, kind)]
-    if len(given) > 1:
-        named = " and ".join(f"{kind} {getattr(config, kind)}" for kind in given)
-        raise ConfigError(f"{named}: a run has one budget; give one of them")
-    kind = given[0] if given else "minutes"
+    kind = only_one({kind: getattr(config, kind) for kind in COUNTED}) or "minutes"
     return kind, getattr(config, kind)
+
+
+def one_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
+    """Let a budget that somebody gives go before that of a preset, a file or an earlier time."""
+    return replace(config, updates=0, decisions=0, episodes=0) if only_one(given) else config
 
 
 def set_budget(counts: Counts, kind: str, amount: float) -> None:

@@ -95,6 +95,7 @@ class Trainer:
             self.config.checkpoint_every_s, self.config.checkpoint_every_decisions, self.status, now
         )
         self._evaluations = self._evaluation_clock(now)
+        self._by_clock = not self.config.eval.every_decisions
 
     def _evaluation_clock(self, now: float) -> Every:
         """When to evaluate: a short run does so more often, and the first time is soon."""
@@ -110,27 +111,17 @@ class Trainer:
 
     def train(self) -> str:
         """Train to the end; returns why it ended: done, early, stopped or the signal."""
-        why = "done"
-        if self.worker:
-            self.worker.start()
-        started, before = time.perf_counter(), self.status.seconds
         with Stop() as stop:
             try:
-                why = self._early() or why  # a run that ended so is only measured again
-                while not self._finished() and why == "done":
-                    self._one_update(started, before)
-                    self._plan()
-                    self._measure(stop)
-                    if ended := stop.asked or self._early():
-                        why = ended
-                        break
-                of_itself = not stop.asked
-                if of_itself:
+                if self.worker:
+                    self.worker.start()
+                why = self._learn(stop)
+                if not stop.asked:
                     self._want_evaluation()
                 self._save_last()
-                if of_itself:
+                if not stop.asked:
                     self._judge_last(stop)
-                    why = stop.asked or why
+                why = stop.asked or why
                 for _, member in self._active():
                     member.note("ended", why=why, seconds=self.status.seconds)
             except DivergedError as wrong:
@@ -140,6 +131,20 @@ class Trainer:
             finally:
                 self._close()
         return stop.asked or why
+
+    def _learn(self, stop: Stop) -> str:
+        """Update until there is a reason to end, and return it."""
+        started, before = time.perf_counter(), self.status.seconds
+        why = self._early()  # a run that ended so is only measured again
+        if not why and not self._finished():
+            for member in self.members:
+                member.forget_results()
+        while not why and not self._finished():
+            self._one_update(started, before)
+            self._plan()
+            self._measure(stop)
+            why = stop.asked or self._early()
+        return why or "done"
 
     def _finished(self) -> bool:
         """Whether every member has used up its budget."""
@@ -246,19 +251,18 @@ class Trainer:
         evaluation is asked for, which waits for it: so a run repeats on any machine.
         """
         now, status = time.perf_counter(), self.status
-        by_clock = not self._evaluations.decisions
         due = self.worker is not None and self._evaluations.due(status, now)
-        if self.worker and by_clock:
+        if self.worker and self._by_clock:
             self._take_in(self.worker.poll())
         if due:
-            if not by_clock:
+            if not self._by_clock:
                 self._await_answers(stop, math.inf)
             self._want_evaluation()
             self._evaluations.done(status, now)
         if due or self._saves.due(status, now):
             self._saves.done(status, now)
             self.save()
-            for _, member in () if by_clock else self._active():
+            for _, member in () if self._by_clock else self._active():
                 member.wait_for_save()  # what is asked for must not depend on the disk
         self._ask_for_evaluation()
         for member in self.members if self.worker else ():
@@ -297,10 +301,8 @@ class Trainer:
 
     def _judge_last(self, stop: Stop) -> None:
         """Wait for the evaluation of the last checkpoints, so that the best ones are known."""
-        if not self.worker:
-            return
-        by_clock = not self._evaluations.decisions
-        self._await_answers(stop, LAST_EVALUATION_S if by_clock else math.inf)
+        if self.worker:
+            self._await_answers(stop, LAST_EVALUATION_S if self._by_clock else math.inf)
 
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:

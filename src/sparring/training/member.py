@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -18,15 +19,12 @@ from sparring.league.arena import ALONE, least_share, strength_of, usual_opponen
 from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
-from sparring.training.budget import budget_of, set_budget
-from sparring.training.planning.settings import BUDGETS, as_plain, written
+from sparring.training.budget import BUDGETS, budget_of, set_budget
+from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import Status, in_order
-
-PREVIOUS_BEST = "previous best"
-"""What curves and tables call the best checkpoint before this one."""
+from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 
 class Member:
@@ -112,8 +110,6 @@ class Member:
     ) -> None:
         """Write down how an update went."""
         status, stats = self.status, report.stats
-        with suppress(OSError):
-            (self.run.path / RESULTS).unlink(missing_ok=True)  # of what is no longer its end
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
         self._show_saved()
@@ -142,6 +138,11 @@ class Member:
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
+
+    def forget_results(self) -> None:
+        """Remove what was measured at an end that is none any more."""
+        with suppress(OSError):
+            (self.run.path / RESULTS).unlink(missing_ok=True)
 
     def forget_all(self) -> None:
         """Begin the curves and tables once more."""
@@ -232,6 +233,7 @@ class Member:
         self.unsaved = True
         number, meta = snapshot.meta["update"], self.meta(snapshot)
         for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
+            place: Path | None = None
             try:
                 place = Path(tempfile.mkdtemp(prefix=f"sparring-{self.run.name}-", dir=folder))
                 self.elsewhere = checkpoints.save(
@@ -242,6 +244,8 @@ class Member:
                     meta=meta,
                 )
             except (checkpoints.CheckpointError, OSError):
+                if place:
+                    shutil.rmtree(place, ignore_errors=True)
                 continue
             text = (
                 f"{wrong}; it lies in {self.elsewhere} instead: once there is space, move it to "

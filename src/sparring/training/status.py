@@ -9,6 +9,8 @@ from pathlib import Path
 from sparring.training.budget import progress_of
 from sparring.training.trail import Trail
 
+PREVIOUS_BEST = "previous best"
+"""What curves and tables call the best checkpoint before this one."""
 REST = "other"
 """The phase that is all time outside the others."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from sparring.pools.foreign import pool_of
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
+from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
 from sparring.training.planning.settings import (
-    BUDGETS,
     demand_same,
     members_of,
     merged,
-    one_budget,
     read_config,
     read_file,
     with_preset,
@@ -162,12 +161,9 @@ def resume(
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:
     """Return a run's configuration with another budget, if one is given."""
-    given: Sequence[str] = [kind for kind in BUDGETS if wanted[kind]]
-    if not given:
+    kind = only_one(wanted)
+    if not kind:
         return config
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)}: a run has one budget; give one of them")
-    (kind,) = given
     used = {"minutes": meta["seconds"] / 60, "updates": meta["update"]}
     gone = used.get(kind, meta.get(kind, 0))
     if wanted[kind] <= gone:
@@ -175,5 +171,5 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
             f"{kind} {wanted[kind]:g}: the run has {gone:,.10g} behind it already; budgets are "
             f"totals, give more than that"
         )
-    counted: dict[str, Any] = {"updates": 0, "decisions": 0, "episodes": 0}
-    return replace(config, **(counted | {kind: wanted[kind]}))
+    changed: TrainConfig = replace(one_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
+    return changed

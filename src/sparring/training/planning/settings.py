@@ -18,7 +18,6 @@ from sparring.store.folders import CHECKPOINTS
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import GPU_PRESET, preset_of
 
-BUDGETS = ("minutes", "updates", "decisions", "episodes")
 OF_A_RUN = ("name", "init", "config", "json")
 """What the file of a run says about that run alone."""
 MAY_CHANGE = frozenset(
@@ -77,18 +76,6 @@ def read_file(file: str) -> dict[str, Any]:
     if (Path(file).parent / CHECKPOINTS).is_dir():
         given = {key: value for key, value in given.items() if key not in OF_A_RUN}
     return given
-
-
-def one_budget(config: TrainConfig, given: Mapping[str, Any]) -> TrainConfig:
-    """Let a budget that somebody gives go before that of a preset or a file.
-
-    given: those that are given, by name; one at most.
-    """
-    named = [kind for kind in BUDGETS if given.get(kind)]
-    if len(named) > 1:
-        shown = " and ".join(f"{kind} {given[kind]:g}" for kind in named)
-        raise ConfigError(f"{shown}: a run has one budget; give one of them")
-    return replace(config, updates=0, decisions=0, episodes=0) if named else config
 
 
 def why_unreadable(file: str, wrong: Exception) -> str:

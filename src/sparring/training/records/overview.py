@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import SparringError
+from sparring.league.results import ALONE
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
 from sparring.training.records import metrics
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
+from sparring.training.status import PREVIOUS_BEST
 
 STATES = ("running", "done", "stopped", "failed", "damaged")
 STOPPED, FAILURES = "stopped", ("diverged", "failed")
 """Events, and ways to end, that are not as planned; so are the names of signals."""
 STRENGTH, DECISIONS = "eval/strength", "charts/decisions"
-ALONE = "alone"
-"""What the match in a game of one seat is called."""
 NEARLY = 0.98
 """Share of the planned minutes after which an old run without results counts as done."""
 
@@ -211,7 +211,7 @@ def opponents_of(curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
     words = (name.split("/") for name in curves)
     ends = ("win", "score")
     found = dict.fromkeys("/".join(w[1:-1]) for w in words if w[0] == "eval" and w[-1] in ends)
-    return tuple(name for name in found if name and name != "previous best")
+    return tuple(name for name in found if name and name != PREVIOUS_BEST)
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:

@@ -119,7 +119,7 @@ class Run:
             for table in self.path.glob("*.csv"):
                 shutil.copy(table, path)
             origin = {"run": str(self.path), "checkpoint": number}
-            write_atomic(path / ORIGIN, (json.dumps(origin, indent=2) + "\n").encode())
+            Run(path, {}).write_json(ORIGIN, origin)
 
         words = (word_of(config["game"]) or "env", word_of(config["algo"]))
         root, name = self.path.parent, f"{self.name}-at-{number}"
