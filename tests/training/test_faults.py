@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,19 @@ def test_a_better_best_checkpoint_outlives_resumes_that_train_little(tmp_path: P
     assert json.loads(before)["checkpoint"] == best
 
 
+def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> None:
+    agent = trained(tmp_path, updates=4, keep=10)
+    saved = checkpoints.load(agent.run / "checkpoints" / "00000004")
+    meta = {**saved.meta, "waiting": {"1": 0.1, "2": 0.2, "3": 0.3}}
+    config = settings(tmp_path, updates=4, eval={"off": False, "games": 16})
+    run = sparring.training.records.run.Run.open(agent.run)
+    owing = replace(saved, meta=meta)
+    trainer = Trainer(make_learner(config, resolve([config])), [config], [run], resume=owing)
+    trainer._want_evaluation()
+    trainer._close()
+    assert list(trainer.members[0].waiting) == [1, 2, 3, 4]
+
+
 def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)
@@ -308,6 +322,19 @@ def test_a_run_whose_patience_ended_is_only_measured_again(tmp_path: Path) -> No
 
 
 # Ends
+
+
+def test_a_signal_at_the_very_end_is_not_swallowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Trainer._close
+
+    def closing(self: Trainer) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        honest(self)
+
+    monkeypatch.setattr(Trainer, "_close", closing)
+    assert trained(tmp_path, updates=2).ended == "SIGTERM"
 
 
 @pytest.mark.slow

@@ -120,6 +120,9 @@ def test_no_evaluation_by_decisions_is_left_out_on_a_slow_disk(
     plan = {"off": False, "every_decisions": 100, "games": 16, "final_games": 16}
     agent = trained(tmp_path, updates=6, checkpoint_every_s=1e9, eval=plan)
     assert read(agent.run)["eval/strength"][0].tolist() == [1, 2, 3, 4, 5, 6]
+    # Each answer takes effect when the next one is asked for, however long the disk took.
+    effects = [(e["checkpoint"], e["update"]) for e in events(agent.run) if e["event"] == "best"]
+    assert effects == [(number, min(number + 1, 6)) for number, _ in effects]
 
 
 def test_results_of_an_earlier_end_do_not_outlive_it(
