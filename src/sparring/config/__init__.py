@@ -15,6 +15,7 @@ from sparring.config.commands import (
 from sparring.config.learning import (
     CollectConfig,
     EvaluationConfig,
+    LeagueConfig,
     NetConfig,
     PPOConfig,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "EvaluationConfig",
     "ExportConfig",
     "GamesConfig",
+    "LeagueConfig",
     "NetConfig",
     "PPOConfig",
     "PlayConfig",

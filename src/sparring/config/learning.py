@@ -121,3 +121,30 @@ class EvaluationConfig(Checked, section="eval"):
     """Stop after this many evaluations in a row without a new best. 0: never."""
     off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""
+
+
+@dataclass(frozen=True)
+class LeagueConfig(Checked, section="league"):
+    """The past selves of a run: when they are kept, and who is met how often.
+
+    There is a league as soon as `opponents` names `past`, `best` or a saved policy.
+    """
+
+    every: Count = 0
+    """Decisions of the learner between two snapshots. 0: those of twenty updates."""
+    gate: Annotated[float, between(0, 1)] = 0.0
+    """Keep a snapshot only when the learner has this share of the points against the past since the
+    last one. 0: keep every one."""
+    choose: Annotated[
+        str, one_of("uniform", "newest", "pfsp", "pfsp-even", "forgotten", "skill")
+    ] = "uniform"
+    """Who is met: uniform over the past; newest: the last one in 4 of 5 games; pfsp: those that are
+    harder to beat; pfsp-even: those of equal strength; forgotten: those that were beaten once and
+    are not any more; skill: those within a range of ratings."""
+    slots: Annotated[int, between(1, 255)] = 16
+    """Past selves that can be met at a time. More are more varied and cost more."""
+    role: Annotated[str, one_of("main", "exploiter")] = "main"
+    """main: learns to beat everybody. exploiter: meets main agents alone, and starts anew whenever
+    it wins or stalls."""
+    gigabytes: Annotated[float, above(0)] = 4.0
+    """Disk that snapshots may take; beyond it some are removed that resemble others."""

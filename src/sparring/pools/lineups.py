@@ -22,10 +22,20 @@ PlayerId = int | str
 
 
 @dataclass(frozen=True)
-class Lineup:
-    """Who sits at a table: policy ids (0 is the learner) or bot names, one per seat."""
+class Pot:
+    """Players of whom a seat draws one whenever a game begins, as teams are drawn from pots.
 
-    players: tuple[PlayerId, ...]
+    The pool knows who is in it (`set_pots`); as long as nobody is, the learner sits there.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """Who sits at a table: policy ids (0 is the learner), bot names or pots, one per seat."""
+
+    players: tuple[PlayerId | Pot, ...]
     weight: float = 1.0
     shuffle: bool = True
     """Draw the seats anew for every game, so that nobody owns a good one."""
