@@ -400,6 +400,8 @@ void bind_pool(nb::module_& m) {
       .def("audit", &AnyPool::audit, nb::call_guard<nb::gil_scoped_release>())
       .def("refresh", &AnyPool::refresh, nb::call_guard<nb::gil_scoped_release>())
       .def("set_lineups", &AnyPool::set_lineups)
+      .def("set_pots", &AnyPool::set_pots)
+      .def("seated", &AnyPool::seated)
       .def("set_weights", &AnyPool::set_weights)
       .def("weights", &AnyPool::weights)
       .def("set_config", [](AnyPool& p, const Rules& rules) {
@@ -416,6 +418,9 @@ void bind_pool(nb::module_& m) {
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
       "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a);
   m.attr("MAX_LINEUPS") = kMaxLineups;
+  m.attr("MAX_POTS") = kMaxPots;
+  m.attr("MAX_POT_PLAYERS") = kMaxPotPlayers;
+  m.attr("FIRST_POT") = kFirstPot;
   m.attr("MAX_THREADS") = kMaxThreads;
 }
 

@@ -148,6 +148,11 @@ class AnyPool {
   virtual void refresh() = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
+  // Fills the pots, one after the other, with so many players each.
+  virtual void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+                        const std::vector<i16>& players) = 0;
+  // Seats of the running games, by policies below `policies`.
+  virtual std::vector<i64> seated(int policies) const = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
   virtual void* config_bytes() = 0;
@@ -223,6 +228,7 @@ class Pool final : public AnyPool {
         crew_(options.slots > 1 ? options.threads : options.threads - 1) {
     setting_ = std::make_unique<OwnSetting<G>>();
     setting_->lineup = setting_->own_lineups;
+    setting_->pot = setting_->own_pots;
     setting_->config = config;
     setting_->shape = shape();
     setting_->seed = options.seed;
@@ -338,6 +344,29 @@ class Pool final : public AnyPool {
       for (size_t s = 0; s < seats; ++s) lineup.player[s] = players[i * seats + s];
     }
     return setting_->lineups = static_cast<int>(weights.size());
+  }
+
+  void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
+                const std::vector<i16>& players) override {
+    size_t from = 0;
+    for (size_t p = 0; p < sizes.size(); ++p) {
+      Pot& pot = setting_->own_pots[p];
+      f64 total = 0;
+      pot.players = sizes[p];
+      for (int i = 0; i < sizes[p]; ++i, ++from) {
+        pot.up_to[i] = total += weights[from];
+        pot.player[i] = players[from];
+      }
+    }
+  }
+
+  std::vector<i64> seated(int policies) const override {
+    std::vector<i64> seats(static_cast<size_t>(policies), 0);
+    for (i64 game = 0; game < games(); ++game)
+      for (int s = 0; s < shape().seats; ++s)
+        if (const int player = tables_[game].player[s]; player >= 0 && player < policies)
+          ++seats[static_cast<size_t>(player)];
+    return seats;
   }
 
   void set_weights(const std::vector<f32>& weights) override {

@@ -57,6 +57,7 @@ class State final : public AnyState {
     }
     setting_->lineups = 1;
     setting_->lineup = setting_->own_lineups;
+    setting_->pot = setting_->own_pots;
     if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))

@@ -14,6 +14,11 @@ SPARRING_FN constexpr int bot_of(int player) { return kRandomBot - 1 - player; }
 
 inline constexpr int kMaxLineups = 256;
 
+// A seat of a line-up may be drawn, too: from a pot, one of the lowest players that there are.
+inline constexpr int kMaxPots = 8, kMaxPotPlayers = 256;
+inline constexpr int kFirstPot = -32768;
+SPARRING_FN constexpr bool is_pot(int player) { return player < kFirstPot + kMaxPots; }
+
 // How many decisions in a row a table plays by itself, forced ones and those of bots, before it is
 // given up: a game that asks no policy for so long never will.
 inline constexpr u32 kPatience = 1u << 20;
@@ -24,6 +29,22 @@ struct Lineup {
   i16 player[G::kMaxSeats];
   bool shuffle;
 };
+
+// Who may be drawn into a seat, and how often. The learner, as long as nobody is in it.
+struct Pot {
+  f64 up_to[kMaxPotPlayers];  // cumulative weights
+  i16 player[kMaxPotPlayers];
+  i32 players;
+};
+
+// Which of `count` is drawn whose weights add up to `up_to(i)`.
+template <class UpTo>
+SPARRING_FN inline int drawn_one(int count, UpTo up_to, Rng& rng) {
+  const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * up_to(count - 1);
+  int chosen = 0;
+  while (chosen + 1 < count && up_to(chosen) <= at) ++chosen;
+  return chosen;
+}
 
 // Everything that all games of a pool share.
 template <class G>
@@ -39,12 +60,14 @@ struct Setting {
   f32 weight[kPartCount<G> * G::kRoles];
   int lineups;
   const Lineup<G>* lineup;
+  const Pot* pot;
 };
 
-// A setting together with the line-ups that it points to.
+// A setting together with the line-ups and pots that it points to.
 template <class G>
 struct OwnSetting : Setting<G> {
   Lineup<G> own_lineups[kMaxLineups];
+  Pot own_pots[kMaxPots];
 };
 
 // One game with all that is needed to continue it. Copying the bytes clones it.
@@ -67,20 +90,26 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
   return {.reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
 }
 
-// Draws the line-up of a new episode and shuffles the seats.
+// Who sits in a seat of a line-up: the one it names, or one that is drawn from its pot.
+SPARRING_FN inline i16 player_for(i16 named, const Pot* pots, Rng& rng) {
+  if (!is_pot(named)) return named;
+  const Pot& pot = pots[named - kFirstPot];
+  if (pot.players == 0) return 0;
+  return pot.player[drawn_one(pot.players, [&](int i) { return pot.up_to[i]; }, rng)];
+}
+
+// Draws the line-up of a new episode and who comes from its pots, and shuffles the seats.
 template <class G>
 SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u32 game) {
   Rng rng(setting.seed, game, table.episode, Stream::kLineups);
   int chosen = 0;
-  if (setting.lineups > 1) {
-    const f64 total = setting.lineup[setting.lineups - 1].up_to;
-    const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * total;
-    while (chosen + 1 < setting.lineups && setting.lineup[chosen].up_to <= at) ++chosen;
-  }
+  if (setting.lineups > 1)
+    chosen = drawn_one(setting.lineups, [&](int i) { return setting.lineup[i].up_to; }, rng);
   const Lineup<G>& lineup = setting.lineup[chosen];
   const int seats = setting.shape.seats;
   for (int seat = 0; seat < G::kMaxSeats; ++seat)
-    table.player[seat] = seat < seats ? lineup.player[seat] : static_cast<i16>(kNobody);
+    table.player[seat] = seat < seats ? player_for(lineup.player[seat], setting.pot, rng)
+                                      : static_cast<i16>(kNobody);
   if (lineup.shuffle) {
     for (int seat = seats - 1; seat > 0; --seat) {
       const int other = rng.below(seat + 1);

@@ -35,7 +35,10 @@ __device__ inline void load_setting(Setting<G>& to, const GamesView& games, int 
        i += kWarp)
     reinterpret_cast<u32*>(&to)[i] = reinterpret_cast<const u32*>(&plain)[i];
   __syncwarp();
-  if (threadIdx.x % kWarp == 0) to.lineup = from.own_lineups;
+  if (threadIdx.x % kWarp == 0) {
+    to.lineup = from.own_lineups;
+    to.pot = from.own_pots;
+  }
   __syncwarp();
 }
 
@@ -165,6 +168,33 @@ struct Earned {
   f32 games, length, seats, score;
 };
 
+// How the learner did against everybody it met: by score, each of its seats against each other one.
+struct MetView {
+  u32* met;      // [members, players, won drawn lost]; null: nobody counts
+  int policies;  // of the players; bots come behind them
+  int players, each;
+
+  // Sums of whole numbers: no order of threads matters.
+  __device__ void count(const Table<G>& table, const Setting<G>& setting, int game,
+                        int learner) const {
+    f32 score[kSeats];
+    for (int s = 0; s < kSeats; ++s) score[s] = table.game.score(setting.config, s);
+    for (int s = 0; s < kSeats; ++s) {
+      const int player = table.player[s];
+      if (player == learner || player == kNobody) continue;
+      const int at = player >= 0 ? player : policies + kRandomBot - player;
+      if (at >= players) continue;
+      u32 found[3] = {0, 0, 0};
+      for (int mine = 0; mine < kSeats; ++mine)
+        if (table.player[mine] == learner)
+          ++found[score[mine] > score[s] ? 0 : score[mine] == score[s] ? 1 : 2];
+      u32* to = met + (i64{game / each} * players + at) * 3;
+      for (int i = 0; i < 3; ++i)
+        if (found[i]) atomicAdd(to + i, found[i]);
+    }
+  }
+};
+
 // What a learner keeps of games that ended: sums for its statistics, and the rows from which the
 // worth of a cut game is estimated. Without `earned` it keeps nothing.
 struct EndsView {
@@ -175,6 +205,7 @@ struct EndsView {
   i32* cut_count;  // [games], those that found no room included
   int layers, step;
   int learner;  // its policy id
+  MetView met;
 
   __device__ void keep(const Seen& seen, const Result& result, int games) const {
     if (!earned) return;
@@ -187,6 +218,7 @@ struct EndsView {
       mine.seats += 1;
       mine.score += table.game.score(seen.setting.config, s);
     }
+    if (met.met) met.count(table, seen.setting, seen.game, learner);
     if (!result.truncated) return;
     const int layer = cut_count[seen.game]++;
     if (layer >= layers) return;  // without an estimate the decision is dropped, not guessed
@@ -345,6 +377,15 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   }
   rows.write(seen, mine, now);
   stage.put_tables();
+}
+
+// Adds up the seats that policies below `policies` hold in running games [members, policies].
+extern "C" __global__ void count_seats(SPARRING_VIEW GamesView games, int policies, i32* seated) {
+  const int game = thread_index();
+  if (game >= games.games) return;
+  for (int s = 0; s < kSeats; ++s)
+    if (const int player = games.tables[game].player[s]; player >= 0 && player < policies)
+      atomicAdd(seated + i64{game / games.each} * policies + player, 1);
 }
 
 // Uniform legal actions from each game's sampling stream.

@@ -243,6 +243,10 @@ class Pool:
 
     def set_lineups(self, arg0: Sequence[float], arg1: Sequence[int], arg2: Sequence[int], /) -> int: ...
 
+    def set_pots(self, arg0: Sequence[int], arg1: Sequence[float], arg2: Sequence[int], /) -> None: ...
+
+    def seated(self, arg: int, /) -> list[int]: ...
+
     def set_weights(self, arg: Sequence[float], /) -> None: ...
 
     def weights(self) -> list[float]: ...
@@ -252,6 +256,12 @@ class Pool:
 def make_pool(rules: Rules, games: int, seed: int, first_game: int, threads: int, slots: int, skip_forced: bool, observe: bool, memory: int, every_game: bool, opening_plies: int) -> Pool: ...
 
 MAX_LINEUPS: int = 256
+
+MAX_POTS: int = 8
+
+MAX_POT_PLAYERS: int = 256
+
+FIRST_POT: int = -32768
 
 MAX_THREADS: int = 1024
 

@@ -139,6 +139,8 @@ class Interface:
             setattr(made, slot.name, self._value(slot, value, struct))
             if isinstance(value, Tensor):
                 kept.append(value)
+            elif isinstance(value, View):
+                kept += value.kept
         made.kept = tuple(kept)
         return made
 

@@ -1,6 +1,6 @@
 """Pools: many games behind one interface."""
 
-from sparring.pools.lineups import LEARNER, NOBODY, Lineup
+from sparring.pools.lineups import LEARNER, NOBODY, Lineup, Pot
 from sparring.pools.native import Batch, Pool
 
-__all__ = ["LEARNER", "NOBODY", "Batch", "Lineup", "Pool"]
+__all__ = ["LEARNER", "NOBODY", "Batch", "Lineup", "Pool", "Pot"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_batch import CudaBatch
 from sparring.pools.limits import bytes_per_game, check_memory
-from sparring.pools.lineups import Lineup, PlayerId
+from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool, memory_entry
 
 BLOCK = 32
@@ -151,7 +152,8 @@ class CudaPool:
         self._finals = view("FinalsView", **batch.finals | unseen)
         self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
         nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count"))
-        self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0)
+        self._no_met = view("MetView", met=None, policies=0, players=0, each=1)
+        self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0, met=self._no_met)
 
     def view(self, struct: str, /, **fields: Any) -> View:
         """Fill a view of csrc/cuda/pool.cuh by name."""
@@ -240,17 +242,26 @@ class CudaPool:
         ends: Mapping[str, Tensor],
         step: int,
         learner: int,
+        met: Tensor | None = None,
+        policies: int = 0,
     ) -> None:
         """Answer all rows and write into a learner's arrays; may be captured in a graph.
 
         legal, action: of the rows that came out last. rows: of the next decisions, and outcome:
             named as those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
+        met: [members, players, 3], where games that the learner won, drew and lost are counted;
+            the first `policies` players are policies, the others bots.
         """
+        counted = self._no_met
+        if met is not None:
+            counted = self.view(
+                "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
+            )
         layers = len(ends["cut_at"])
         self._kernels.step(
             *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), self._no_finals),
-            self.view("EndsView", **ends, layers=layers, step=step, learner=learner),
+            self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
 
     def sample_actions(self) -> Tensor:
@@ -297,6 +308,21 @@ class CudaPool:
             host.set_lineups(lineups)
         self._upload()
 
+    def set_pots(self, pots: Pots, member: int | None = None) -> None:
+        """Choose who is drawn from the pots that line-ups name, when games begin.
+
+        member: in the games of one seed alone.
+        """
+        for host in self._hosts if member is None else [self._hosts[member]]:
+            host.set_pots(pots)
+        self._upload()
+
+    def seated(self, policies: int, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id below `policies` holds in the running games."""
+        seats = torch.zeros(len(self.seeds), policies, dtype=torch.int32, device=self.device)
+        self._kernels.count_seats(self._blocks(), BLOCK, self._games, policies, seats)
+        return seats[member].cpu().numpy().astype(np.int64)
+
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of reward parts, from the next step on."""
         for host in self._hosts:
@@ -313,7 +339,7 @@ class CudaPool:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return self._hosts[0].policies
+        return frozenset().union(*(host.policies for host in self._hosts))
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""

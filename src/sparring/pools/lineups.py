@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError
+from sparring import _native
+from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
 
 LEARNER = 0
@@ -55,8 +56,61 @@ def player_name(rules: Rules, player: int) -> str:
     return f"policy {player}" if player >= 0 else rules.bots[-2 - player]
 
 
-def numbered(rules: Rules, lineups: Sequence[Lineup], most: int) -> list[list[int]]:
+Pots = Mapping[str, Mapping[PlayerId, float]]
+"""Who is in every pot, by its name: weights by player."""
+
+
+class Filled:
+    """Pots with numbers of their own, in the order in which line-ups name them, and who is in."""
+
+    def __init__(self, lineups: Sequence[Lineup]) -> None:
+        seats = (player for lineup in lineups for player in lineup.players)
+        self.names = list(dict.fromkeys(pot.name for pot in seats if isinstance(pot, Pot)))
+        if len(self.names) > _native.MAX_POTS:
+            raise ConfigError(
+                f"line-ups draw from {len(self.names)} pots ({', '.join(self.names)}); at most "
+                f"{_native.MAX_POTS} can be told apart"
+            )
+        self.players: list[dict[int, float]] = [{} for _ in self.names]
+        """Weights by player id, pot by pot."""
+
+    def number(self, pot: Pot) -> int:
+        """Return what stands for a pot in a line-up."""
+        return _native.FIRST_POT + self.names.index(pot.name)
+
+    def fill(self, rules: Rules, pots: Pots) -> None:
+        """Put players into pots; those that are not named stay as they are."""
+        new = list(self.players)
+        for name, weights in pots.items():
+            if name not in self.names:
+                raise ConfigError(
+                    f"no line-up draws from a pot {name!r}{nearest(name, self.names)}"
+                )
+            if len(weights) > _native.MAX_POT_PLAYERS:
+                raise ConfigError(
+                    f"pot {name!r} has {len(weights)} players; it holds {_native.MAX_POT_PLAYERS}"
+                )
+            for player, weight in weights.items():
+                if not (np.isfinite(weight) and weight > 0):
+                    raise ConfigError(
+                        f"pot {name!r}: weight {weight} of {player!r} must be above 0 and finite"
+                    )
+            ids = {player_id(rules, player): float(w) for player, w in weights.items()}
+            new[self.names.index(name)] = ids
+        self.players = new
+
+    @property
+    def policies(self) -> set[int]:
+        """The ids of policies that may be drawn; the learner's from an empty pot."""
+        found = {player for pot in self.players for player in pot if player >= 0}
+        return found | ({LEARNER} if not all(self.players) else set())
+
+
+def numbered(
+    rules: Rules, lineups: Sequence[Lineup], most: int, pots: Filled | None = None
+) -> list[list[int]]:
     """Return the ids of all players, line-up by line-up; what cannot be seated is refused."""
+    filled = pots or Filled(lineups)
     if not 1 <= len(lineups) <= most:
         raise ConfigError(f"give 1..{most} line-ups, not {len(lineups)}")
     for lineup in lineups:
@@ -67,7 +121,10 @@ def numbered(rules: Rules, lineups: Sequence[Lineup], most: int) -> list[list[in
             )
         if not (np.isfinite(lineup.weight) and lineup.weight > 0):
             raise ConfigError(f"line-up weight {lineup.weight} must be above 0 and finite")
-    return [[player_id(rules, player) for player in lineup.players] for lineup in lineups]
+    return [
+        [filled.number(p) if isinstance(p, Pot) else player_id(rules, p) for p in lineup.players]
+        for lineup in lineups
+    ]
 
 
 def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
@@ -84,7 +141,8 @@ class Draw:
     """Draws who sits where in games that have no native core, from (seed, game, episode)."""
 
     def __init__(self, rules: Rules, lineups: Sequence[Lineup], seed: int) -> None:
-        self.ids = np.array(numbered(rules, lineups, MOST_POLICIES), np.int16)
+        self.pots = Filled(lineups)
+        self.ids = np.array(numbered(rules, lineups, MOST_POLICIES, self.pots), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]
@@ -96,5 +154,15 @@ class Draw:
         counter = np.array([0, episode, 0, 0], np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key, counter=counter))
         chosen = min(int(np.searchsorted(self.up_to, rng.random(), "right")), len(self.ids) - 1)
-        seats = self.ids[chosen]
-        return rng.permutation(seats) if self.shuffle[chosen] else seats.copy()
+        seats = self.ids[chosen].copy()
+        for seat in np.flatnonzero(seats < _native.FIRST_POT + _native.MAX_POTS):
+            inside = self.pots.players[seats[seat] - _native.FIRST_POT]
+            shares = np.array(list(inside.values())) if inside else np.ones(1)
+            players = list(inside) or [LEARNER]
+            seats[seat] = players[rng.choice(len(players), p=shares / shares.sum())]
+        return rng.permutation(seats) if self.shuffle[chosen] else seats
+
+    @property
+    def policies(self) -> frozenset[int]:
+        """The ids that sit at tables."""
+        return frozenset({int(p) for p in self.ids.flat if p >= 0} | self.pots.policies)

@@ -24,8 +24,10 @@ from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_si
 from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
 from sparring.pools.lineups import (
     LEARNER,
+    Filled,
     Lineup,
     PlayerId,
+    Pots,
     numbered,
     player_id,
     player_name,
@@ -204,8 +206,9 @@ class Pool:
             slice(self._native.slot_begin(s) * rows, self._native.slot_end(s) * rows)
             for s in range(self.slots)
         ]
-        self.policies = frozenset({LEARNER})
-        """The ids that sit at tables; somebody has to answer their rows."""
+        self._seats: frozenset[int] = frozenset({LEARNER})
+        """Policies that line-ups name."""
+        self._pots = Filled(())
         if lineups is not None:
             self.set_lineups(lineups)
 
@@ -280,13 +283,40 @@ class Pool:
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
         """Choose who plays; every game draws one of them at its next reset."""
         self._check_idle()
-        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS)
+        pots = Filled(lineups)
+        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, pots)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
             [player for lineup in ids for player in lineup],
             [int(lineup.shuffle) for lineup in lineups],
         )
-        self.policies = frozenset(player for lineup in ids for player in lineup if player >= 0)
+        self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
+        self._pots = pots
+        self._fill_pots()
+
+    def set_pots(self, pots: Pots) -> None:
+        """Choose who is drawn from the pots that line-ups name, when games begin."""
+        self._check_idle()
+        self._pots.fill(self.rules, pots)
+        self._fill_pots()
+
+    def _fill_pots(self) -> None:
+        players = self._pots.players
+        self._native.set_pots(
+            [len(pot) for pot in players],
+            [weight for pot in players for weight in pot.values()],
+            [player for pot in players for player in pot],
+        )
+
+    @property
+    def policies(self) -> frozenset[int]:
+        """The ids that sit at tables; somebody has to answer their rows."""
+        return self._seats | (self._pots.policies if self._pots.names else frozenset())
+
+    def seated(self, policies: int) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id below `policies` holds in the running games."""
+        self._check_idle()
+        return np.array(self._native.seated(policies), np.int64)
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""

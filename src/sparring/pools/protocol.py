@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.rules import Rewards, Rules
-from sparring.pools.lineups import Lineup
+from sparring.pools.lineups import Lineup, Pots
 
 EXACT = "exact state"
 """What a pool must be able to do for its games to be part of a checkpoint."""
@@ -131,6 +131,12 @@ class GamePool(Protocol):
 
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
         """Choose who plays; every game draws one of them at its next reset."""
+
+    def set_pots(self, pots: Pots) -> None:
+        """Choose who is drawn from the pots that line-ups name, when games begin."""
+
+    def seated(self, policies: int) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id below `policies` holds in the running games."""
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of reward parts, from the next step on."""

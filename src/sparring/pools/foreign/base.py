@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.encoding import Encoding
-from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup
+from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup, Pots
 
 ROW_ALIGNMENT = 16
 """Observation rows take a multiple of this many bytes, like those of native games."""
@@ -245,11 +245,20 @@ class ForeignPool(ABC):
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return frozenset(int(player) for player in self._draw.ids.flat)
+        return self._draw.policies
 
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
         """Choose which policies play; every game draws at its next reset. There are no bots."""
         self._draw = Draw(self.rules, lineups, self._draw.seed)
+
+    def set_pots(self, pots: Pots) -> None:
+        """Choose who is drawn from the pots that line-ups name, when games begin."""
+        self._draw.pots.fill(self.rules, pots)
+
+    def seated(self, policies: int) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id below `policies` holds in the running games."""
+        mine = self._players[(self._players >= 0) & (self._players < policies)]
+        return np.bincount(mine, minlength=policies)
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of the env's reward, from the next step on."""
