@@ -37,11 +37,21 @@ struct HeadsView {
   }
 };
 
+// Rows of frozen opponents, whose heads lie sorted by network. Null: rows lie where they are.
+struct FrozenView {
+  const i32* position;  // [rows], where the heads of a row lie; -1: somebody else answers it
+  const i32* group;     // by position, whose biases are added
+  const u8* greedy;     // by group, whether the most probable action is taken
+
+  SPARRING_FN bool any() const { return position != nullptr; }
+};
+
 // Rows that ask for a decision, `rows_each` of every member, numbered from `first_row` in each.
 struct AskedView {
   const u64* legal;   // [rows, kWords]
   const i16* policy;  // [rows], whose decision it is
   int learner;        // the policy id that is answered
+  FrozenView frozen;  // answered instead of the learner, if there is any
   const u64* seeds;   // [members]
   const i32* clock;   // the number of the rollout
   const f32* value_scale;
@@ -99,23 +109,29 @@ extern "C" __global__ void __launch_bounds__(256)
   const i64 row = global_thread();
   if (row >= asked.rows) return;
   const i64 member = row / asked.rows_each;
-  const Gaussian gaussian(heads.logits(row), heads.logit_bias(member));
+  const bool frozen = asked.frozen.any();
+  const i64 at = frozen ? asked.frozen.position[row] : row;
+  if (at < 0) return;
+  const i64 group = frozen ? asked.frozen.group[at] : member;
+  const Gaussian gaussian(heads.logits(at), heads.logit_bias(group));
   Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
           static_cast<u32>(asked.clock[0]), Stream::kSampling,
           static_cast<u32>(asked.step) * gaussian_draws(kBox));
-  const bool mine = asked.policy[row] == asked.learner;
+  const bool mine = frozen || asked.policy[row] == asked.learner;
+  const f32 far = frozen && asked.frozen.greedy[group] ? 0.0f : 1.0f;
   f32 log_density = 0, radius = 0, turns = 0;
   for (int i = 0; i < kBox; ++i) {
     if (i % 2 == 0) {
       radius = sqrtf(-2 * logf((static_cast<f32>(rng.next()) + 1) * (1.0f / 4294967296.0f)));
       turns = 2 * static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f);
     }
-    const f32 normal = radius * (i % 2 ? sinpif(turns) : cospif(turns));
+    const f32 normal = far * radius * (i % 2 ? sinpif(turns) : cospif(turns));
     const f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
     log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kShift;
     answers.action[row * kBox + i] = mine ? drawn : 0.0f;
     if (answers.played) answers.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
   }
+  if (frozen) return;
   answers.log_prob[row] = mine ? log_density : 0.0f;
   answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
 }
@@ -150,6 +166,15 @@ struct Choices {
     total = warp_sum(total);
   }
 
+  // The most probable one, ties to the lowest; -1 if nothing is legal.
+  SPARRING_FN int best() const {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c)
+      if (const u32 any = __ballot_sync(kAll, weight[c] > 0 && logit[c] == top))
+        return c * kWarp + __ffs(static_cast<int>(any)) - 1;
+    return -1;
+  }
+
   // Any lane may ask for any action.
   SPARRING_FN f32 logit_of(int action) const {
     f32 found = 0;
@@ -167,11 +192,16 @@ extern "C" __global__ void __launch_bounds__(256)
   const i64 row = global_warp();
   if (row >= asked.rows) return;
   const i64 member = row / asked.rows_each;
-  const Choices choices(heads.logits(row), heads.logit_bias(member), asked.legal + row * kWords);
+  const bool frozen = asked.frozen.any();
+  const i64 position = frozen ? asked.frozen.position[row] : row;
+  if (position < 0) return;
+  const i64 group = frozen ? asked.frozen.group[position] : member;
+  const Choices choices(heads.logits(position), heads.logit_bias(group),
+                        asked.legal + row * kWords);
   Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
           static_cast<u32>(asked.clock[0]), Stream::kSampling, static_cast<u32>(asked.step));
   const f32 at = static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f) * choices.total;
-  int chosen = -1;
+  int chosen = frozen && asked.frozen.greedy[group] ? choices.best() : -1;
   f32 up_to = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
@@ -193,8 +223,9 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   const f32 log_p = choices.logit_of(chosen < 0 ? 0 : chosen) - choices.top - logf(choices.total);
   if (lane() != 0) return;
-  const bool mine = asked.policy[row] == asked.learner && chosen >= 0;
+  const bool mine = (frozen || asked.policy[row] == asked.learner) && chosen >= 0;
   answers.action[row] = mine ? chosen : 0;
+  if (frozen) return;
   answers.log_prob[row] = mine ? log_p : 0.0f;
   answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
 }

@@ -141,8 +141,10 @@ class LeagueConfig(Checked, section="league"):
     """Who is met: uniform over the past; newest: the last one in 4 of 5 games; pfsp: those that are
     harder to beat; pfsp-even: those of equal strength; forgotten: those that were beaten once and
     are not any more; skill: those within a range of ratings."""
-    slots: Annotated[int, between(1, 255)] = 16
+    slots: Annotated[int, between(1, 240)] = 16
     """Past selves that can be met at a time. More are more varied and cost more."""
+    shared: bool = False
+    """Members of a population meet each other's past selves too, not only their own."""
     role: Annotated[str, one_of("main", "exploiter")] = "main"
     """main: learns to beat everybody. exploiter: meets main agents alone, and starts anew whenever
     it wins or stalls."""

@@ -7,7 +7,13 @@ from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
 
-from sparring.config.learning import CollectConfig, EvaluationConfig, NetConfig, PPOConfig
+from sparring.config.learning import (
+    CollectConfig,
+    EvaluationConfig,
+    LeagueConfig,
+    NetConfig,
+    PPOConfig,
+)
 from sparring.config.ranges import (
     Checked,
     Count,
@@ -57,7 +63,10 @@ class TrainConfig(Checked):
     config: str = ""
     """A TOML file with any of these settings; the command line goes before it."""
     opponents: tuple[str, ...] = ("self=1",)
-    """Line-ups as NAME=WEIGHT: self (every seat learns) or a bot in all other seats."""
+    """Tables as WHO=WEIGHT. WHO is self (every seat learns), or in all other seats a bot, past (an
+    earlier self), past:5 (of the newest five), best, a run, a checkpoint or a saved policy; or a
+    player per seat: self,captain,past,past. Behind a policy, @greedy for its most probable
+    actions."""
     rewards: tuple[str, ...] = ()
     """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
     algo: str = "ppo"
@@ -68,6 +77,7 @@ class TrainConfig(Checked):
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
     eval: EvaluationConfig = EvaluationConfig()
+    league: LeagueConfig = LeagueConfig()
     checkpoint_every_s: Annotated[float, at_least(0)] = 60.0
     """Seconds between checkpoints. They are written in the background."""
     checkpoint_every_decisions: Count = 0

@@ -27,6 +27,8 @@ def make_ppo(plan: Plan) -> Learner:
             threads=plan.threads,
             device=plan.device,
             by_role=plan.by_role,
+            slots=plan.cast.slots,
+            actors=plan.cast.actors,
         )
     from sparring.learn.fused import LEAST_SLOTS, DeviceGames, FusedPPO, Games, HostGames
 
@@ -36,7 +38,14 @@ def make_ppo(plan: Plan) -> Learner:
         games = HostGames(pool, plan.device)
     else:
         games = DeviceGames(plan.device_pool())
-    return FusedPPO(games, plan.collect, plan.settings, plan.net, by_role=plan.by_role)
+    return FusedPPO(
+        games,
+        plan.collect,
+        plan.settings,
+        plan.net,
+        by_role=plan.by_role,
+        slots=plan.cast.slots,
+    )
 
 
 LEARNERS: dict[str, Factory] = {"ppo": make_ppo}

@@ -49,6 +49,22 @@ class Actor(Protocol):
         """Choose an action for every row."""
 
 
+class GroupedActor(Protocol):
+    """Answers the rows of several policies together."""
+
+    slots: int
+    """Policies 1 to this one."""
+
+    def answer(
+        self,
+        obs: npt.NDArray[np.uint8],
+        mask: npt.NDArray[np.uint8],
+        slot: npt.NDArray[np.int16],
+        draws: Draws,
+    ) -> npt.NDArray[Any]:
+        """Choose an action for every row; `slot` says whose it is."""
+
+
 class Sampling:
     """Draws actions from a network's policy head; keeps log-probabilities, and values if any."""
 
@@ -103,6 +119,8 @@ class Collector:
         self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""
+        self.slots: GroupedActor | None = None
+        """Who answers policies 1 to `slots.slots`, all of them at once."""
         self.decisions = 0
         """The learner's own."""
         self.opponent_rows = 0
@@ -111,13 +129,25 @@ class Collector:
         self.groups = groups_of(pool)
 
     @property
+    def answered(self) -> set[int]:
+        """The policies whose rows somebody answers."""
+        return {*self.actors, *range(1, self.slots.slots + 1 if self.slots else 1)}
+
+    def met(self) -> npt.NDArray[np.int64] | None:
+        """What the learner won, drew and lost against others; None where there are none."""
+        rules, episodes = self.pool.rules, self.earned.episodes()
+        if episodes is None or (episodes.policy[:, : rules.seats] == LEARNER).all():
+            return None
+        return episodes.met(max(self.answered) + 1, len(rules.bots))
+
+    @property
     def exact(self) -> bool:
         """Whether the games can be saved."""
         return EXACT in self.pool.can
 
     def collect(self, number: int) -> dict[str, float]:
         """Play rollout `number` and store every row; return what the finished games earned."""
-        check_answered(self.pool.policies, self.actors)
+        check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
         self.earned = Earned()
@@ -154,23 +184,33 @@ class Collector:
                 self.pool.send(self._played(at), group.slot)
 
     def _answer(self, number: int, step: int, group: Group) -> None:
-        """Choose an action for every row: one call per policy."""
-        rollout, at = self.rollout, self._places(step, group)
+        """Choose an action for every row: one call for all slots, one for each other policy."""
+        rollout = self.rollout
         policy = rollout.policy[step, group.rows]
-        for one in np.unique(policy[policy >= 0]):
-            chosen = policy == one
-            everyone = bool(chosen.all())
-            rows = np.arange(len(policy)) if everyone else np.flatnonzero(chosen)
-            obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
-            mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
-            draws = Draws(number, step, group.rows.start + rows)
-            check_answered({int(one)}, self.actors)  # it may have sat down under other line-ups
-            answer = self.actors[int(one)].answer(obs, mask, draws)
-            places = at.start + rows
+        slots = self.slots.slots if self.slots else 0
+        grouped = (policy > LEARNER) & (policy <= slots)
+        for one in np.unique(policy[(policy >= 0) & ~grouped]):
+            check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
+            places, asked = self._asked(number, step, group, policy == one)
+            answer = self.actors[int(one)].answer(*asked)
             rollout.action[places] = answer.action
             if one == LEARNER:
                 for name, kept in rollout.columns.items():
                     kept[places] = answer.columns[name]
+        if self.slots and grouped.any():
+            places, (obs, mask, draws) = self._asked(number, step, group, grouped)
+            rollout.action[places] = self.slots.answer(obs, mask, policy[grouped], draws)
+
+    def _asked(
+        self, number: int, step: int, group: Group, chosen: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.intp], tuple[Any, Any, Draws]]:
+        """Where some rows of a group lie, and what their policy is asked."""
+        rollout, at = self.rollout, self._places(step, group)
+        everyone = bool(chosen.all())
+        rows = np.arange(len(chosen)) if everyone else np.flatnonzero(chosen)
+        obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
+        mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
+        return at.start + rows, (obs, mask, Draws(number, step, group.rows.start + rows))
 
     def _receive(self, step: int, group: Group) -> None:
         """Wait for the games of a group and store what the step brought."""

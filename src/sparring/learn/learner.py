@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from sparring.errors import SparringError
@@ -36,6 +38,9 @@ class Report:
     """Rows that frozen opponents answered so far."""
     episodes: Episodes | None = None
     """The games that finished in this update, where they are kept one by one."""
+    met: npt.NDArray[np.int64] | None = None
+    """Games won, drawn and lost against everybody that the learner met in this update: policies by
+    id, bots behind them [players, 3]. None where nobody but itself plays."""
     diverged: str = ""
     """Why a member of a population learns no more: a loss that is not a number. It stands where it
     was before that update, for good; there are no stats. The others go on. A run that is trained

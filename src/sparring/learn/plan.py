@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.config import CollectConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.pools.lineups import Lineup
+from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 
@@ -24,7 +24,8 @@ class Plan:
     """Rules, line-ups, places, network and settings of one run or of a population."""
 
     rules: Rules
-    lineups: tuple[Lineup, ...]
+    cast: Cast
+    """Who plays."""
     seeds: tuple[int, ...]
     """One per member."""
     threads: int
@@ -78,7 +79,7 @@ class Plan:
             self.collect.games,
             seed=self.seed,
             threads=self.threads,
-            lineups=self.lineups,
+            lineups=self.cast.lineups,
             rewards=self.rewards,
             slots=slots,
         )
@@ -91,7 +92,7 @@ class Plan:
             self.rules,
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
-            lineups=self.lineups,
+            lineups=self.cast.lineups,
             rewards=self.rewards,
             device=self.device,
         )

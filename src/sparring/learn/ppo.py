@@ -16,13 +16,16 @@ from torch import Tensor, nn
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import StateError
 from sparring.games.rules import Rules
-from sparring.learn.collect import Collector, Sampling
+from sparring.learn.collect import Actor, Collector, Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.nets.distribution import evaluate_actions
+from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
 
@@ -125,7 +128,14 @@ class PPO:
         threads: int = 1,
         device: str = "cpu",
         by_role: bool = False,
+        slots: int = 0,
+        actors: Mapping[int, Actor] | None = None,
     ) -> None:
+        """Take over a pool.
+
+        slots: room for frozen networks of the same kind, see `learn.opponents`.
+        actors: who else plays, by policy id.
+        """
         torch.manual_seed(seed)
         self.pool, self.config, self.seed = pool, config, seed
         self.device = torch.device(device)
@@ -145,6 +155,11 @@ class PPO:
             pinned=self.device.type == "cuda",
             by_role=by_role,
         )
+        self.collector.actors |= actors or {}
+        self._slots: SlotActor | None = None
+        if slots:
+            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
+            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
         self.samples = 0
         self.has_unit = False
@@ -171,7 +186,8 @@ class PPO:
     def _report(self, stats: dict[str, float]) -> Report:
         collector = self.collector
         counts = collector.decisions, self.samples, collector.opponent_rows
-        return Report(stats, *counts, episodes=collector.earned.episodes())
+        earned = collector.earned.episodes()
+        return Report(stats, *counts, episodes=earned, met=collector.met())
 
     def update(self, knobs: Knobs) -> dict[str, float]:
         """Learn from the rollout."""
@@ -288,6 +304,29 @@ class PPO:
             )
         self.optimiser.step()
         return losses, norm
+
+    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self._slots.slots if self._slots else 0
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        assert self._slots
+        self._slots.put(slot, weights, greedy=greedy)
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, when games begin."""
+        self.pool.set_pots(pots)
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.pool.seated(self.slots + 1)
 
     # Saving and playing
 

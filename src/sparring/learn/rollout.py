@@ -12,7 +12,7 @@ import torch
 
 from sparring.games.rules import Rules
 from sparring.learn.transitions import Transitions
-from sparring.pools.lineups import LEARNER
+from sparring.pools.lineups import FIRST_BOT, LEARNER, NOBODY
 from sparring.pools.protocol import BatchLike, GamePool
 
 
@@ -156,6 +156,33 @@ class Episodes:
         """How many."""
         return len(self.game)
 
+    def met(self, policies: int, bots: int) -> npt.NDArray[np.int64]:
+        """Count what the learner won, drew and lost [policies + bots, 3].
+
+        By score, each of its seats against each seat of somebody else.
+        """
+        found = np.zeros((policies + bots, 3), np.int64)
+        seats = range(self.score.shape[1])
+        for other in seats:
+            player = self.policy[:, other].astype(np.intp)
+            place = np.where(player >= 0, player, policies + FIRST_BOT - player)
+            for mine in seats:
+                both = (self.policy[:, mine] == LEARNER) & (player != LEARNER) & (player != NOBODY)
+                ahead = np.sign(self.score[both, mine] - self.score[both, other]).astype(np.intp)
+                np.add.at(found, (place[both], 1 - ahead), 1)
+        return found
+
+
+def episodes_of(batch: BatchLike, first_game: int = 0) -> Episodes:
+    """Copy the games that ended in a step."""
+    return Episodes(
+        batch.final_game + first_game,
+        batch.final_length.copy(),
+        batch.final_reason.copy(),
+        batch.final_score.copy(),
+        batch.final_policy.copy(),
+    )
+
 
 @dataclass
 class Earned:
@@ -166,14 +193,7 @@ class Earned:
     def add(self, batch: BatchLike, first_game: int = 0) -> None:
         """Note the games that ended in this step."""
         if len(batch.final_game):
-            one = Episodes(
-                batch.final_game + first_game,
-                batch.final_length.copy(),
-                batch.final_reason.copy(),
-                batch.final_score.copy(),
-                batch.final_policy.copy(),
-            )
-            self.batches.append(one)
+            self.batches.append(episodes_of(batch, first_game))
 
     def episodes(self) -> Episodes | None:
         """All of them in the order of their ends, None if there was none."""

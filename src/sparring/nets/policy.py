@@ -128,6 +128,10 @@ class Policy:
             f"{sizes_of(rules)}; set those flags"
         )
 
+    def heads(self, obs: Bytes) -> Heads:
+        """Return what the network says about rows, by head."""
+        return self._forward(obs)
+
     @torch.no_grad()
     def _forward(self, obs: Bytes) -> Heads:
         row_bytes = self.net.inputs.row_bytes

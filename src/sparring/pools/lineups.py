@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ LEARNER = 0
 """The policy id of the learner in a line-up."""
 NOBODY = -1
 """The `policy` of a row whose action is ignored."""
+FIRST_BOT = -2
+"""The player id of a game's first bot; the others count down from it."""
 MOST_POLICIES = int(np.iinfo(np.int16).max)
 
 PlayerId = int | str
@@ -45,7 +48,7 @@ class Lineup:
 def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):
-        return -2 - rules.bot(player)
+        return FIRST_BOT - rules.bot(player)
     if not 0 <= player <= MOST_POLICIES:
         raise ConfigError(f"policy id {player} is outside 0..{MOST_POLICIES}")
     return int(player)
@@ -53,11 +56,11 @@ def player_id(rules: Rules, player: PlayerId) -> int:
 
 def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
-    return f"policy {player}" if player >= 0 else rules.bots[-2 - player]
+    return f"policy {player}" if player >= 0 else rules.bots[FIRST_BOT - player]
 
 
-Pots = Mapping[str, Mapping[PlayerId, float]]
-"""Who is in every pot, by its name: weights by player."""
+Pots = Mapping[str, Mapping[Any, float]]
+"""Who is in every pot, by its name: weights by player (`PlayerId`)."""
 
 
 class Filled:

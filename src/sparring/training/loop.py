@@ -12,11 +12,13 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
+from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.evaluate import EvalWorker
+from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
 from sparring.training.records.run import Run
 from sparring.training.status import Status
@@ -65,12 +67,14 @@ class Trainer:
         spare_threads: int = 1,
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
+        cast: Cast | None = None,
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
         spare_threads: cores that training leaves to evaluations.
+        cast: who plays; without it, nobody is in slots.
         """
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
@@ -78,11 +82,12 @@ class Trainer:
         if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
             warnings.warn(SparringWarning(text), stacklevel=3)
-        if resume is not None:
+        leagues = leagues_of(learner, cast, configs, runs, resume=resume)
+        if resume is not None:  # everybody is in their slots before the games are there
             learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta))
         self.members = [
-            Member(config, run, rules, resume=resume, lr_factor=lr_factor)
-            for config, run in zip(configs, runs, strict=True)
+            Member(config, run, rules, resume=resume, lr_factor=lr_factor, league=league)
+            for config, run, league in zip(configs, runs, leagues, strict=True)
         ]
         self.watched = [Watched(member) for member in self.members]
         # The very lowest priority would starve beside training that uses every core.

@@ -19,7 +19,9 @@ from sparring.league.arena import ALONE, least_share, strength_of, usual_opponen
 from sparring.learn.learner import Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
+from sparring.store.snapshots import SUFFIX
 from sparring.training.budget import BUDGETS, budget_of, set_budget
+from sparring.training.league import League
 from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
@@ -38,7 +40,9 @@ class Member:
         *,
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
+        league: League | None = None,
     ) -> None:
+        self.league = league
         self.config, self.run, self.rules, self.lr_factor = config, run, rules, lr_factor
         self.status = Status(rules.name, run.path)
         set_budget(self.status, *budget_of(config))
@@ -135,6 +139,8 @@ class Member:
             "charts/episodes": float(status.episodes),
             "charts/opponent_rows": float(report.opponent_rows),
         }
+        if self.league:
+            values |= self.league.after(report, update=update, seconds=seconds)
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
@@ -197,6 +203,7 @@ class Member:
             "first": dict(self.first),
             "dry": self.dry,
             "lr_factor": self.lr_factor,
+            **({"league": self.league.state()} if self.league else {}),
             "waiting": {str(number): at for number, at in self.waiting.items()},
             "wins": dict(status.wins),
         }
@@ -280,6 +287,8 @@ class Member:
     def _prune(self, keep: int) -> None:
         always = {int(self.best["update"]), *self.waiting}
         checkpoints.prune(self.run.checkpoints, keep=keep, always=always)
+        if self.league:
+            self.league.noticed(self.run.checkpoints)
 
     # Evaluation
 
@@ -310,6 +319,7 @@ class Member:
         before = folder.with_name(f"{best:08d}")
         is_shared = self.rules.seats > 1
         rivals = [str(before)] if is_shared and best >= 0 else []
+        rivals += self.league.rivals(number) if self.league else []
         self.playing = number
         return {
             "checkpoint": str(folder),
@@ -333,6 +343,10 @@ class Member:
         known = [ALONE] if alone else self.opponents
         for opponent, found in result["results"].items():
             name = opponent if opponent in known else PREVIOUS_BEST
+            if self.league and opponent.endswith(SUFFIX):
+                name = self.league.take_match(number, self.status.decisions, opponent, found)
+                values[f"eval/{name}/win"] = found["win"]
+                continue
             self.status.wins[name] = found
             self.status.remember(f"eval/{name}", found["score" if alone else "win"])
             for key in ("score",) if alone else ("win", "low", "high", "score"):
@@ -351,7 +365,16 @@ class Member:
             self.best = {"update": number, "strength": strength}
             self.note("best", checkpoint=number, strength=strength)
             self._name_best()
+            if self.league:
+                self._tell_best(number, seconds)
         return results
+
+    def _tell_best(self, number: int, seconds: float) -> None:
+        """Let the league meet the best checkpoint, if that can be read."""
+        assert self.league
+        with suppress(checkpoints.CheckpointError):
+            saved = checkpoints.load(self.run.checkpoints / f"{number:08d}")
+            self.league.new_best(saved.tensors["net"], update=number, seconds=seconds)
 
     def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
         """The mean score over opponents, and what was gained of it per hour since the first."""
@@ -375,3 +398,5 @@ class Member:
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
         self.metrics.close()
+        if self.league:
+            self.league.close()

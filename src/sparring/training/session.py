@@ -115,6 +115,7 @@ class Session:
                 spare_threads=self.plan.spare_threads,
                 resume=resume,
                 lr_factor=self.lr_factor,
+                cast=self.plan.cast,
                 watch=display,
                 callbacks=self.callbacks,
             )

@@ -6,15 +6,16 @@ import weakref
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import EARNED, FusedRollout
-from sparring.learn.rollout import movers_of
+from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.cuda import CudaPool
-from sparring.pools.lineups import LEARNER
+from sparring.pools.lineups import LEARNER, Pots
 from sparring.pools.native import Batch, Pool
 
 LEAST_SLOTS = 2
@@ -59,6 +60,12 @@ class Games(Protocol):
     def check(self) -> None:
         """Raise the first action that could not be played."""
 
+    def set_pots(self, pots: Pots, member: int) -> None:
+        """Say who is drawn from every pot when a member's games begin."""
+
+    def seated(self, policies: int, member: int) -> npt.NDArray[np.int64]:
+        """Count the seats that policies hold in a member's running games."""
+
     def state(self, member: int) -> bytes:
         """Return the games of a member."""
 
@@ -78,6 +85,7 @@ class DeviceGames:
         self.frozen = pool.frozen
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
+        self.set_pots, self.seated = pool.set_pots, pool.seated
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
@@ -85,6 +93,7 @@ class DeviceGames:
         """Fill a rollout."""
         fresh = self.pool.batch().rows()
         rollout.earned.zero_()
+        rollout.met.zero_()
         rollout.cut_count.zero_()
         for name, to in rollout.rows_of(0).items():
             to.copy_(fresh[name])
@@ -99,6 +108,8 @@ class DeviceGames:
                 ends=rollout.ends(),
                 step=step,
                 learner=LEARNER,
+                met=rollout.met,
+                policies=rollout.policies,
             )
 
 
@@ -134,6 +145,14 @@ class HostGames:
 
     def check(self) -> None:
         """Do nothing: a CPU pool refuses what cannot be played on the spot."""
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot when games begin."""
+        self.pool.set_pots(pots)
+
+    def seated(self, policies: int, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that policies hold in the running games."""
+        return self.pool.seated(policies)
 
     def state(self, member: int = 0) -> bytes:
         """Return all games."""
@@ -188,7 +207,7 @@ class Record:
     """What a rollout keeps on the host until its end."""
 
     def __init__(self, rollout: FusedRollout) -> None:
-        self.rules, self.games = rollout.rules, rollout.games
+        self.rules, self.games, self.policies = rollout.rules, rollout.games, rollout.policies
         self._tensors: dict[str, Tensor] = {}
         pinned = rollout.obs.is_cuda
 
@@ -202,7 +221,7 @@ class Record:
         self.seat, self.role = make("seat"), make("role")
         self.reward, self.skipped = make("reward"), make("skipped")
         self.terminated, self.truncated = make("terminated"), make("truncated")
-        self.earned = make("earned")
+        self.earned, self.met = make("earned"), make("met")
         self.cut_obs, self.cut_at, self.cut_count = (
             make(name) for name in ("cut_obs", "cut_at", "cut_count")
         )
@@ -210,6 +229,7 @@ class Record:
     def clear(self) -> None:
         """Forget the games that ended before."""
         self.earned[:] = 0
+        self.met[:] = 0
         self.cut_count[:] = 0
 
     def keep(self, step: int, slot: int, batch: Batch) -> None:
@@ -230,6 +250,8 @@ class Record:
         }
         for name, of_ended in found.items():
             self.earned[at][ended, EARNED.index(name)] += of_ended
+        if not mine.all():
+            self.met[0] += episodes_of(batch).met(self.policies, len(self.rules.bots))
         if batch.truncated.any():
             self._keep_cuts(step, at.start, batch)
 

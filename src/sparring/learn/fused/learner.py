@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
@@ -22,9 +25,11 @@ from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view, learner_kernels
+from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.update import Update, check_configs
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.opponents import check_slot
 from sparring.learn.phases import Phases
 from sparring.learn.ppo import LOGGED, has_unit, optimiser_state
 from sparring.nets.flat import FlatNet
@@ -32,7 +37,7 @@ from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import Policy
-from sparring.pools.lineups import LEARNER, check_answered
+from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
 from sparring.schedule import Moment
 
@@ -48,18 +53,21 @@ class FusedPPO:
         net: NetConfig,
         *,
         by_role: bool = False,
+        slots: int = 0,
         graphs: bool = True,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
         by_role: a decision's next one is the seat's next in the same role.
+        slots: room for frozen networks of the same kind, for every member.
         graphs: False launches every kernel from Python, for debugging.
         """
         self.games, self.members = games, len(games.seeds)
         given = [configs] * self.members if isinstance(configs, PPOConfig) else list(configs)
         check_configs(games, collect.games, given)
-        check_answered(self.pool.policies, {LEARNER})
+        self.slots = slots
+        check_answered(self.pool.policies, range(slots + 1))
         self.configs, self.device, self.graphs = given, games.device, graphs
         self.net: FlatNet = make_flat(
             games.rules,
@@ -84,14 +92,19 @@ class FusedPPO:
             chains=len(games.rules.roles) if by_role else 1,
             squash=self.net.squash,
             device=self.device,
+            policies=slots + 1,
         )
         games.reset()
+        self._frozen: FrozenOpponents | None = None
+        if slots:
+            self._frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
         self.acting = cutting = self.net.passing(games.at_once, learn=False)
         if games.at_once * self.members != self.rollout.rows:
             cutting = self.net.passing(self.rollout.rows // self.members, learn=False)
         self.update = Update(
             self.kernels, self.net, games, self.rollout, cutting=cutting, configs=given
         )
+        self._nobody = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
         self._acting_heads = heads_view(self.kernels, self.net, self.acting)
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
@@ -99,6 +112,8 @@ class FusedPPO:
         self.diverged = [""] * self.members
         """Why members learn no more."""
         self.phases = Phases()
+        self._met: npt.NDArray[np.int64] | None = None
+        """Of the last update [members, players, 3]."""
         self._told_cuts = False
         self._captured: dict[str, torch.cuda.CUDAGraph] = {}
         self._graph_pool: Any = None
@@ -127,7 +142,7 @@ class FusedPPO:
 
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; returns what each member earned and learned."""
-        check_answered(self.pool.policies, {LEARNER})
+        self._check_filled()
         moments = [Moment(made, progress) for made in self.decisions]
         knobs = self.update.turn_knobs(self.updates, moments)
         took = self._work("rollout", self._play, whole=self.games.captures)
@@ -135,6 +150,7 @@ class FusedPPO:
         busy = min(took / max(now - self._ended_at, 1e-9), 1.0)
         self._ended_at = now
         self.updates += 1
+        self._met = self.rollout.met.cpu().numpy().astype(np.int64)
         reports = []
         for member, mine in enumerate(knobs):
             self._count(member, mine.lr)
@@ -232,19 +248,19 @@ class FusedPPO:
         at, count = rollout.at(step, rows), rows.stop - rows.start
         self.acting.read(rollout.obs[at])
         self.acting.forward()
-        asked = view(
-            "AskedView",
-            legal=rollout.legal[at],
-            policy=rollout.policy[step, rows],
-            learner=LEARNER,
-            seeds=update.seeds,
-            clock=update.clock,
-            value_scale=self.net.value_scale,
-            rows=count,
-            rows_each=count // self.members,
-            first_row=rows.start,
-            step=step,
-        )
+        asked: dict[str, Any] = {
+            "legal": rollout.legal[at],
+            "policy": rollout.policy[step, rows],
+            "learner": LEARNER,
+            "frozen": self._nobody,
+            "seeds": update.seeds,
+            "clock": update.clock,
+            "value_scale": self.net.value_scale,
+            "rows": count,
+            "rows_each": count // self.members,
+            "first_row": rows.start,
+            "step": step,
+        }
         answers = view(
             "AnswersView",
             action=rollout.action[at],
@@ -253,7 +269,35 @@ class FusedPPO:
             played=rollout.played if rollout.squash else None,
         )
         blocks = blocks_of(count, update.block_rows)
-        self.kernels.draw(blocks, 256, self._acting_heads, asked, answers)
+        self.kernels.draw(blocks, 256, self._acting_heads, view("AskedView", **asked), answers)
+        if self._frozen:
+            self._frozen.answer(rollout.obs[at], asked, answers, blocks)
+
+    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        assert self._frozen
+        self._frozen.put(member, slot, weights, greedy=greedy)
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, when games begin."""
+        self.games.set_pots(pots, member)
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.games.seated(self.slots + 1, member)
+
+    def _check_filled(self) -> None:
+        """Refuse to play with a policy at the tables that nobody answers."""
+        filled = [True] * (self.slots + 1)
+        if self._frozen:
+            filled = [all(of_slot) for of_slot in zip(*self._frozen.filled, strict=True)]
+        known = [LEARNER, *(slot for slot in range(1, self.slots + 1) if filled[slot])]
+        check_answered(self.pool.policies, known)
 
     # Reports
 
@@ -285,7 +329,7 @@ class FusedPPO:
         if found["diverged"]:
             self._give_up(member, lr)
             return
-        if found["opponent_rows"]:
+        if found["opponent_rows"] and not self.slots:
             raise ConfigError(
                 f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
                 "down under other line-ups, reset the games"
@@ -320,7 +364,8 @@ class FusedPPO:
 
     def _report(self, member: int, stats: dict[str, float]) -> Report:
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
-        return Report(stats, *counts, diverged=self.diverged[member])
+        met = self._met[member] if self._met is not None else None
+        return Report(stats, *counts, met=met, diverged=self.diverged[member])
 
     # Saving and playing
 

@@ -34,16 +34,18 @@ class FusedRollout:
         squash: bool,
         device: torch.device,
         chains: int = 1,
+        policies: int = 1,
     ) -> None:
         """Make the arrays, once and for all.
 
+        policies: those that may sit at tables, the learner included.
         chains: of a seat's decisions, one or one for every role.
         squash: continuous actions pass through tanh on their way to the games.
         """
         rows, seats, words = games * rules.rows, rules.seats, rules.legal_words
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
         self.rows, self.carried, self.squash = rows, games * seats * chains, squash
-        self.chains = chains
+        self.chains, self.policies = chains, policies
         self.places = self.carried + steps * rows
         with torch.device(device):
             self.obs = torch.zeros(self.places, row_bytes, dtype=torch.uint8)
@@ -66,6 +68,8 @@ class FusedRollout:
             # Games that ended: sums, and what is seen where they were cut. A game's first cut of
             # the rollout lies in layer 0, its second in layer 1: no order of threads matters.
             self.earned = torch.zeros(games, len(EARNED))
+            self.met = torch.zeros(members, policies + len(rules.bots), 3, dtype=torch.int32)
+            """Games won, drawn and lost against policies, and behind them bots."""
             layers = -(-steps // CUT_EVERY)
             self.cut_obs = torch.zeros(layers, rows, row_bytes, dtype=torch.uint8)
             self.cut_at = torch.zeros(layers, rows, dtype=torch.int32)

@@ -1,0 +1,70 @@
+"""Frozen opponents on a GPU: the rows of all slots of all members, inside the rollout's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparring.config import NetConfig
+from sparring.kernels import Module
+from sparring.kernels.views import View
+from sparring.learn.fused.games import Games
+from sparring.learn.opponents import check_slot
+from sparring.nets.grouped_flat import make_grouped
+
+
+class FrozenOpponents:
+    """Room for `slots` networks of every member, and their answers."""
+
+    def __init__(
+        self, games: Games, kernels: Module, net: NetConfig, slots: int, *, bf16: bool
+    ) -> None:
+        members = len(games.seeds)
+        self.kernels, self.slots = kernels, slots
+        self.nets = make_grouped(
+            games.rules,
+            net,
+            members,
+            slots,
+            bf16=bf16,
+            device=games.device,
+            memory=games.pool.memory_bytes,
+        )
+        self.passing = self.nets.passing(games.at_once * members)
+        self.greedy = torch.zeros(members * slots, dtype=torch.uint8, device=games.device)
+        self.filled = [[False] * (slots + 1) for _ in range(members)]
+        self._heads = kernels.view(
+            "HeadsView",
+            policy=self.passing.logits,
+            value=self.passing.logits,  # nobody asks for it
+            value_stride=0,
+            policy_bias=self.nets.policy_bias,
+            value_bias=self.nets.policy_bias,
+            bias_stride=self.nets.bias_stride,
+        )
+
+    def put(self, member: int, slot: int, weights: Mapping[str, Tensor], *, greedy: bool) -> None:
+        """Put a network into a slot; captured graphs see it too."""
+        check_slot(slot, self.slots)
+        self.nets.load(member, slot, weights)
+        self.greedy[member * self.slots + slot - 1] = int(greedy)
+        self.filled[member][slot] = True
+
+    def answer(self, obs: Tensor, asked: dict[str, Any], answers: View, blocks: int) -> None:
+        """One grouped pass for the rows of opponents, and an action for each.
+
+        asked: the fields of `AskedView`, as the learner's own rows are asked.
+        blocks: of 256 threads each.
+        """
+        passing = self.passing
+        passing.sort(asked["policy"], asked["rows_each"])
+        passing.read(obs)
+        passing.forward()
+        frozen = self.kernels.view(
+            "FrozenView", position=passing.position, group=passing.group_of, greedy=self.greedy
+        )
+        view = self.kernels.view("AskedView", **asked | {"frozen": frozen})
+        self.kernels.draw(blocks, 256, self._heads, view, answers)

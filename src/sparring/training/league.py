@@ -1,0 +1,427 @@
+"""The league of a run: which past selves are kept, who is in which slot, who is met how often."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringWarning
+from sparring.league import roles
+from sparring.league.matchmaking import Known, Results, decayed, passed, weights
+from sparring.league.slots import Slots, generator, pots
+from sparring.learn.cast import Cast
+from sparring.learn.learner import Learner, Report, Snapshot
+from sparring.learn.opponents import TakesOpponents
+from sparring.nets.make import make_net
+from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
+from sparring.store.manifest import numbers
+
+UPDATES_BETWEEN = 20
+"""Updates from one snapshot to the next, where `league.every` does not say how many decisions."""
+DECAY = 0.7
+"""What results weigh at the next snapshot: the learner is another one by then."""
+MATCHES = 2
+"""Past selves that an evaluation beside training meets."""
+FIXED = "fixed"
+"""The role of policies that line-ups name. Nobody draws them from a pot."""
+
+
+class League:
+    """One run's past selves, and the slots of its learner. All it does follows from its state."""
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        cast: Cast,
+        learner: TakesOpponents,
+        archive: Archive,
+        *,
+        name: str,
+        member: int = 0,
+    ) -> None:
+        """Take over the slots of a learner.
+
+        name: the run's. member: which of a population's.
+        """
+        self.config, self.cast, self.learner, self.archive = config, cast, learner, archive
+        self.settings, self.name, self.member = config.league, name, member
+        self.slots = Slots(cast.slots)
+        self.results: dict[str, Results] = {}
+        """Of the learner against everybody in the archive, old ones decayed."""
+        self.best_shares: dict[str, float] = {}
+        """The highest share that it ever had."""
+        self.counted: dict[str, list[int]] = {}
+        """Games won, drawn and lost since the last snapshot, by hash or bot."""
+        self.since_last = Results()
+        """Against the past, since the last snapshot."""
+        self.drawn: dict[str, dict[int, float]] = {}
+        """Who is in the pots."""
+        self.due = 0
+        """At so many decisions (or updates) a snapshot is due."""
+        self.best: str | None = None
+        self.lost: set[str] = set()
+        """Snapshots that are missing or damaged."""
+        self.attempt = roles.Attempt()
+        self.saved_at: tuple[int, ...] = ()
+        """Checkpoints that the run may be resumed from."""
+
+    # The course of a run
+
+    def begin(self) -> None:
+        """Seat the policies that line-ups name; the past is the learner itself for now."""
+        for fixed in self.cast.fixed:
+            content = self._keep(fixed.weights, FIXED, update=0, decisions=0, seconds=0.0)
+            slot = self.slots.hold(content or fixed.name, greedy=fixed.greedy)
+            assert slot == fixed.slot
+            self._put(slot, fixed.weights, greedy=fixed.greedy)
+        self.due = self._next_due(0, 0)
+        self._draw_anew()
+
+    def after(self, report: Report, *, update: int, seconds: float) -> dict[str, float]:
+        """Count what an update brought; keep a snapshot and draw others when it is time.
+
+        Returns what curves show.
+        """
+        self._count(report.met)
+        if self._clock(update, report.decisions) >= self.due:
+            self.due = self._next_due(update, report.decisions)
+            self._record(update, report.decisions)
+            if self.cast.past_slots:
+                self._advance(update, report.decisions, seconds)
+                self._rotate(update, exchange=True)
+                self._prune(update)
+        elif any(slot.draining for slot in self.slots.slots):
+            self._rotate(update, exchange=False)
+        return self._curves()
+
+    def _clock(self, update: int, decisions: int) -> int:
+        return decisions if self.settings.every else update
+
+    def _next_due(self, update: int, decisions: int) -> int:
+        return self._clock(update, decisions) + (self.settings.every or UPDATES_BETWEEN)
+
+    def _count(self, met: npt.NDArray[np.int64] | None) -> None:
+        """Add up what the learner won, drew and lost."""
+        if met is None:
+            return
+        policies = len(met) - len(self.learner.rules.bots)
+        for player in np.flatnonzero(met.any(axis=1)):
+            found = met[player]
+            name = self._name_of(int(player), policies)
+            counted = self.counted.setdefault(name, [0, 0, 0])
+            self.counted[name] = [a + int(b) for a, b in zip(counted, found, strict=True)]
+            if 1 <= player <= len(self.slots):
+                more = Results(*map(float, found))
+                self.results[name] = self.results.get(name, Results()) + more
+                if not self.slots[int(player)].fixed:
+                    self.since_last += more
+
+    def _name_of(self, player: int, policies: int) -> str:
+        """What results are kept under: a hash, a name, or a bot."""
+        if player >= policies:
+            return self.learner.rules.bots[player - policies]
+        if player <= len(self.slots):
+            return str(self.slots[player].hash)
+        return self.cast.others[player - len(self.slots) - 1]
+
+    def _record(self, update: int, decisions: int) -> None:
+        """Write down the games since the last snapshot."""
+        counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
+        self._try(lambda: self.archive.record(update, decisions, counts, TRAINING, member=self.name))
+        self.counted = {}
+
+    def _advance(self, update: int, decisions: int, seconds: float) -> None:
+        """Keep a snapshot if it is time, and let an exploiter begin anew."""
+        for one in self._known():
+            if one.results.games >= 1:
+                best = self.best_shares.get(one.hash, 0.0)
+                self.best_shares[one.hash] = max(best, one.share)
+        when = {"update": update, "decisions": decisions, "seconds": seconds}
+        if self.settings.role == roles.EXPLOITER:
+            self._exploit(when)
+        elif passed(self.since_last, self.settings.gate, archived=len(self._known())):
+            self._keep(self._weights(), roles.MAIN, **when)
+            self.since_last = Results()
+        self.results = decayed(self.results, DECAY)
+
+    def _exploit(self, when: Mapping[str, Any]) -> None:
+        """Judge an exploiter; who has won or stalled is kept and starts from fresh weights."""
+        every = self.settings.every or UPDATES_BETWEEN * self.config.collect.games
+        newest = self._against_newest()
+        verdict, self.attempt = roles.judge(
+            self.attempt, newest, when["decisions"], roles.usual_terms(every)
+        )
+        if verdict == "go on":
+            return
+        if roles.worth_keeping(verdict, self.attempt):
+            self._keep(self._weights(), roles.EXPLOITER, **dict(when))
+        self.attempt = self.attempt.anew(when["decisions"])
+        self.results, self.best_shares, self.since_last = {}, {}, Results()
+        start_anew(self.learner, self.config, self.attempt.number, self.member)
+
+    def _against_newest(self) -> Results:
+        known = self._known()
+        return known[-1].results if known else Results()
+
+    # Who is met
+
+    def _known(self) -> list[Known]:
+        """Everybody who may be met, the oldest first."""
+        everyone = [
+            Known(
+                entry.number,
+                entry.hash,
+                entry.role,
+                self.results.get(entry.hash, Results()),
+                self.best_shares.get(entry.hash, 0.5),
+                rating_of(self.results.get(entry.hash)),
+            )
+            for entry in self._entries()
+        ]
+        return roles.meets(self.settings.role, everyone)
+
+    def _entries(self) -> list[Entry]:
+        """The archive without what is fixed or lost."""
+        return [
+            entry
+            for entry in self.archive.entries()
+            if entry.role != FIXED and entry.hash not in self.lost
+        ]
+
+    def _rotate(self, update: int, *, exchange: bool) -> None:
+        """Bring others into slots that are free, and say how often everybody is drawn."""
+        known = self._known()
+        wanted = self._wanted(known)
+        filled = self.slots.assign(
+            known,
+            wanted,
+            self.learner.seated(self.member),
+            seed=self.config.seed,
+            update=update,
+            always=[self.best] if self.best else [],
+            **({} if exchange else {"exchanged": 0.0}),
+            greedy=self.cast.greedy,
+        )
+        for slot, content in filled.items():
+            found = self._load(content)
+            if found is None:
+                self.slots.slots[slot - 1].draining = True
+                found = self._weights()
+            self._put(slot, found, greedy=self.cast.greedy)
+        self._draw_anew(known, wanted)
+
+    def _wanted(self, known: Sequence[Known]) -> npt.NDArray[np.float64]:
+        choose = roles.choice_of(self.settings.role, self.settings.choose, self._against_newest())
+        return weights(choose, known, learner_rating=0.0)
+
+    def _draw_anew(
+        self, known: Sequence[Known] = (), wanted: npt.NDArray[np.float64] | None = None
+    ) -> None:
+        """Fill the pots."""
+        shares = np.zeros(0) if wanted is None else wanted
+        made = pots(self.slots, known, shares, recent=self.cast.recent, best=self.best)
+        self.drawn = {name: made[name] for name in self.cast.pots}
+        self.learner.set_pots(self.drawn, self.member)
+
+    # What evaluations beside training find
+
+    def rivals(self, number: int) -> list[str]:
+        """Files of past selves that an evaluation is to meet: the newest, and others by lot."""
+        entries = [entry for entry in self._entries() if self.archive.file(entry.hash).exists()]
+        if not entries or not self.cast.past_slots:
+            return []
+        lots = generator(self.config.seed, number)
+        others = entries[:-1]
+        picked = lots.permutation(len(others))[: MATCHES - 1]
+        chosen = [entries[-1], *(others[at] for at in picked)]
+        return [str(self.archive.file(entry.hash)) for entry in chosen]
+
+    def take_match(self, number: int, decisions: int, file: str, found: Mapping[str, Any]) -> str:
+        """Learn how a match against a past self went; returns its number as curves name it."""
+        content = Path(file).stem
+        counts = int(found["wins"]), int(found["ties"]), int(found["losses"])
+        self._try(
+            lambda: self.archive.record(
+                number, decisions, {content: counts}, MATCH, member=self.name
+            )
+        )
+        if self.settings.choose == "forgotten":  # its games in training do not tell who is not met
+            more = Results(*map(float, counts))
+            self.results[content] = self.results.get(content, Results()) + more
+            share = self.results[content].share
+            self.best_shares[content] = max(self.best_shares.get(content, 0.0), share)
+        entry = self.archive.called(content)
+        return f"past {entry.number}" if entry else "past"
+
+    def new_best(self, tensors: Mapping[str, Tensor], *, update: int, seconds: float) -> None:
+        """Note that a checkpoint is the best so far; from the next snapshot on it can be met."""
+        if "best" in self.cast.pots:
+            kept = self._keep(tensors, roles.MAIN, update=update, decisions=0, seconds=seconds)
+            self.best = kept or self.best
+
+    # What lies on the disk
+
+    def _weights(self) -> dict[str, Tensor]:
+        """The learner as it is now."""
+        net = self.learner.policy(self.member).net
+        return {name: value.detach().cpu() for name, value in net.state_dict().items()}
+
+    def _keep(
+        self, tensors: Mapping[str, Tensor], role: str, *, update: int, decisions: int, seconds: float
+    ) -> str | None:
+        """Put a network into the archive; a full disk does not stop training."""
+        try:
+            entry = self.archive.add(
+                tensors,
+                role=role,
+                member=self.name,
+                update=update,
+                decisions=decisions,
+                seconds=seconds,
+            )
+        except ArchiveError as wrong:
+            warn(f"a snapshot was not kept, training goes on: {wrong}")
+            return None
+        return entry.hash
+
+    def _load(self, content: str) -> dict[str, Tensor] | None:
+        """A snapshot's weights; one that is missing or damaged is reported once and left out."""
+        try:
+            return self.archive.weights(content)
+        except ArchiveError as wrong:
+            self.lost.add(content)
+            warn(f"a past self is left out: {wrong}")
+            return None
+
+    def _put(self, slot: int, tensors: Mapping[str, Tensor], *, greedy: bool) -> None:
+        self.learner.put(slot, tensors, greedy=greedy, member=self.member)
+
+    def _prune(self, update: int) -> None:
+        """Remove what is too much, but nothing that a slot or a checkpoint needs."""
+        ratings = {one.hash: one.rating for one in self._known() if one.rating is not None}
+        oldest = min(self.saved_at, default=update)
+        needed: Collection[str] = {
+            *self.slots.held,
+            *(entry.hash for entry in self.archive.entries() if entry.role == FIXED),
+        }
+        self._try(
+            lambda: self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
+        )
+
+    def noticed(self, checkpoints: Path) -> None:
+        """Look which checkpoints there are; what they need stays."""
+        self.saved_at = tuple(numbers(checkpoints))
+
+    def _try(self, work: Any) -> None:
+        try:
+            work()
+        except ArchiveError as wrong:
+            warn(f"the league was not written, training goes on: {wrong}")
+
+    def close(self) -> None:
+        """Finish writing."""
+        self.archive.close()
+
+    # Checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """All that the next update depends on, as plain values."""
+        slots = self.slots.state()["slots"]
+        return {
+            "slots": {str(number): slot for number, slot in enumerate(slots, start=1)},
+            "results": {name: list(vars(one).values()) for name, one in self.results.items()},
+            "best_shares": dict(self.best_shares),
+            "counted": {name: list(counts) for name, counts in self.counted.items()},
+            "since_last": list(vars(self.since_last).values()),
+            "pots": {name: [[k, w] for k, w in pot.items()] for name, pot in self.drawn.items()},
+            "due": self.due,
+            "home": self.archive.folder.name,
+            "best": self.best,
+            "lost": sorted(self.lost),
+            "attempt": asdict(self.attempt),
+        }
+
+    def restore(self, state: Mapping[str, Any], spare: Mapping[str, Tensor]) -> None:
+        """Seat everybody as they sat, before the games are there.
+
+        spare: what plays in the place of a snapshot that is gone until its games are over.
+        """
+        saved = state["slots"]
+        self.slots.load({"slots": [saved[str(number + 1)] for number in range(len(saved))]})
+        self.results = {name: Results(*values) for name, values in state["results"].items()}
+        self.best_shares = dict(state["best_shares"])
+        self.counted = {name: list(counts) for name, counts in state["counted"].items()}
+        self.since_last = Results(*state["since_last"])
+        self.due, self.best, self.lost = state["due"], state["best"], set(state["lost"])
+        self.attempt = roles.Attempt.load(state["attempt"])
+        fixed = {one.slot: one.weights for one in self.cast.fixed}
+        for number, slot in enumerate(self.slots.slots, start=1):
+            if slot.hash is None:
+                continue
+            found = self._load(slot.hash) if slot.hash not in self.lost else None
+            if found is None and slot.fixed:
+                found = dict(fixed[number])
+            if found is None:
+                slot.draining, found = True, dict(spare)
+            self._put(number, found, greedy=slot.greedy)
+        self.drawn = {name: {int(k): w for k, w in pot} for name, pot in state["pots"].items()}
+        gone = {number for number, slot in enumerate(self.slots.slots, 1) if slot.draining}
+        self.drawn = {
+            name: {slot: w for slot, w in pot.items() if slot not in gone}
+            for name, pot in self.drawn.items()
+        }
+        self.learner.set_pots(self.drawn, self.member)
+
+    def _curves(self) -> dict[str, float]:
+        """What curves show."""
+        if not self.cast.past_slots:
+            return {}
+        values = {"league/snapshots": float(len(self._entries()))}
+        if self.since_last.games:
+            values["league/past"] = self.since_last.points / self.since_last.games
+        return values
+
+
+def rating_of(results: Results | None) -> float | None:
+    """How much stronger than the learner somebody is, in Elo; None before any game."""
+    if results is None or not results.games:
+        return None
+    share = min(max(results.share, 1e-3), 1 - 1e-3)
+    return -400 * math.log10(share / (1 - share))
+
+
+def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
+    """Give a learner fresh weights and a fresh optimiser; its games go on."""
+    now = learner.snapshot(member)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed + 1_000_003 * number)
+        net = make_net(learner.rules, config.net)
+    tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
+    learner.restore(Snapshot(tensors, now.blobs, {**now.meta, "has_unit": False}), member)
+
+
+def league_learner(learner: Learner, cast: Cast) -> TakesOpponents | None:
+    """The learner as a league talks to it, None where nobody is in slots."""
+    if not cast.slots:
+        return None
+    if not isinstance(learner, TakesOpponents):
+        raise ConfigError(
+            f"opponents: this learner takes no frozen policies; {type(learner).__name__} has no "
+            "slots"
+        )
+    return learner
+
+
+def warn(text: str) -> None:
+    """Say that something goes on without."""
+    warnings.warn(SparringWarning(text), stacklevel=4)

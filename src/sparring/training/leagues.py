@@ -1,0 +1,56 @@
+"""The leagues of a run or of a population, new or as a checkpoint has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparring.config import TrainConfig
+from sparring.learn.cast import Cast
+from sparring.learn.learner import Learner
+from sparring.store.archive import Archive, copy_archive, needed_by
+from sparring.store.archive_index import FILE
+from sparring.store.checkpoint import Checkpoint
+from sparring.store.policies import policy_meta
+from sparring.training.league import League, league_learner
+from sparring.training.records.run import Run
+
+GIGABYTE = 10**9
+
+
+def leagues_of(
+    learner: Learner,
+    cast: Cast | None,
+    configs: Sequence[TrainConfig],
+    runs: Sequence[Run],
+    *,
+    resume: Checkpoint | None = None,
+) -> list[League | None]:
+    """One league per member, None where nobody is in slots."""
+    taking = league_learner(learner, cast) if cast else None
+    if taking is None or cast is None:
+        return [None] * len(runs)
+    meta = policy_meta(learner.rules, learner.policy().net)
+    leagues: list[League | None] = []
+    archive: Archive | None = None
+    for member, (config, run) in enumerate(zip(configs, runs, strict=True)):
+        if archive is None or not config.league.shared:
+            most = int(config.league.gigabytes * GIGABYTE)
+            archive = Archive(run.path, most_bytes=most, policy=meta)
+        league = League(config, cast, taking, archive, name=run.name, member=member)
+        saved = resume.meta.get("league") if resume else None
+        if resume is not None and saved:
+            bring_home(run, saved["home"])
+            archive.forget_after(resume.number, needed=needed_by(run.checkpoints))
+            league.restore(saved, resume.tensors["net"])
+            league.noticed(run.checkpoints)
+        else:
+            league.begin()
+        leagues.append(league)
+    return leagues
+
+
+def bring_home(run: Run, home: str) -> None:
+    """Give a member of a population that shared an archive one of its own, before it goes on."""
+    other = run.path.parent / home
+    if home != run.path.name and not (run.path / FILE).exists() and other.is_dir():
+        copy_archive(other, run.path)

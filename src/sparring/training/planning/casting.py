@@ -1,0 +1,152 @@
+"""From the words of `opponents` to everybody who plays: ids, slots, pots, and who answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sparring.config import NetConfig, TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.league.players import CallablePlayer
+from sparring.league.seating import Table, Who, read_tables, seat_player
+from sparring.learn.cast import Cast, Fixed
+from sparring.learn.collect import Actor
+from sparring.learn.opponents import FunctionActor, PolicyActor
+from sparring.nets.net import usual_heads
+from sparring.nets.policy import Policy
+from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
+from sparring.store.policies import locate, whole_checkpoint
+
+MOST_SLOTS = 255
+"""A pot holds no more."""
+
+
+def cast_of(rules: Rules, config: TrainConfig, given: Sequence[Any] = ()) -> Cast:
+    """Read who plays.
+
+    given: instead of the words of the configuration, with policies and functions among them.
+    """
+    return Casting(rules, config).cast(read_tables(rules, list(given) or list(config.opponents)))
+
+
+def pinned(rules: Rules, words: Sequence[str]) -> tuple[str, ...]:
+    """The same words with checkpoints for runs: `latest` is another run tomorrow."""
+    found = []
+    for word in words:
+        who, equals, weight = word.rpartition("=") if "=" in word else (word, "", "")
+        names = [pinned_name(rules, name) for name in who.split(",")]
+        found.append(f"{','.join(names)}{equals}{weight}")
+    return tuple(found)
+
+
+def pinned_name(rules: Rules, name: str) -> str:
+    """A player's word, with a checkpoint or file for what lies on the disk."""
+    (table,) = read_tables(rules, [name])
+    policies = [who for who in table.players if who.kind == "policy"]
+    if not policies:
+        return name
+    place = locate(policies[0].means)
+    assert place is not None
+    folder, _ = whole_checkpoint(place)
+    style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
+    path = str(folder)
+    if any(sign in path for sign in ",="):
+        raise ConfigError(f"opponents: {path} has a comma or = in its name; move it elsewhere")
+    return f"{path}@{style}" if style else path
+
+
+class Casting:
+    """Gives everybody who is named an id, whoever is named twice the same."""
+
+    def __init__(self, rules: Rules, config: TrainConfig) -> None:
+        self.rules, self.config = rules, config
+        self.frozen: dict[tuple[Any, bool], Policy] = {}
+        """Of the learner's own kind: they go into slots."""
+        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer] = {}
+        """Everybody else who is no bot."""
+        self.loaded: dict[str, Any] = {}
+        self.styles: set[bool] = set()
+        """How past selves are to play."""
+
+    def cast(self, tables: Sequence[Table]) -> Cast:
+        """Meet everybody first; their ids follow from how many there are."""
+        everyone = [who for table in tables for who in table.players]
+        for who in everyone:
+            self._meet(who)
+        past = [who for who in everyone if who.kind in ("past", "best")]
+        if len(self.styles) > 1:
+            raise ConfigError("opponents: past selves are greedy or sampled, not both; choose one")
+        past_slots = self.config.league.slots if past else 0
+        slots = past_slots + len(self.frozen)
+        if slots > MOST_SLOTS:
+            raise ConfigError(
+                f"{len(self.frozen)} policies and {past_slots} past selves need more than "
+                f"{MOST_SLOTS} slots; lower league.slots"
+            )
+        ids = {key: slots - at for at, key in enumerate(self.frozen)}
+        ids |= {key: slots + 1 + at for at, key in enumerate(self.apart)}
+        lineups = tuple(
+            Lineup(
+                tuple(self._player(who, ids) for who in table.players), table.weight, table.shuffle
+            )
+            for table in tables
+        )
+        fixed = [
+            Fixed(policy.name, ids[key], policy.net.state_dict(), key[1])
+            for key, policy in self.frozen.items()
+        ]
+        return Cast(
+            lineups=lineups,
+            fixed=tuple(fixed),
+            past_slots=past_slots,
+            recent=tuple(sorted({who.newest for who in past if who.newest})),
+            pots=tuple(dict.fromkeys(pot_of(who) for who in past)),
+            greedy=self.styles == {True},
+            actors={ids[key]: self._actor(player, key[1]) for key, player in self.apart.items()},
+            others=tuple(player.name for player in self.apart.values()),
+        )
+
+    def _meet(self, who: Who) -> None:
+        """Find out who somebody is."""
+        if who.kind in ("past", "best"):
+            self.styles.add(bool(who.greedy))
+        if who.kind in ("self", "bot", "past", "best"):
+            return
+        player = seat_player(who, self.rules, self.loaded)
+        key = self._key(who)
+        if isinstance(player, Policy) and same_kind(player, self.rules, self.config.net):
+            self.frozen[key] = player
+        else:
+            self.apart[key] = player
+
+    def _key(self, who: Who) -> tuple[Any, bool]:
+        return (who.means or id(who.player)), bool(who.greedy)
+
+    def _player(self, who: Who, ids: dict[tuple[Any, bool], int]) -> PlayerId | Pot:
+        if who.kind == "self":
+            return LEARNER
+        if who.kind == "bot":
+            return who.means
+        if who.kind in ("past", "best"):
+            return Pot(pot_of(who))
+        return ids[self._key(who)]
+
+    def _actor(self, player: Policy | CallablePlayer, greedy: bool) -> Actor:
+        seed = self.config.seed
+        if isinstance(player, Policy):
+            return PolicyActor(player, seed, greedy=greedy)
+        return FunctionActor(player.name, player.function, seed)
+
+
+def pot_of(who: Who) -> str:
+    """The pot that past selves are drawn from."""
+    return f"past:{who.newest}" if who.newest else who.kind
+
+
+def same_kind(policy: Policy, rules: Rules, net: NetConfig) -> bool:
+    """Whether a policy has the network of the learner, so that both can be answered together."""
+    theirs = policy.net
+    alike = replace(theirs.config, sparse=net.sparse) == net
+    return alike and theirs.inputs.memory == 0 and theirs.heads == usual_heads(rules)
