@@ -44,6 +44,9 @@ COMMANDS = (
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),
     Command("plot", "draw the curves of runs as a picture and a page", "PlotConfig", "plot"),
     Command("compare", "compare settings over seeds, with intervals", "CompareConfig", "compare"),
+    Command(
+        "league", "show the past selves of a run: ratings, results", "LeagueShowConfig", "league"
+    ),
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench.pool"),
     Command("bench train", "measure training end to end", "BenchTrainConfig", "bench.train"),

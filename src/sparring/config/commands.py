@@ -217,6 +217,28 @@ class BenchTrainConfig(Checked):
 
 
 @dataclass(frozen=True)
+class LeagueShowConfig(Checked):
+    """Show the league of a run: its past selves, how the learner does against them, ratings."""
+
+    run: Positional[str] = "latest"
+    """The run, by its folder, by the beginning of its name, or `latest`; it may be going on."""
+    matches: Annotated[int, at_least(0)] = 0
+    """Games of each match between two snapshots, every deal from every seat. 0: no matches."""
+    most: Annotated[int, between(2, 64)] = 12
+    """Snapshots in the matrix and in the matches, spread over the run. More take longer."""
+    sampled: bool = False
+    """Draw actions in the matches instead of taking the most probable one."""
+    seed: Seed = 0
+    """Which games are dealt in the matches."""
+    threads: Threads = 0
+    """Threads for the matches. 0: one per core."""
+    out: str = ""
+    """The folder of the pictures. Left out: that of the run."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
 class RenderConfig(Checked):
     """Draw a game between policies or bots as a film or a picture."""
 
