@@ -190,7 +190,7 @@ def test_the_same_seed_update_and_state_give_the_same_slots() -> None:
 
 
 def test_another_number_of_slots_is_refused() -> None:
-    with pytest.raises(SparringError, match="saved with 4 slots and has 8 now; set league.slots"):
+    with pytest.raises(SparringError, match=r"saved with 4 slots and has 8 now; set league\.slots"):
         Slots(8).load(Slots(4).state())
     with pytest.raises(SparringError, match="cannot be read"):
         Slots(8).load({"slots": [{"colour": 1}] * 8})

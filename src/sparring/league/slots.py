@@ -142,10 +142,9 @@ class Slots:
     def _keep(self, target: Sequence[str], likely: Mapping[str, float]) -> None:
         """Let those stay that were drawn again, also if they were about to leave."""
         for slot in self.slots:
-            if slot.fixed or slot.hash not in target:
-                continue
-            slot.draining = False
-            slot.chance = likely[slot.hash]
+            if slot.hash is not None and slot.hash in target and not slot.fixed:
+                slot.draining = False
+                slot.chance = likely[slot.hash]
 
     def _drain(
         self,
