@@ -11,6 +11,7 @@ from sparring.config.ranges import (
     MOST_SEED,
     MOST_THREADS,
     Checked,
+    Count,
     Seed,
     Threads,
     above,
@@ -140,6 +141,42 @@ class EvalConfig(Checked):
     """Threads for games and network. 0: one per core."""
     json: bool = False
     """Print one JSON object instead of a table."""
+
+
+@dataclass(frozen=True)
+class ExploitConfig(Checked):
+    """Train a best response against a frozen policy: how much can it be made to lose?"""
+
+    policy: Positional[str]
+    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
+    minutes: Annotated[float, above(0)] = 2.0
+    """Time for training the response. More finds more."""
+    decisions: Count = 0
+    """Decisions of the response to make instead. 0: as many as the minutes allow."""
+    games: Annotated[int, at_least(2)] = 8192
+    """Games of the match at the end; four times as many halve the interval."""
+    greedy: bool = False
+    """The policy takes its most probable actions. Left out: it draws them, as in its training."""
+    from_policy: bool = False
+    """The response starts with the policy's own weights. Left out: with fresh ones."""
+    seed: Seed = 0
+    """Which games are played and where the network starts."""
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    game: str = ""
+    """The game, where a bot is exploited."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the policy's training."""
+    config: str = ""
+    """A TOML file with settings of `sparring train` for the response; the options go before it."""
+    name: str = ""
+    """The name of the response's run. Left out: exploit, the policy, date and four letters."""
+    runs: str = "runs"
+    """The folder in which the run's folder is made."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)
