@@ -39,11 +39,15 @@ COMMANDS = (
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval.command"),
+    Command("exploit", "train against a policy: how much can it lose", "ExploitConfig", "exploit"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),
     Command("plot", "draw the curves of runs as a picture and a page", "PlotConfig", "plot"),
     Command("compare", "compare settings over seeds, with intervals", "CompareConfig", "compare"),
+    Command(
+        "league", "show the past selves of a run: ratings, results", "LeagueShowConfig", "league"
+    ),
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench.pool"),
     Command("bench train", "measure training end to end", "BenchTrainConfig", "bench.train"),

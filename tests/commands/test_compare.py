@@ -12,10 +12,10 @@ from PIL import Image
 
 from commands.run_helpers import make_run, write_results
 from sparring.cli import main
-from sparring.commands.compare import share_of_wins
 from sparring.commands.compare_picture import notes
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.league.pairs import share_of_wins
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint

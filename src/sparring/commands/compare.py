@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparring.commands.compare_picture import (
     BUDGETS,
@@ -22,15 +22,11 @@ from sparring.commands.printing import ProgressBar, make_table, print_json, prin
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
-from sparring.games.rules import Rules
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Found
 from sparring.store.folders import LATEST, RUNS, find, sorted_runs
 from sparring.training.records.comparison import EACH_RUN, Comparison, Group, compare
 from sparring.training.records.run import Run
-
-if TYPE_CHECKING:
-    from sparring.nets.policy import Policy
 
 LEAST_GAMES = 4
 
@@ -97,6 +93,7 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
     """Let the best policies of the groups meet; returns the matches, and why there are none."""
     import torch
 
+    from sparring.league.pairs import share_of_wins
     from sparring.store.policies import load_policy
 
     threads = config.threads or os.cpu_count() or 1
@@ -121,30 +118,6 @@ def play(found: Comparison, config: CompareConfig) -> tuple[list[Match], list[st
             matches.append(Match(one, two, games, share, *wilson(share, deals)))
     how = "the strongest run of each group, actions drawn, every deal from every seat"
     return matches, [f"matches: {how}"]
-
-
-def share_of_wins(
-    rules: Rules, ours: Policy, theirs: Policy, *, games: int, seed: int, threads: int
-) -> tuple[float, int, int]:
-    """Return our share of the wins at tables that both share evenly, and of how many games.
-
-    The third number is that of deals that differ, which are independent of each other.
-
-    With an odd number of seats there are two kinds of tables, each side having one seat more in
-    half of the games; so that equals always win half.
-    """
-    from sparring.league.arena import play_match
-
-    few = rules.seats // 2
-    counts = [few] if rules.seats % 2 == 0 else [few, few + 1]
-    total, played, deals = 0.0, 0, 0
-    for at, mine in enumerate(counts):
-        seats = [ours] * mine + [theirs] * (rules.seats - mine)
-        part = games // len(counts) + (games % len(counts) if at == 0 else 0)
-        result = play_match(rules, seats, games=part, seed=seed + at, threads=threads, greedy=False)
-        total += sum(player.win_share for player in result.players[:mine])
-        played, deals = played + result.games, deals + result.distinct_deals
-    return total / len(counts), played, deals
 
 
 def print_groups(found: Comparison) -> None:

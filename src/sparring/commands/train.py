@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.results import draw_lines, next_command, results_table
+from sparring.commands.stopping import Interrupted, interruptible, stopped
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.rules import Rules
@@ -80,40 +78,6 @@ def run(config: TrainConfig | ResumeConfig) -> int:
     if len(members_of(config)) > 1:
         return report_several(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM while nothing is trained."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.name = signal.Signals(number).name
-        self.code = 128 + number
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise Interrupted for a signal, whatever is done meanwhile."""
-
-    def hear(number: int, _frame: FrameType | None) -> None:
-        raise Interrupted(number)
-
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def stopped(agents: Sequence[Agent]) -> int:
-    """Say that the runs of a signal are saved, and how to go on; return the exit code."""
-    for agent in agents:
-        lost = agent.unsaved and not agent.elsewhere
-        where = "not saved" if lost else f"saved in {agent.elsewhere or agent.run}"
-        print(f"{agent.ended}: {where}", file=sys.stderr)
-        print(f"go on with: sparring resume {agent.run}", file=sys.stderr)
-    return 128 + signal.Signals[agents[-1].ended]
 
 
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:

@@ -11,6 +11,7 @@ from sparring.config.ranges import (
     MOST_SEED,
     MOST_THREADS,
     Checked,
+    Count,
     Seed,
     Threads,
     above,
@@ -143,6 +144,42 @@ class EvalConfig(Checked):
 
 
 @dataclass(frozen=True)
+class ExploitConfig(Checked):
+    """Train a best response against a frozen policy: how much can it be made to lose?"""
+
+    policy: Positional[str]
+    """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
+    minutes: Annotated[float, above(0)] = 2.0
+    """Time for training the response. More finds more."""
+    decisions: Count = 0
+    """Decisions of the response to make instead. 0: as many as the minutes allow."""
+    games: Annotated[int, at_least(2)] = 8192
+    """Games of the match at the end; four times as many halve the interval."""
+    greedy: bool = False
+    """The policy takes its most probable actions. Left out: it draws them, as in its training."""
+    from_policy: bool = False
+    """The response starts with the policy's own weights. Left out: with fresh ones."""
+    seed: Seed = 0
+    """Which games are played and where the network starts."""
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    game: str = ""
+    """The game, where a bot is exploited."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the policy's training."""
+    config: str = ""
+    """A TOML file with settings of `sparring train` for the response; the options go before it."""
+    name: str = ""
+    """The name of the response's run. Left out: exploit, the policy, date and four letters."""
+    runs: str = "runs"
+    """The folder in which the run's folder is made."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
 class UsiConfig(Checked):
     """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
 
@@ -212,6 +249,28 @@ class BenchTrainConfig(Checked):
     """A TOML file with settings of `sparring train`; the options here go before it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class LeagueShowConfig(Checked):
+    """Show the league of a run: its past selves, how the learner does against them, ratings."""
+
+    run: Positional[str] = "latest"
+    """The run, by its folder, by the beginning of its name, or `latest`; it may be going on."""
+    matches: Annotated[int, at_least(0)] = 0
+    """Games of each match between two snapshots, every deal from every seat. 0: no matches."""
+    most: Annotated[int, between(2, 64)] = 12
+    """Snapshots in the matrix and in the matches, spread over the run. More take longer."""
+    sampled: bool = False
+    """Draw actions in the matches instead of taking the most probable one."""
+    seed: Seed = 0
+    """Which games are dealt in the matches."""
+    threads: Threads = 0
+    """Threads for the matches. 0: one per core."""
+    out: str = ""
+    """The folder of the pictures. Left out: that of the run."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

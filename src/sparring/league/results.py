@@ -77,6 +77,9 @@ class MatchResult:
     """Games that are no repetition: other moves or, where there is chance, another deal."""
     opening_plies: int
     """Decisions by lot at the start of every deal."""
+    margin: float | None
+    """How much more the first player scored than the others' mean; None without others."""
+    margin_interval: Interval
 
     @property
     def first(self) -> PlayerResult:
@@ -117,6 +120,9 @@ class MatchResult:
             "score_low": known(first.score_interval[0]),
             "score_high": known(first.score_interval[1]),
             "others_score": self.others_score,
+            "margin": self.margin,
+            "margin_low": known(self.margin_interval[0]),
+            "margin_high": known(self.margin_interval[1]),
             "rank": first.rank,
             "seat_games": list(self.seat_games),
             "seat_wins": list(self.seat_shares),
@@ -186,6 +192,7 @@ def summarise(
                 rank=float(rank[:, at].mean()),
             )
         )
+    ahead = score[:, 0] - score[:, 1:].mean(axis=1, dtype=np.float64) if rules.seats > 1 else None
     sat = [record.seat_of[:, 0] == seat for seat in range(rules.seats)]
     counts = np.bincount(record.end, minlength=len(rules.ends))
     return MatchResult(
@@ -201,6 +208,10 @@ def summarise(
         distinct_deals=distinct,
         distinct_games=distinct_games,
         opening_plies=opening_plies,
+        margin=None if ahead is None else float(ahead.mean()),
+        margin_interval=(
+            (math.nan, math.nan) if ahead is None else mean_interval(ahead, record.deal, distinct)
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Policies on disk: from a run, a checkpoint or a folder of their own."""
+"""Policies on disk: from a run, a checkpoint, a snapshot or a folder of their own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
+from sparring.nets.net import Net
 from sparring.nets.policy import Policy
 from sparring.pools.foreign.base import ForeignRules
+from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
 from sparring.store.manifest import MANIFEST, Checkpoint
+from sparring.store.snapshots import SUFFIX, read_snapshot
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
+PAST = "past"
+"""Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
 LOADED_FROM = "loaded_from"
 """Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
 
@@ -30,10 +35,10 @@ LOADED_FROM = "loaded_from"
 def load_policy(
     path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1
 ) -> Policy:
-    """Load a policy for inference from a run, a checkpoint or what `save_policy` wrote.
+    """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
     Of a run it is the best checkpoint, or the newest before any was measured.
-    path: a folder, a run's name, or `latest`.
+    path: see `locate`.
     """
     found = locate(path)
     if found is None:
@@ -60,15 +65,18 @@ def load_policy(
 
 
 def locate(text: str | Path) -> Path | None:
-    """Return the folder that a user means, None if there is none.
+    """Return the folder that a user means, or a snapshot's file; None if there is none.
 
     That is a path, a run's name or its beginning, `latest`, or one of these with the number of a
-    checkpoint behind it: latest/40.
+    checkpoint behind it, latest/40, or that of a snapshot of its league: latest/past/12.
     """
     path = Path(text)
     for place in (path, RUNS / path):
-        if place.is_dir():
+        if place.is_dir() or (place.suffix == SUFFIX and place.is_file()):
             return place
+    if path.name.isdecimal() and path.parent.name == PAST and len(path.parts) > 2:
+        run = locate(path.parent.parent)
+        return snapshot_file(run, int(path.name)) if run else None
     if path.name.isdecimal() and len(path.parts) > 1:
         run = locate(path.parent)
         numbered = run / CHECKPOINTS / f"{int(path.name):08d}" if run else None
@@ -79,8 +87,42 @@ def locate(text: str | Path) -> Path | None:
     return None
 
 
+def snapshot_file(run: Path, number: int) -> Path:
+    """Return where a snapshot of a run's league lies; an error names those that are there."""
+    index = ArchiveIndex(run)
+    entry = index.numbered(number)
+    if entry and index.file(entry.hash).is_file():
+        return index.file(entry.hash)
+    there = [each.number for each in index.entries() if index.file(each.hash).is_file()]
+    if not there:
+        raise ConfigError(f"{run} has no snapshots; it was trained without a league")
+    near = sorted(sorted(there, key=lambda each: abs(each - number))[:3])
+    gone = "is not there any more" if entry else "does not exist"
+    listed = ", ".join(map(str, near))
+    raise ConfigError(f"snapshot {number} of {run} {gone}; of {len(there)}, near it: {listed}")
+
+
+def snapshot(file: Path) -> Checkpoint:
+    """Load a snapshot as if it were a checkpoint with nothing but a network."""
+    weights, meta = read_snapshot(file)
+    entry = entry_of(file)
+    number = entry.update if entry else 0
+    when = {"update": number, "decisions": entry.decisions} if entry else {}
+    return Checkpoint({"net": weights}, {}, {**meta, **when}, number)
+
+
+def entry_of(file: Path) -> Entry | None:
+    """Return what a run knows about one of its snapshots, None of a file that lies elsewhere."""
+    file = file.resolve()
+    if file.parent.name != FOLDER:
+        return None
+    return ArchiveIndex(file.parent.parent).called(file.stem)
+
+
 def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
     """Load the checkpoint that is here, or of a run the best one, or the newest that is whole."""
+    if path.is_file():
+        return path, snapshot(path)
     if (path / MANIFEST).is_file():
         return path, load(path)
     checkpoints = path / CHECKPOINTS
@@ -116,7 +158,9 @@ def best_of(run: Path) -> int | None:
 
 
 def label(folder: Path) -> str:
-    """Name a checkpoint by its run and number, anything else by its folder."""
+    """Name a checkpoint or snapshot by its run and number, anything else by its folder."""
+    if entry := entry_of(folder):
+        return entry.name
     folder = folder.resolve()
     if folder.parent.name == CHECKPOINTS:
         return f"{folder.parent.parent.name}/{int(folder.name)}"
@@ -146,6 +190,17 @@ def foreign_meta(rules: Rules) -> dict[str, Any]:
     return {"foreign": rules.plain()} if isinstance(rules, ForeignRules) else {}
 
 
+def policy_meta(rules: Rules, net: Net) -> dict[str, Any]:
+    """What has to be said about a network so that it can be loaded from its weights."""
+    return {
+        "game": rules.name,
+        "rules_version": rules.rules_version,
+        "game_config": rules.config,
+        **net.describe(),
+        **foreign_meta(rules),
+    }
+
+
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
     """Read a network's configuration; JSON made lists of its tuples."""
     fields: dict[str, Any] = {
@@ -159,14 +214,9 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
     target = Path(path)
     if target.exists() and not (target / MANIFEST).is_file():
         raise ConfigError(f"{target} exists and holds no policy; choose another name")
-    rules = policy.rules
     meta: dict[str, Any] = {
         **{key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta},
-        "game": rules.name,
-        "rules_version": rules.rules_version,
-        "game_config": rules.config,
-        **policy.net.describe(),
-        **foreign_meta(rules),
+        **policy_meta(policy.rules, policy.net),
     }
     number = int(policy.meta.get("update", 0))
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -71,6 +71,11 @@ class Pen:
         corners = [x * FINE, y * FINE, (x + width) * FINE, (y + height) * FINE]
         self.draw.rounded_rectangle(corners, 10 * FINE, CARD, LINE, FINE)
 
+    def fill(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        """Fill a rectangle."""
+        corners = [x * FINE, y * FINE, (x + width) * FINE, (y + height) * FINE]
+        self.draw.rectangle(corners, colour)
+
     def paper(self, x: float, y: float, width: float, height: float) -> None:
         """Cover what is below, nearly."""
         self.area([(x, y), (x + width, y), (x + width, y + height), (x, y + height)], CARD, 0.8)
@@ -287,11 +292,11 @@ def draw_estimates(pen: Pen, chart: Estimates, place: Place) -> None:
             pen.dot(x(row.value), y + 37, 6, colour)
 
 
-def shortened(pen: Pen, text: str, room: float) -> str:
+def shortened(pen: Pen, text: str, room: float, size: int = 15) -> str:
     """Cut a text that is too long for its place."""
-    if pen.width_of(text, 15) <= room:
+    if pen.width_of(text, size) <= room:
         return text
-    while text and pen.width_of(text + "…", 15) > room:
+    while text and pen.width_of(text + "…", size) > room:
         text = text[:-1]
     return text + "…"
 

@@ -1,0 +1,184 @@
+"""`sparring league`: the past selves of a run, what they are worth, and who beats whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparring.commands.league_pictures import write_pictures
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.config import LeagueShowConfig
+from sparring.draw.charts.axes import label
+from sparring.errors import ConfigError, SparringError
+from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
+from sparring.training.records.run import Run
+
+
+def run(config: LeagueShowConfig) -> int:
+    """Read a run's league, let its snapshots meet if wanted, print and draw."""
+    found = Run.open(config.run)
+    if config.matches == 1:
+        raise ConfigError("--matches 1 must be 0 or at least 2, or there is no interval")
+    standings = standings_of(found.path)
+    chosen = wanted(standings, config.most)
+    pairs: list[Pair] = []
+    notes: list[str] = []
+    if config.matches:
+        pairs, notes = play(found, chosen, config)
+    pictures = write_pictures(
+        standings, chosen, pairs, Path(config.out) if config.out else found.path
+    )
+    if config.json:
+        told = described(found, standings, pairs)
+        print_json({**told, "notes": notes, "pictures": [str(path) for path in pictures]})
+        return 0
+    print_standings(standings)
+    print_pairs(pairs)
+    for line in [*notes, *told_beside(standings)]:
+        say(line)
+    say(f"pictures: {', '.join(map(str, pictures))}")
+    if not config.matches and len(chosen) > 1:
+        say(f"next: sparring league {found.name} --matches 1000")
+    return 0
+
+
+def play(
+    found: Run, chosen: Sequence[Player], config: LeagueShowConfig
+) -> tuple[list[Pair], list[str]]:
+    """Let snapshots meet, everybody everybody; one that cannot be loaded is named and left out."""
+    import itertools
+    import os
+
+    import torch
+
+    from sparring.league.intervals import wilson
+    from sparring.league.pairs import share_of_wins
+    from sparring.store.cache import cached_policy
+
+    threads = config.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    policies, notes = {}, []
+    for player in chosen:
+        try:
+            place = found.path / "past" / str(player.number)
+            policies[player.name] = cached_policy(place, name=player.name, threads=threads)
+        except SparringError as wrong:
+            notes.append(f"{player.name} is left out of the matches: {wrong}")
+    if len(policies) < 2:
+        return [], [*notes, "there are no two snapshots that could meet"]
+    rules = next(iter(policies.values())).rules
+    if rules.seats == 1:
+        return [], [*notes, f"{rules.name} has one seat: no matches between snapshots"]
+    meetings = list(itertools.combinations(policies, 2))
+    pairs = []
+    with ProgressBar(f"playing {rules.name}", len(meetings)) as steps:
+        for at, (one, two) in enumerate(meetings):
+            steps.next(f"{one} against {two}")
+            share, games, deals = share_of_wins(
+                rules,
+                policies[one],
+                policies[two],
+                games=config.matches,
+                seed=config.seed + 1_000_003 * at,
+                threads=threads,
+                greedy=not config.sampled,
+            )
+            pairs.append(Pair(one, two, games, share, *wilson(share, deals)))
+    how = "actions drawn" if config.sampled else "the most probable actions"
+    return pairs, [*notes, f"matches: {how}, every deal from every seat, tables shared evenly"]
+
+
+def print_standings(standings: Standings) -> None:
+    """Print one line per player, the best first."""
+    numbers = ("decisions", "rating", "95 %", "trained on", "points", "in matches", "match points")
+    least = ("in matches", "trained on", "decisions")
+    table = make_table(("player", *numbers), numbers=numbers, least=least)
+    for player in standings.players:
+        rated = player.rated
+        table.add_row(
+            player.name + (" (removed)" if player.removed else ""),
+            "-" if player.decisions is None else label(player.decisions, "rate"),
+            f"{rated.rating:.0f}" if rated else "-",
+            f"{rated.low:.0f} .. {rated.high:.0f}" if rated else "-",
+            f"{player.training.games:,}" if player.training else "-",
+            percent(player.training.share if player.training else None),
+            f"{player.matches.games:,}" if player.matches else "-",
+            percent(player.matches.share if player.matches else None),
+        )
+    print_table(table)
+
+
+def print_pairs(pairs: Sequence[Pair]) -> None:
+    """Print who won how much against whom."""
+    if not pairs:
+        return
+    numbers = ("games", "wins", "95 %")
+    table = make_table(("match", *numbers), numbers=numbers)
+    for pair in pairs:
+        interval = f"{pair.low:.1%} .. {pair.high:.1%}"
+        table.add_row(f"{pair.one} - {pair.two}", f"{pair.games:,}", f"{pair.share:.1%}", interval)
+    print_table(table)
+
+
+def percent(share: float | None) -> str:
+    """Return a share as it is shown."""
+    return "-" if share is None else f"{share:.1%}"
+
+
+def told_beside(standings: Standings) -> list[str]:
+    """Say what the numbers mean, and what is not there yet."""
+    lines = ["points: the learner's share against that player, a draw being half a point"]
+    if not any(player.rated for player in standings.players):
+        lines.append("nobody has been rated yet")
+    return lines
+
+
+def described(found: Run, standings: Standings, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return everything that is known, as JSON has it."""
+    return {
+        "run": str(found.path),
+        "players": [described_player(player) for player in standings.players],
+        "ratings": {
+            name: [
+                {"update": r.update, "decisions": r.decisions, **ends(r.rating, r.low, r.high)}
+                for r in past
+            ]
+            for name, past in standings.ratings.items()
+        },
+        "matches": [
+            {"one": p.one, "two": p.two, "games": p.games, "win": p.share, **bounds(p)}
+            for p in pairs
+        ],
+    }
+
+
+def described_player(player: Player) -> dict[str, Any]:
+    """Return what is known about one player."""
+    counts: Mapping[str, Any] = {
+        "training": player.training and player.training._asdict(),
+        "matches": player.matches and player.matches._asdict(),
+    }
+    rated = player.rated
+    return {
+        "player": player.name,
+        "hash": player.hash,
+        "role": player.role,
+        "member": player.member,
+        "update": player.update,
+        "decisions": player.decisions,
+        "removed": player.removed,
+        **(ends(rated.rating, rated.low, rated.high) if rated else ends(None, None, None)),
+        "rated_at_decisions": rated.decisions if rated else None,
+        **counts,
+    }
+
+
+def ends(rating: float | None, low: float | None, high: float | None) -> dict[str, float | None]:
+    """Return a rating with its interval by name."""
+    return {"rating": rating, "low": low, "high": high}
+
+
+def bounds(pair: Pair) -> dict[str, float]:
+    """Return the interval of a match by name."""
+    return {"low": pair.low, "high": pair.high}

@@ -1,0 +1,196 @@
+"""Whom a learner meets: from what it has won and lost against its past to how often each is drawn.
+
+Everything here is a plain function of numbers; the same numbers give the same answer anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, nearest
+
+Weights = npt.NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
+
+PRIOR_GAMES = 4.0
+"""Drawn games that everybody is taken to have played: nobody is hopeless or beaten unseen."""
+HARD = 2.0
+"""The exponent of `pfsp`: (1 - p) ** 2."""
+NEWEST_SHARE = 0.8
+"""Of the games, for the newest, where `newest` chooses."""
+FORGOTTEN_FLOOR = 0.1
+"""Of the games, spread evenly where `forgotten` chooses: who is never met cannot be forgotten."""
+SKILL_RANGE = 200.0
+"""Points of Elo around the learner within which all are met alike."""
+GATE_GAMES = 256
+"""Games that a gate wants to have seen."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the learner has won, drawn and lost; fractions once old games count less."""
+
+    wins: float = 0.0
+    draws: float = 0.0
+    losses: float = 0.0
+
+    def __add__(self, other: Results) -> Results:
+        return Results(self.wins + other.wins, self.draws + other.draws, self.losses + other.losses)
+
+    def times(self, factor: float) -> Results:
+        """The same share of as many games times a factor."""
+        return Results(self.wins * factor, self.draws * factor, self.losses * factor)
+
+    @property
+    def games(self) -> float:
+        """How many there were."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def points(self) -> float:
+        """A win is one, a draw half of one."""
+        return self.wins + self.draws / 2
+
+    @property
+    def share(self) -> float:
+        """The share of the points that the learner has, with PRIOR_GAMES draws beside."""
+        return (self.points + PRIOR_GAMES / 2) / (self.games + PRIOR_GAMES)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about an archived policy."""
+
+    number: int
+    """Later ones have higher numbers."""
+    hash: str
+    """Of its weights; what slots hold it by."""
+    role: str = "main"
+    results: Results = field(default_factory=Results)
+    """Of the learner against it."""
+    best_share: float = 0.5
+    """The highest share that the learner ever had against it, as `Results.share` counts."""
+    rating: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The learner's share of the points against it; one half before any game."""
+        return self.results.share
+
+
+def weights(
+    choose: str,
+    known: Sequence[Known],
+    *,
+    learner_rating: float | None = None,
+    skill_range: float = SKILL_RANGE,
+) -> Weights:
+    """Return how often each of the archived policies is to be met; the sum is 1.
+
+    choose: a word of LeagueConfig.choose.
+    skill_range: for `skill`, in the unit of the ratings.
+    """
+    if choose not in CHOICES:
+        raise ConfigError(f"league.choose {choose!r} is unknown{nearest(choose, CHOICES)}")
+    if not known:
+        return np.zeros(0)
+    if choose == "skill":
+        return normalised(by_skill(known, learner_rating, skill_range))
+    return normalised(CHOICES[choose](known))
+
+
+def uniform(known: Sequence[Known]) -> Weights:
+    """Everybody alike."""
+    return np.ones(len(known))
+
+
+def newest(known: Sequence[Known]) -> Weights:
+    """The last one in four games of five, the others alike in the fifth."""
+    if len(known) == 1:
+        return np.ones(1)
+    drawn = np.full(len(known), (1 - NEWEST_SHARE) / (len(known) - 1))
+    drawn[np.argmax([one.number for one in known])] = NEWEST_SHARE
+    return drawn
+
+
+def hard(known: Sequence[Known]) -> Weights:
+    """Prioritised fictitious self-play, f(p) = (1 - p) ** 2: those that win against the learner."""
+    return (1 - shares_of(known)) ** HARD
+
+
+def even(known: Sequence[Known]) -> Weights:
+    """Prioritised fictitious self-play, f(p) = p (1 - p): those of about equal strength."""
+    share = shares_of(known)
+    return share * (1 - share)
+
+
+def forgotten(known: Sequence[Known]) -> Weights:
+    """By how much less the learner has against them than it once had, and all a little."""
+    lost = np.maximum([one.best_share - one.share for one in known], 0.0)
+    return (1 - FORGOTTEN_FLOOR) * normalised(lost) + FORGOTTEN_FLOOR / len(known)
+
+
+def by_skill(known: Sequence[Known], mine: float | None, within: float) -> Weights:
+    """All within a range of ratings alike; beyond it, half as often with every further range.
+
+    Who has no rating yet counts as within.
+    """
+    if mine is None:
+        return uniform(known)
+    away = np.array([0.0 if one.rating is None else abs(one.rating - mine) for one in known])
+    beyond = np.maximum(away - within, 0.0)
+    # If all are far away the nearest are met, however far that is.
+    drawn: Weights = 0.5 ** ((beyond - beyond.min()) / within)
+    return drawn
+
+
+CHOICES: dict[str, Callable[[Sequence[Known]], Weights]] = {
+    "uniform": uniform,
+    "newest": newest,
+    "pfsp": hard,
+    "pfsp-even": even,
+    "forgotten": forgotten,
+    "skill": uniform,
+}
+"""The words of LeagueConfig.choose; `skill` needs a rating besides."""
+
+
+def shares_of(known: Sequence[Known]) -> Weights:
+    """The learner's share of the points against each."""
+    return np.array([one.share for one in known])
+
+
+def normalised(drawn: Weights) -> Weights:
+    """The same proportions with the sum 1; all alike where they say nothing."""
+    largest = float(drawn.max())
+    if not np.isfinite(largest) or largest <= 0:
+        return np.full(len(drawn), 1 / len(drawn))
+    scaled = drawn / largest  # the sum of tiny numbers may be 0, that of these is not
+    return np.asarray(scaled / scaled.sum())
+
+
+def decayed(results: Mapping[Key, Results], factor: float) -> dict[Key, Results]:
+    """Let what was counted so far weigh less, as the learner is another one by now.
+
+    With it, the share against somebody who is not met any more goes back to one half.
+    """
+    return {key: one.times(factor) for key, one in results.items()}
+
+
+def passed(since_last: Results, gate: float, *, archived: int, games: float = GATE_GAMES) -> bool:
+    """Whether the learner may be kept as a snapshot.
+
+    since_last: against the past, since the snapshot before.
+    gate: the share of the points that it needs; 0 lets everybody pass.
+    archived: past selves that there are. The first one passes: nobody was there to be beaten.
+    games: that have to be played before anybody passes.
+    """
+    if gate <= 0 or archived == 0:
+        return True
+    played = since_last.games
+    return played >= games and since_last.points / played >= gate

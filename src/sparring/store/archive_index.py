@@ -1,0 +1,249 @@
+"""What is known about the snapshots of a run: results and ratings over time, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sparring.store.snapshots import SUFFIX, ArchiveError
+
+FILE = "league.sqlite"
+FOLDER = "league"
+"""Where the files of snapshots are, by the hash of their bytes."""
+BUSY_S = 10.0
+"""How long a writer waits for another one."""
+FORMAT = 1
+"""Version of the tables. A reader refuses every other one."""
+TRAINING, MATCH = "training", "match"
+"""Results are of games that were trained on, or of seat-fair matches beside them."""
+SELF = "self"
+"""What the learner itself is called among the rated."""
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS snapshots (
+  number INTEGER PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  role TEXT NOT NULL,
+  member TEXT NOT NULL,
+  update_number INTEGER NOT NULL,
+  decisions INTEGER NOT NULL,
+  seconds REAL NOT NULL,
+  bytes INTEGER NOT NULL,
+  removed_at INTEGER
+);
+CREATE TABLE IF NOT EXISTS players (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS results (
+  kind TEXT NOT NULL,
+  member TEXT NOT NULL,
+  player INTEGER NOT NULL,
+  update_number INTEGER NOT NULL,
+  decisions INTEGER NOT NULL,
+  wins INTEGER NOT NULL,
+  draws INTEGER NOT NULL,
+  losses INTEGER NOT NULL,
+  PRIMARY KEY (kind, member, player, update_number)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS ratings (
+  player INTEGER NOT NULL,
+  update_number INTEGER NOT NULL,
+  decisions INTEGER NOT NULL,
+  rating REAL NOT NULL,
+  low REAL NOT NULL,
+  high REAL NOT NULL,
+  PRIMARY KEY (player, update_number)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A snapshot: a frozen network of the past."""
+
+    hash: str
+    number: int
+    """0, 1, 2, ... in the order in which they were kept."""
+    name: str
+    """As commands take it: RUN/past/NUMBER."""
+    role: str
+    """main or exploiter."""
+    member: str
+    """The run that trained it."""
+    update: int
+    decisions: int
+    seconds: float
+    bytes: int
+    removed: bool
+    """Its file is gone, or goes when no checkpoint needs it any more."""
+
+
+class Tally(NamedTuple):
+    """How games ended for the learner."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return sum(self)
+
+    @property
+    def share(self) -> float | None:
+        """Of the points, a draw being half of one; None without games."""
+        return (self.wins + self.draws / 2) / self.games if self.games else None
+
+
+class Result(NamedTuple):
+    """How the learner did against an opponent, in the games since the result before."""
+
+    update: int
+    decisions: int
+    member: str
+    opponent: str
+    """A snapshot's hash or a bot's name."""
+    tally: Tally
+
+
+class Rated(NamedTuple):
+    """What a player was worth at a time."""
+
+    update: int
+    decisions: int
+    player: str
+    """A snapshot's hash, a bot's name, or `self`."""
+    rating: float
+    low: float
+    high: float
+
+
+class ArchiveIndex:
+    """Reads what a run knows about its past selves, also while it trains; changes nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.folder)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The file that is read."""
+        return self.folder / FILE
+
+    def file(self, content: str) -> Path:
+        """Return where the snapshot of a hash lies."""
+        return self.folder / FOLDER / f"{content}{SUFFIX}"
+
+    def entries(self, *, removed: bool = False) -> list[Entry]:
+        """Return the snapshots in order; those that were removed only if they are wanted."""
+        which = "" if removed else "WHERE removed_at IS NULL"
+        return self._entries(f"{which} ORDER BY number")
+
+    def numbered(self, number: int) -> Entry | None:
+        """Return the snapshot of a number, None if there never was one."""
+        return next(iter(self._entries("WHERE number = ?", (number,))), None)
+
+    def called(self, content: str) -> Entry | None:
+        """Return the snapshot of a hash, None if there never was one."""
+        return next(iter(self._entries("WHERE hash = ?", (content,))), None)
+
+    def _entries(self, which: str, values: Sequence[Any] = ()) -> list[Entry]:
+        columns = "hash, number, role, member, update_number, decisions, seconds, bytes, removed_at"
+        run = self.folder.absolute().name
+        found = []
+        for row in self._read(f"SELECT {columns} FROM snapshots {which}", values):
+            content, number, role, member, update, decisions, seconds, size, gone = row
+            when = (update, decisions, seconds)
+            name = f"{run}/past/{number}"
+            entry = Entry(content, number, name, role, member, *when, size, gone is not None)
+            found.append(entry)
+        return found
+
+    def results(
+        self, kind: str = TRAINING, *, member: str | None = None, after: int = -1
+    ) -> list[Result]:
+        """Return the results of the learner over time, those after an update."""
+        rows = self._read(
+            "SELECT update_number, decisions, member, name, wins, draws, losses "
+            f"FROM results JOIN players ON id = player {CHOSEN} ORDER BY update_number, id",
+            (kind, member, member, after),
+        )
+        return [Result(at, made, by, who, Tally(*counts)) for at, made, by, who, *counts in rows]
+
+    def totals(
+        self, kind: str = TRAINING, *, member: str | None = None, after: int = -1
+    ) -> dict[str, Tally]:
+        """Return the sum of the results by opponent."""
+        rows = self._read(
+            "SELECT name, SUM(wins), SUM(draws), SUM(losses) "
+            f"FROM results JOIN players ON id = player {CHOSEN} GROUP BY id ORDER BY id",
+            (kind, member, member, after),
+        )
+        return {name: Tally(*counts) for name, *counts in rows}
+
+    def ratings(self) -> list[Rated]:
+        """Return every rating over time."""
+        return [
+            Rated(*row)
+            for row in self._read(
+                "SELECT update_number, decisions, name, rating, low, high "
+                "FROM ratings JOIN players ON id = player ORDER BY update_number, id"
+            )
+        ]
+
+    def last_ratings(self) -> dict[str, Rated]:
+        """Return the last rating of every player."""
+        return {rated.player: rated for rated in self.ratings()}
+
+    def _read(self, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        if not self.path.exists():
+            return []
+        try:
+            return fetch(self.path, query, tuple(values))
+        except sqlite3.Error as wrong:
+            raise ArchiveError(explain(self.folder, wrong)) from wrong
+
+
+CHOSEN = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
+
+
+def fetch(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Read rows while somebody else may write."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
+            check_format(path, db)
+            return db.execute(query, values).fetchall()
+    except sqlite3.OperationalError:
+        # On read-only media a file in WAL mode cannot be locked, and need not be.
+        wal = path.with_name(f"{path.name}-wal")
+        if wal.exists() and wal.stat().st_size:
+            raise
+        with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as db:
+            return db.execute(query, values).fetchall()
+
+
+def check_format(path: Path, db: sqlite3.Connection) -> None:
+    """Refuse the tables of another version."""
+    ((found,),) = db.execute("PRAGMA user_version").fetchall()
+    if found not in (0, FORMAT):
+        raise ArchiveError(
+            f"{path} has format {found}, this sparring reads format {FORMAT}; use the version "
+            "that wrote it"
+        )
+
+
+def explain(folder: Path, wrong: Exception) -> str:
+    """Say what failed and what to do."""
+    text = f"league of {folder}: {getattr(wrong, 'strerror', '') or wrong}"
+    if "full" in text or "No space" in text:
+        return f"{text}; free some space on this disk"
+    if "malformed" in text or "not a database" in text:
+        return f"{text}; move {FILE} away, the run goes on without its past selves"
+    if "locked" in text:
+        return f"{text}; another process is writing there"
+    return f"{text}; check that the folder is there, can be written and has space"
