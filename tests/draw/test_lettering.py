@@ -31,6 +31,8 @@ QUICK = {
 EXTRAS = {"abilities": 1, "scoring": "RASCAL", "cannonball": 1}
 TABLES: list[tuple[str, dict[str, Any]]] = [
     ("tic_tac_toe", {}),
+    ("kuhn_poker", {}),
+    ("leduc_poker", {}),
     ("laser_hockey", {}),
     ("skull_king", {"num_players": 2}),
     ("skull_king", {"num_players": 3, "abilities": 1}),

@@ -53,8 +53,10 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
     ),
     ("kuhhandel", "kuhhandel", {}, 27),
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
+    ("kuhn_poker", "kuhn_poker", {}, 1),
     ("laser_hockey", "laser_hockey", {}, 0),
     ("laser_hockey_defense", "laser_hockey", {"mode": "TRAIN_DEFENSE"}, 1),
+    ("leduc_poker", "leduc_poker", {}, 52),
     ("shogi", "shogi", {"max_plies": 60, "material": 0.2}, 2),
 ]
 

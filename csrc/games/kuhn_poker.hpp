@@ -1,0 +1,147 @@
+// Kuhn poker: three cards, one bet. The smallest poker whose equilibria are known in closed form.
+#pragma once
+
+#include "core/face.hpp"
+#include "core/game.hpp"
+
+namespace sparring::kuhn_poker {
+
+struct Config {
+  i32 deal = -1;  // 0..5: the first seat holds card deal / 2, the second the deal % 2-th other one
+};
+
+inline constexpr int kPass = 0, kBet = 1;               // pass: check or fold; bet: bet or call
+inline constexpr int kJack = 0, kQueen = 1, kKing = 2;  // by rank
+inline constexpr int kDeals = 6;
+
+struct Game {
+  using Config = kuhn_poker::Config;
+  using Action = i32;
+  static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = 2;
+  static constexpr const char* kParts[] = {"chips"};
+  static constexpr const char* kBots[] = {"caller", "nash"};
+  static constexpr const char* kEnds[] = {"showdown", "fold"};
+
+  u8 cards[2];
+  u8 moves[3], length;
+  u8 chips[2];  // that each seat has put in
+  i8 won;       // by the first seat, at the end
+  u8 over;
+
+  SPARRING_FN static Shape shape(const Config&) {
+    return {.seats = 2, .actions = 2, .obs_bytes = 16};
+  }
+
+  SPARRING_FN int seat(int) const { return length & 1; }
+  SPARRING_FN int role(int) const { return 0; }
+  SPARRING_FN f32 score(const Config&, int at) const {
+    return static_cast<f32>(at == 0 ? won : -won);
+  }
+
+  SPARRING_FN void reset(const Config& config, Rng& rng) {
+    *this = Game{};
+    const int deal = config.deal < 0 ? rng.below(kDeals) : config.deal;
+    cards[0] = static_cast<u8>(deal / 2);
+    cards[1] = static_cast<u8>((cards[0] + 1 + deal % 2) % 3);
+    chips[0] = chips[1] = 1;
+  }
+
+  SPARRING_FN void legal(const Config&, int, Legal<Game>& out) const { out.word[0] = 3; }
+
+  // The seat's card, every move so far, its place, and whether it is to move: all it ever knew.
+  SPARRING_FN void observe(const Config&, int me, u8* out) const {
+    for (int rank = 0; rank < 3; ++rank) out[rank] = cards[me] == rank;
+    for (int i = 0; i < 3; ++i) {
+      out[3 + 2 * i] = i < length && moves[i] == kPass;
+      out[4 + 2 * i] = i < length && moves[i] == kBet;
+    }
+    out[9] = me == 1;
+    out[10] = !over && seat(0) == me;
+  }
+
+  SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
+    const int me = seat(0);
+    const bool bet = actions[0] == kBet, faced = facing_a_bet();
+    moves[length++] = static_cast<u8>(actions[0]);
+    chips[me] = static_cast<u8>(chips[me] + bet);
+    if (faced && !bet)
+      finish(1 - me, 1, result);
+    else if (faced || (length == 2 && !bet))
+      finish(cards[0] > cards[1] ? 0 : 1, 0, result);
+  }
+
+  // caller never bets and never folds. nash plays the equilibrium that bets most: with a king
+  // always, with a jack one time in three.
+  SPARRING_FN Action act(int bot, const Config&, int, const Legal<Game>&, Rng& rng) const {
+    const int me = seat(0), card = cards[me];
+    const bool faced = facing_a_bet();
+    if (bot == 0) return faced ? kBet : kPass;
+    if (card == kKing) return kBet;
+    if (card == kJack) return !faced && rng.below(3) == 0 ? kBet : kPass;
+    if (!faced) return kPass;
+    return rng.below(3) < (me == 0 ? 2 : 1) ? kBet : kPass;
+  }
+
+  SPARRING_FN bool facing_a_bet() const { return length > 0 && moves[length - 1] == kBet; }
+
+  // The winner is paid what the other one has put in.
+  SPARRING_FN void finish(int winner, int why, Result& result) {
+    const int stake = chips[1 - winner];
+    won = static_cast<i8>(winner == 0 ? stake : -stake);
+    over = 1;
+    result.pay(0, winner, static_cast<f32>(stake));
+    result.pay(0, 1 - winner, static_cast<f32>(-stake));
+    result.terminate(why);
+  }
+
+#if SPARRING_HOST
+  static Spec spec(const Config& config) {
+    return {.name = "kuhn_poker",
+            .title = "Kuhn poker: three cards, one bet",
+            .rules_version = 1,
+            .blocks = {{"card", 1, {{"jack"}, {"queen"}, {"king"}}},
+                       {"moves", 3, {{"pass"}, {"bet"}}},
+                       {"turn", 1, {{"second seat"}, {"to move"}}}},
+            .role_names = {"player"},
+            .zero_sum = true,
+            .chance = config.deal < 0};
+  }
+
+  static std::string action_name(const Config&, int action) {
+    return action == kPass ? "pass" : "bet";
+  }
+
+  static std::vector<Field> config_fields() {
+    return {SPARRING_CONFIG(deal, -1, kDeals - 1, "",
+                            "which of the 6 equally likely deals; -1: drawn")};
+  }
+
+  static std::vector<Field> state_fields() {
+    return {SPARRING_STATE(cards), SPARRING_STATE(moves), SPARRING_STATE(length),
+            SPARRING_STATE(chips), SPARRING_STATE(won),   SPARRING_STATE(over)};
+  }
+
+  void resample_hidden(const Config&, int me, Rng& rng) {
+    cards[1 - me] = static_cast<u8>((cards[me] + 1 + rng.below(2)) % 3);
+  }
+
+  const char* audit(const Config&) const {
+    if (cards[0] == cards[1] || cards[0] > kKing || cards[1] > kKing) return "no such deal";
+    return chips[0] + chips[1] > 4 ? "more than one bet" : nullptr;
+  }
+
+  std::string text(const Config&, int viewer) const {
+    std::string told;
+    for (int at = 0; at < 2; ++at) {
+      told += "seat " + std::to_string(at) + ": ";
+      told += viewer < 0 || viewer == at ? "JQK"[cards[at]] : '?';
+      told += ", " + std::to_string(chips[at]) + (chips[at] == 1 ? " chip\n" : " chips\n");
+    }
+    told += "moves:";
+    for (int i = 0; i < length; ++i) told += moves[i] == kBet ? " bet" : " pass";
+    return told + "\n";
+  }
+#endif
+};
+
+}  // namespace sparring::kuhn_poker

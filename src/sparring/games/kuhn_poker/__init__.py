@@ -1,0 +1,25 @@
+"""Kuhn poker for people: its words, its terminal, its picture, and how it is trained."""
+
+from __future__ import annotations
+
+from sparring.games.poker import RANKS, Position
+from sparring.games.state import State
+
+BET = 1
+
+
+def read(state: State) -> Position:
+    """Return a position in words: a pass is a check or a fold, a bet may be a call."""
+    fields = state.fields()
+    first, second = (RANKS[int(card)] for card in fields["cards"])
+    moves = [int(move) for move in fields["moves"][: int(fields["length"][0])]]
+    said = tuple(called(moves[:at], move) for at, move in enumerate(moves))
+    choices = tuple((action, called(moves, action)) for action in state.legal())
+    mine, yours = (int(count) for count in fields["chips"])
+    return Position((first, second), "", (mine, yours), (said,), choices)
+
+
+def called(before: list[int], action: int) -> str:
+    """Return what an action is called after these moves."""
+    faced = bool(before) and before[-1] == BET
+    return (("check", "bet"), ("fold", "call"))[faced][action]

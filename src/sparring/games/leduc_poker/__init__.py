@@ -1,0 +1,31 @@
+"""Leduc poker for people: its words, its terminal, its picture, and how it is trained."""
+
+from __future__ import annotations
+
+from sparring.games.poker import RANKS, Position
+from sparring.games.state import State
+
+RAISE = 2
+MOST_MOVES = 4
+"""Of a round."""
+
+
+def read(state: State) -> Position:
+    """Return a position in words: a call is a check where there is nothing to pay."""
+    fields = state.fields()
+    first, second, table = (RANKS[int(card) // 2] for card in fields["cards"])
+    now = int(fields["round"][0])
+    rounds = []
+    for at in range(now + 1):
+        begin = MOST_MOVES * at
+        rounds.append([int(m) for m in fields["moves"][begin : begin + int(fields["length"][at])]])
+    said = tuple(tuple(called(moves[:i], m) for i, m in enumerate(moves)) for moves in rounds)
+    choices = tuple((action, called(rounds[now], action)) for action in state.legal())
+    mine, yours = (int(count) for count in fields["chips"])
+    return Position((first, second), table if now else "", (mine, yours), said, choices)
+
+
+def called(before: list[int], action: int) -> str:
+    """Return what an action is called after these moves of its round."""
+    faced = bool(before) and before[-1] == RAISE
+    return ("fold", "call" if faced else "check", "raise")[action]

@@ -1,0 +1,23 @@
+"""Leduc poker as a person plays it."""
+
+from __future__ import annotations
+
+from sparring.games import leduc_poker
+from sparring.games.poker import PokerTerminal, Position
+from sparring.games.state import State
+
+
+class LeducTerminal(PokerTerminal):
+    """Two rounds of betting, with a card for both between them."""
+
+    rules_in_short = """\
+Six cards, two each of J Q K, one for each player. Both put in a chip. Two rounds of check or call,
+raise, fold, with at most two raises: of 2 chips in the first round, of 4 in the second. Between
+them a card is laid on the table. Who has its pair wins, else the higher card; equal cards share."""
+
+    def read(self, state: State) -> Position:
+        """Return a position in words."""
+        return leduc_poker.read(state)
+
+
+TERMINAL = LeducTerminal

@@ -1,0 +1,107 @@
+"""Small poker games for two as a picture: both cards open, the chips, and what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from sparring.games.picture import Circle, Drawing, Episode, Film, Point, Shape, Shapes, View
+from sparring.games.poker import Position, counted
+from sparring.games.state import State
+from sparring.games.table_shapes import (
+    ACTIVE,
+    FAINT,
+    INK,
+    PANEL,
+    PAPER,
+    SEATS,
+    SOFT,
+    box,
+    disc,
+    oval,
+    words,
+)
+
+VIEW = View(0, 0, 480, 380, PAPER)
+MIDDLE = (240.0, 205.0)
+ACROSS = (75.0, 335.0)
+"""How high the seats are: the first one sits below."""
+CARD = (50.0, 68.0)
+FELT, RIM = "#e6efe6", "#a9bba9"
+FRAME_S = 0.9
+PAUSE = 3
+"""Frames for which the result is shown."""
+SAID = (110.0, 310.0)
+"""Where what was said in each round begins: left and right of the table's card."""
+
+
+class PokerPicture:
+    """Draws games from positions that `read` finds in states."""
+
+    def __init__(self, read: Callable[[State], Position]) -> None:
+        self.read = read
+
+    def film(self, episodes: Sequence[Episode]) -> Film:
+        """Return the games, a frame for every decision."""
+        frames: list[Shapes] = []
+        for episode in episodes:
+            frames += [tuple(self.scene(state)) for state in episode.states]
+            last = tuple(self.scene(episode.states[-1]))
+            frames += [(*last, verdict(episode))] * PAUSE
+        return Film(VIEW, tuple(backdrop(episodes[0].names)), frames, FRAME_S)
+
+    def still(self, episode: Episode) -> Drawing:
+        """Return the last position, which tells everything that was said."""
+        shapes = (*backdrop(episode.names), *self.scene(episode.states[-1]), verdict(episode))
+        return Drawing(VIEW, shapes)
+
+    def scene(self, state: State) -> Iterator[Shape]:
+        """Yield what changes: cards, chips, and what was said."""
+        at = self.read(state)
+        for seat, y in enumerate(ACROSS):
+            edge = ACTIVE if state.seat == seat else FAINT
+            yield from card((MIDDLE[0], y), at.cards[seat], edge, f"card {seat}")
+            yield from chips(seat, at.chips[seat])
+        if at.table:
+            yield from card(MIDDLE, at.table, FAINT, "table")
+        for number, said in enumerate(at.rounds):
+            for turn, word in enumerate(said):
+                place = (SAID[number], MIDDLE[1] + 33 - 22 * turn)
+                yield words(
+                    place, f"{turn % 2} {word}", 90, colour=SOFT, key=f"said {number} {turn}"
+                )
+
+
+def backdrop(names: Sequence[str]) -> Iterator[Shape]:
+    """Yield the table and who sits there."""
+    yield oval(MIDDLE, (440, 250), FELT, RIM, 4)
+    for seat, y in enumerate(ACROSS):
+        yield from disc((24, y), seat)
+        yield words((42, y), names[seat], 160, size=17)
+
+
+def card(at: Point, rank: str, edge: str, key: str) -> Iterator[Shape]:
+    """Yield a card."""
+    yield box(at, CARD, PANEL, edge=edge, edge_width=3, radius=6, key=key)
+    yield words(at, rank, CARD[0] - 8, size=30, anchor="middle", key=f"{key} rank")
+
+
+def chips(seat: int, count: int) -> Iterator[Shape]:
+    """Yield the chips that a seat has put in, and their number."""
+    y = ACROSS[seat]
+    for number in range(count):
+        at = (MIDDLE[0] + 44 + 9 * number, y)
+        yield Circle(
+            at=at, radius=8, fill=SEATS[seat], edge=PANEL, edge_width=2, key=f"chip {seat} {number}"
+        )
+    yield words((VIEW.right - 10, y), counted(count), 60, anchor="end", key=f"chips {seat}")
+
+
+def verdict(episode: Episode) -> Shape:
+    """Return who wins what."""
+    last = episode.states[-1]
+    told = ""
+    if last.over:
+        won = int(max(last.scores))
+        winner = episode.winners[0]
+        told = f"{last.end}: seat {winner} wins {counted(won)}" if won else "the pot is shared"
+    return words((MIDDLE[0], 18), told, 460, size=18, colour=INK, anchor="middle", key="verdict")
