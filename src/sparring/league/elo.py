@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,12 @@ PRIOR = 1.0
 """Every player also drew so many games, spread over those it met: 100 % stay finite."""
 SAMPLES, LEAST_SHARE = 1000, 1e-6
 """Of the bootstrap: how many, and the least share of the points; it is 2,400 Elo away."""
+OUTCOMES = (0.0, 0.5, 1.0, 0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the points: of a game alone, then of the two games of a deal."""
+UNIT_GAMES = np.array([1, 1, 1, 2, 2, 2, 2, 2])
+"""How many games such an outcome has."""
+MOST_NUMBERS = 2_000_000
+"""Of an array of the bootstrap."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,10 @@ class Score:
     wins: int
     draws: int
     losses: int
+    deals: tuple[float, ...] = field(default=(), kw_only=True)
+    """Where each deal was played from both seats: how many deals brought the first player
+    0, 1/2, 1, 1 1/2 and 2 points. Games of one deal are not independent, deals are. Fractions, if
+    deals repeat others and so are worth less. Left out: all games are independent."""
 
     @property
     def games(self) -> int:
@@ -43,6 +53,13 @@ class Score:
         """What one of the two got."""
         return self.games * (self.share if name == self.one else 1 - self.share)
 
+    @property
+    def evidence(self) -> Floats:
+        """Independent observations by their outcome, as OUTCOMES has them."""
+        if not self.deals:
+            return np.array([self.losses, self.draws, self.wins, 0, 0, 0, 0, 0], np.float64)
+        return np.array([0, 0, 0, *self.deals], np.float64)
+
 
 @dataclass(frozen=True)
 class Rating:
@@ -57,22 +74,34 @@ class Rating:
     """Share of the points; None without games."""
     group: int = 0
     """Only players of one group can be compared: no games connect it with the others."""
+    anchor: bool = False
+    """Its rating was given, not found: the others are measured from it."""
 
 
-def fit(games: Floats, points: Floats) -> Floats:
-    """Return the most likely ratings in Elo, the first one 0.
+def fit(games: Floats, points: Floats, fixed: Mapping[int, float] | None = None) -> Floats:
+    """Return the most likely ratings in Elo.
 
-    games, points: [players, players], how many were played and what the row's player got of them.
+    games, points: [..., players, players], how many were played and what the row's player got.
+    fixed: ratings that are given; left out, the first player has 0.
     Bradley and Terry's model, a draw being half a point for both.
     """
-    rating = np.zeros(len(games))
-    for _ in range(200):
-        expected = 1 / (1 + np.exp(rating[None] - rating[:, None]))
-        slope = (points - games * expected).sum(1)
+    fixed = fixed or {0: 0.0}
+    free = [at for at in range(games.shape[-1]) if at not in fixed]
+    rating = np.zeros(games.shape[:-1])
+    for at, elo in fixed.items():
+        rating[..., at] = elo / ELO
+    rating[..., free] = np.mean(list(fixed.values())) / ELO
+    for _ in range(200 if free else 0):
+        # Through tanh, because exp overflows where anchors are far from what was played.
+        expected = (1 - np.tanh((rating[..., None, :] - rating[..., :, None]) / 2)) / 2
+        slope = (points - games * expected).sum(-1)
         bend = games * expected * (1 - expected)
-        curve = np.diag(bend.sum(1)) - bend
-        step = np.linalg.solve(curve[1:, 1:], slope[1:]).clip(-2, 2)
-        rating[1:] += step
+        curve = -bend
+        diagonal = np.arange(bend.shape[-1])
+        curve[..., diagonal, diagonal] += bend.sum(-1)
+        part = curve[..., free, :][..., free]
+        step = np.linalg.solve(part, slope[..., free, None])[..., 0].clip(-2, 2)
+        rating[..., free] += step
         if np.abs(step).max() < 1e-9:
             break
     ratings: Floats = ELO * rating
@@ -82,55 +111,74 @@ def fit(games: Floats, points: Floats) -> Floats:
 class Results:
     """Scores of pairs that are all different as matrices, the prior among the games."""
 
-    def __init__(self, names: Sequence[str], scores: Sequence[Score]) -> None:
+    def __init__(
+        self, names: Sequence[str], scores: Sequence[Score], fixed: Mapping[int, float]
+    ) -> None:
         self.one = [names.index(score.one) for score in scores]
         self.two = [names.index(score.two) for score in scores]
         met = np.bincount(self.one + self.two, minlength=len(names))
         prior = PRIOR * (1 / met[self.one] + 1 / met[self.two]) / 2
-        wins, draws, losses = np.array([(p.wins, p.draws, p.losses) for p in scores]).T
-        self.counts = np.stack([wins + prior / 2, draws, losses + prior / 2], axis=1)
-        """Of every match [matches, won drawn lost]."""
-        self.players = len(names)
+        self.counts = np.stack([score.evidence for score in scores])
+        """Of every match [matches, outcomes]."""
+        self.counts[:, OUTCOMES.index(0.0)] += prior / 2
+        self.counts[:, OUTCOMES.index(1.0)] += prior / 2
+        self.players, self.fixed = len(names), dict(fixed)
 
-    def rate(self, shares: Floats) -> Floats:
-        """Return the ratings that follow from the first players' shares of the points [matches]."""
-        games, points = np.zeros((2, self.players, self.players))
-        total = self.counts.sum(1)
-        games[self.one, self.two] = games[self.two, self.one] = total
-        points[self.one, self.two] = total * shares
-        points[self.two, self.one] = total * (1 - shares)
-        return fit(games, points)
+    def rate(self, weights: Floats) -> Floats:
+        """Return the ratings that follow from outcomes with these weights [..., matches, 8]."""
+        total = (self.counts * UNIT_GAMES).sum(-1)
+        played = weights * UNIT_GAMES
+        shares = (played * OUTCOMES).sum(-1) / played.sum(-1)
+        shares = shares.clip(LEAST_SHARE, 1 - LEAST_SHARE)
+        size = (*weights.shape[:-2], self.players, self.players)
+        games, points = np.zeros(size), np.zeros(size)
+        games[..., self.one, self.two] = games[..., self.two, self.one] = total
+        points[..., self.one, self.two] = total * shares
+        points[..., self.two, self.one] = total * (1 - shares)
+        return fit(games, points, self.fixed)
 
     def likeliest(self) -> Floats:
         """Return the ratings."""
-        return self.rate(share_of(self.counts))
+        return self.rate(self.counts)
 
-    def drawn_again(self, draw: np.random.Generator) -> Floats:
+    def drawn_again(self, draw: np.random.Generator, samples: int) -> Floats:
         """Return ratings with lots for the weight of every game, as Rubin's bootstrap has it.
 
         Drawing whole games again would call a match that was won 40 to 0 certain.
         """
-        return self.rate(share_of(draw.gamma(self.counts)).clip(LEAST_SHARE, 1 - LEAST_SHARE))
-
-
-def share_of(counts: Floats) -> Floats:
-    """Return the first player's share of the points."""
-    shares: Floats = (counts[:, 0] + counts[:, 1] / 2) / counts.sum(1)
-    return shares
+        some = max(1, MOST_NUMBERS // self.players**2)  # at a time, to bound the memory
+        parts = [min(some, samples - done) for done in range(0, samples, some)]
+        weights = (draw.gamma(self.counts, size=(part, *self.counts.shape)) for part in parts)
+        return np.concatenate([self.rate(drawn) for drawn in weights])
 
 
 def added_up(scores: Sequence[Score]) -> list[Score]:
     """Return one score per pair, whoever was named first and however often they met."""
-    counts: dict[tuple[str, str], Floats] = {}
+    found: dict[tuple[str, str], list[Score]] = {}
     for score in scores:
         if score.one == score.two:
             raise ConfigError(f"{score.one} met itself, which says nothing; leave the match out")
-        found = np.array([score.wins, score.draws, score.losses])
-        if (score.two, score.one) in counts:
-            counts[score.two, score.one] += found[::-1]
-        else:
-            counts[score.one, score.two] = counts.get((score.one, score.two), 0) + found
-    return [Score(*pair, *map(int, found)) for pair, found in counts.items() if found.sum()]
+        turned = (score.two, score.one) in found
+        pair = (score.two, score.one) if turned else (score.one, score.two)
+        found.setdefault(pair, []).append(turned_around(score) if turned else score)
+    return [sum_of(matches) for matches in found.values() if any(m.games for m in matches)]
+
+
+def turned_around(score: Score) -> Score:
+    """Return a score as the other player saw it."""
+    counts = score.losses, score.draws, score.wins
+    return Score(score.two, score.one, *counts, deals=score.deals[::-1])
+
+
+def sum_of(matches: Sequence[Score]) -> Score:
+    """Return matches of the same two players as one."""
+    counts = [sum(c) for c in zip(*((m.wins, m.draws, m.losses) for m in matches), strict=True)]
+    paired = [match.deals for match in matches if match.games]
+    if any(paired) and not all(paired):
+        pair = f"{matches[0].one} and {matches[0].two}"
+        raise ConfigError(f"{pair} have matches with deals and without; give deals= for all")
+    deals = tuple(sum(column) for column in zip(*paired, strict=True))
+    return Score(matches[0].one, matches[0].two, *counts, deals=deals)
 
 
 def groups_of(names: Sequence[str], scores: Sequence[Score]) -> list[list[str]]:
@@ -150,38 +198,55 @@ def groups_of(names: Sequence[str], scores: Sequence[Score]) -> list[list[str]]:
     return found
 
 
-def rate(names: Sequence[str], scores: Sequence[Score], seed: int) -> list[Rating]:
-    """Return everybody's Elo, group by group, the best first; the first of a group has 0.
+def rate(
+    names: Sequence[str],
+    scores: Sequence[Score],
+    seed: int,
+    anchors: Mapping[str, float] | None = None,
+) -> list[Rating]:
+    """Return everybody's Elo, group by group, the best first.
 
+    anchors: players with ratings that are given. In a group without any, the first player has 0.
     Ratings of two groups have nothing to do with each other.
     """
     pairs = added_up(scores)
     ratings = []
     for number, group in enumerate(groups_of(names, pairs)):
         mine = [pair for pair in pairs if pair.one in group]
-        rated = rate_group(group, mine, number, seed)
+        fixed = fixed_of(group, anchors or {})
+        rated = rate_group(group, mine, fixed, number, seed)
         ratings += sorted(rated, key=lambda rating: -rating.elo)
     return ratings
 
 
+def fixed_of(group: Sequence[str], anchors: Mapping[str, float]) -> dict[int, float]:
+    """Return whose ratings are given, by their place in the group: the first one's if nobody's."""
+    fixed = {at: float(anchors[name]) for at, name in enumerate(group) if name in anchors}
+    return fixed or {0: 0.0}
+
+
 def rate_group(
-    names: Sequence[str], scores: Sequence[Score], group: int, seed: int
+    names: Sequence[str],
+    scores: Sequence[Score],
+    fixed: Mapping[int, float],
+    group: int,
+    seed: int,
 ) -> list[Rating]:
     """Return the ratings of players that games connect."""
     if not scores:
-        return [Rating(name, 0.0, 0.0, 0.0, 0, None, group) for name in names]
-    results = Results(names, scores)
-    elo = results.likeliest()
-    draw = np.random.default_rng(seed)
-    again = [results.drawn_again(draw) for _ in range(SAMPLES)]
+        elo = fixed[0]
+        return [Rating(name, elo, elo, elo, 0, None, group, anchor=True) for name in names]
+    results = Results(names, scores, fixed)
+    elos = results.likeliest()
+    again = results.drawn_again(np.random.default_rng(seed), SAMPLES)
     low, high = np.percentile(again, [2.5, 97.5], axis=0)
     ratings = []
     for at, name in enumerate(names):
         mine = [score for score in scores if name in (score.one, score.two)]
         games = sum(score.games for score in mine)
         share = sum(score.points_of(name) for score in mine) / games
-        bounds = float(elo[at]), float(low[at]), float(high[at])
-        ratings.append(Rating(name, *bounds, games, share, group))
+        bounds = float(elos[at]), float(low[at]), float(high[at])
+        ratings.append(Rating(name, *bounds, games, share, group, at in fixed))
     return ratings
 
 

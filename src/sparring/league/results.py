@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,37 @@ class PlayerResult:
 
 
 @dataclass(frozen=True)
+class Record:
+    """One line per game."""
+
+    seat_of: npt.NDArray[np.intp]
+    """[games, players], where everybody sat."""
+    score: npt.NDArray[np.float32]
+    """[games, seats]."""
+    length: npt.NDArray[np.int32]
+    end: npt.NDArray[np.uint8]
+    deal: npt.NDArray[np.intp]
+    """0 and up; games of the same deal had the same cards or opening."""
+    moves: npt.NDArray[np.uint64]
+    """A fingerprint of all actions."""
+
+    def differing(self, chance: bool) -> tuple[int, int]:
+        """Count the games, and the deals, that are no repetition of another one.
+
+        Where there is chance, every deal is another: the same moves with other cards are no
+        repetition. Without it only moves tell games apart.
+        """
+        deals = int(self.deal.max()) + 1
+        if chance:
+            key = self.moves ^ (self.deal.astype(np.uint64) * KEY)
+            return len(np.unique(key)), deals
+        by_deal = np.zeros(deals, np.uint64)
+        rotation = 2 * self.seat_of[:, 0].astype(np.uint64) + 1
+        np.add.at(by_deal, self.deal, self.moves * (rotation * KEY))
+        return len(np.unique(self.moves)), len(np.unique(by_deal))
+
+
+@dataclass(frozen=True)
 class MatchResult:
     """What a match found. Intervals hold the true value in 95 of 100 matches."""
 
@@ -80,6 +111,8 @@ class MatchResult:
     margin: float | None
     """How much more the first player scored than the others' mean; None without others."""
     margin_interval: Interval
+    record: Record = field(repr=False, compare=False)
+    """What every game brought, for ratings."""
 
     @property
     def first(self) -> PlayerResult:
@@ -129,37 +162,6 @@ class MatchResult:
             "ends": dict(self.ends),
             "length": self.length,
         }
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line per game."""
-
-    seat_of: npt.NDArray[np.intp]
-    """[games, players], where everybody sat."""
-    score: npt.NDArray[np.float32]
-    """[games, seats]."""
-    length: npt.NDArray[np.int32]
-    end: npt.NDArray[np.uint8]
-    deal: npt.NDArray[np.intp]
-    """0 and up; games of the same deal had the same cards or opening."""
-    moves: npt.NDArray[np.uint64]
-    """A fingerprint of all actions."""
-
-    def differing(self, chance: bool) -> tuple[int, int]:
-        """Count the games, and the deals, that are no repetition of another one.
-
-        Where there is chance, every deal is another: the same moves with other cards are no
-        repetition. Without it only moves tell games apart.
-        """
-        deals = int(self.deal.max()) + 1
-        if chance:
-            key = self.moves ^ (self.deal.astype(np.uint64) * KEY)
-            return len(np.unique(key)), deals
-        by_deal = np.zeros(deals, np.uint64)
-        rotation = 2 * self.seat_of[:, 0].astype(np.uint64) + 1
-        np.add.at(by_deal, self.deal, self.moves * (rotation * KEY))
-        return len(np.unique(self.moves)), len(np.unique(by_deal))
 
 
 def summarise(
@@ -212,6 +214,7 @@ def summarise(
         margin_interval=(
             (math.nan, math.nan) if ahead is None else mean_interval(ahead, record.deal, distinct)
         ),
+        record=record,
     )
 
 

@@ -81,7 +81,7 @@ def draw_ladder(
     for value in ticks(low, high, 7):
         pen.line([(x(value), HEAD + 6), (x(value), bottom)], LINE, 1)
         pen.text((x(value), bottom + 10), f"{value:g}", 14, SOFT, "mt")
-    pen.text((right + 24, bottom + 10), f"{unit}, 95 % intervals", 14, SOFT, "lt")
+    pen.text((right + 24, bottom + 10), f"{unit}, 95 %; orange: bots", 14, SOFT, "lt")
     for at, (rung, name) in enumerate(zip(rungs, names, strict=True)):
         y = HEAD + 6 + room * (at + 0.5)
         pen.text((MARGIN + 24, y), str(at + 1), size, SOFT, "rm")

@@ -24,7 +24,7 @@ LONGEST_NAME = 260
 """Pixels; a longer name is cut."""
 BEATEN, BEATS = (242, 121, 0), (37, 99, 235)
 """Colours of a share of 0 and of 1: orange and blue are told apart by everybody."""
-STRONGEST = 0.8
+STRONGEST = 0.7
 """How much of its colour the strongest cell has; black numbers stay readable on it."""
 
 
@@ -87,7 +87,7 @@ def draw_cell(
     pen.text((middle, y + inner / 2 - shift), f"{100 * share:.{digits}f}", letters, INK, "mm")
     if with_interval and payoff.low is not None and payoff.high is not None:
         ends = f"{100 * payoff.low[index]:.1f}..{100 * payoff.high[index]:.1f}"
-        pen.text((middle, y + inner / 2 + 16), ends, 13, SOFT, "mm")
+        pen.text((middle, y + inner / 2 + 16), ends, 13, INK, "mm")
 
 
 def draw_scale(pen: Pen, parity: float, corner: tuple[float, float]) -> None:
