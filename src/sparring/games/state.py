@@ -122,6 +122,16 @@ class State:
         """Return what a seat may know, one number per feature of `rules.features`."""
         return self.rules.widen(self.observe_bytes(seat))
 
+    def decision(self, row: int = 0) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """Return observation and mask of a decision, [1, ...] each, as the pool writes them."""
+        seat = self.native.seat(row)
+        if self.over or seat < 0:
+            raise SparringError("nobody is to act")
+        mask = np.zeros((1, self.rules.actions), np.uint8)
+        if not self.rules.box:
+            mask[0, self.legal(row)] = 1
+        return self.observe_bytes(seat)[None], mask
+
     def ask(self, bot: str, row: int = 0) -> Any:
         """Return the action that a bot would choose for the seat to act."""
         index = self.rules.bot(bot)

@@ -10,9 +10,9 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.deals import Plan, Progress, play_deals
 from sparring.league.openings import check_plies, usual_plies
-from sparring.league.players import Player, name_of
+from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
-from sparring.nets.policy import Policy
+from sparring.league.seating import sit
 from sparring.pools.lineups import PlayerId
 
 __all__ = [
@@ -29,8 +29,8 @@ __all__ = [
 
 
 def evaluate(
-    challenger: Player,
-    against: Sequence[Player],
+    challenger: AnyPlayer,
+    against: Sequence[AnyPlayer],
     *,
     rules: Rules | None = None,
     games: int = 4096,
@@ -47,9 +47,10 @@ def evaluate(
     The other arguments are those of `play_match`.
     """
     if rules is None:
-        if isinstance(challenger, str):
-            raise ConfigError(f"say which game the bot {challenger!r} is to play: rules=")
-        rules = challenger.rules
+        trained = challenger.policy if isinstance(challenger, HasPolicy) else challenger
+        if isinstance(trained, str) or not hasattr(trained, "rules"):
+            raise ConfigError(f"say which game {name_of(challenger)!r} is to play: rules=")
+        rules = trained.rules
     options: dict[str, Any] = {"games": games, "parallel": parallel, "seed": seed}
     options |= {"threads": threads, "greedy": greedy, "opening_plies": opening_plies}
     if rules.seats == 1:
@@ -110,7 +111,7 @@ def whole_rounds(rules: Rules, games: int) -> int:
 
 def play_match(
     rules: Rules,
-    seats: Sequence[Player],
+    seats: Sequence[AnyPlayer],
     *,
     games: int = 4096,
     parallel: int = 4096,
@@ -122,10 +123,12 @@ def play_match(
 ) -> MatchResult:
     """Play `games` games on about `parallel` tables. The same arguments give the same result.
 
-    seats: one policy or bot name per seat. Every deal is played once per rotation: with the same
-        cards, everybody one seat further on. Who sits next to whom is drawn by deal.
+    seats: one player per seat: a word for a bot or a policy, a policy, an agent, or a function
+        `(obs, mask, rng) -> actions`. Every deal is played once per rotation: with the same cards,
+        everybody one seat further on. Who sits next to whom is drawn by deal.
     games: rounded up to whole rounds of the seats; the result says how many were played.
-    greedy: policies play their most probable action; False draws, from the seed.
+    greedy: policies play their most probable action; False draws, from the seed. NAME@sampled,
+        NAME@greedy and `policy.always` decide it for one player.
     opening_plies: decisions by lot at the start of a deal; left out, none but where a game without
         chance would repeat itself, as between greedy policies.
     progress: called with the number of games played so far.
@@ -138,7 +141,8 @@ def play_match(
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
     players, policies = number_players(rules, seats)
     if opening_plies is None:
-        opening_plies = usual_plies(rules, seats, greedy=greedy)
+        answering = [player if isinstance(player, str) else policies[player] for player in players]
+        opening_plies = usual_plies(rules, answering, greedy=greedy)
     else:
         check_plies(rules, opening_plies)
     deals = whole_rounds(rules, games) // rules.seats
@@ -149,20 +153,20 @@ def play_match(
 
 
 def number_players(
-    rules: Rules, seats: Sequence[Player]
-) -> tuple[list[PlayerId], dict[int, Policy]]:
-    """Give every policy an id, the same one wherever it sits; bots keep their names."""
+    rules: Rules, seats: Sequence[AnyPlayer]
+) -> tuple[list[PlayerId], dict[int, Seated]]:
+    """Give everybody who answers rows an id, the same one wherever it sits; bots keep names."""
     players: list[PlayerId] = []
-    policies: dict[int, Policy] = {}
-    for seat in seats:
-        if isinstance(seat, str):
-            rules.bot(seat)
-            players.append(seat)
-            continue
-        known = [number for number, policy in policies.items() if policy is seat]
-        if not known:
-            seat.check_fits(rules)
-            known = [len(policies)]
-            policies[known[0]] = seat
-        players.append(known[0])
+    policies: dict[int, Seated] = {}
+    known: dict[int | str, PlayerId] = {}
+    for given in seats:
+        key = given if isinstance(given, str) else id(given)
+        if key not in known:
+            player = sit(given, rules)
+            if isinstance(player, str):
+                known[key] = player
+            else:
+                known[key] = len(policies)
+                policies[len(policies)] = player
+        players.append(known[key])
     return players, policies

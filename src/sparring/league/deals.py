@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.games.rules import Rules
+from sparring.league.players import Seated
 from sparring.league.results import Record
-from sparring.nets.policy import Policy
 from sparring.pools.lineups import Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
@@ -108,7 +108,7 @@ class Score:
 def play_deals(
     rules: Rules,
     players: Sequence[PlayerId],
-    policies: dict[int, Policy],
+    policies: dict[int, Seated],
     plan: Plan,
     progress: Progress | None = None,
 ) -> Record:
@@ -157,7 +157,7 @@ def play_deals(
 
 
 def choose(
-    tables: Sequence[Tables], policies: dict[int, Policy], *, greedy: bool, step: int
+    tables: Sequence[Tables], policies: dict[int, Seated], *, greedy: bool, step: int
 ) -> list[npt.NDArray[Any]]:
     """Answer the rows of all rotations: one batched forward per policy."""
     actions = [each.idle_actions() for each in tables]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.players import Player
+from sparring.league.players import Seated, draws
 from sparring.pools.native import Pool
 
 USUAL_PLIES = 6
@@ -19,14 +19,14 @@ TRIED = 64
 """Openings that say how many decisions a game has to give away."""
 
 
-def usual_plies(rules: Rules, players: Sequence[Player], *, greedy: bool) -> int:
+def usual_plies(rules: Rules, players: Sequence[Seated | str], *, greedy: bool) -> int:
     """Return how many decisions are left to lots unless somebody says otherwise.
 
     None, if chance deals the cards or anybody draws, as bots do: then games differ anyway. Policies
-    that take their most probable action do not. At most so many that even the shortest games by
-    lot leave every seat one decision.
+    that take their most probable action do not, and of functions nobody knows. At most so many that
+    even the shortest games by lot leave every seat one decision.
     """
-    drawn = rules.chance or not greedy or any(isinstance(player, str) for player in players)
+    drawn = rules.chance or any(draws(player, greedy=greedy) for player in players)
     if drawn or rules.seats == 1:
         return 0
     shortest = int(random_lengths(rules, USUAL_PLIES + rules.seats).min())

@@ -2,15 +2,131 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import IllegalActionError
+from sparring.games.rules import Rules
+from sparring.games.state import State
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
+CALLS = 0xCA11
+"""Keeps the chances of callables apart from everything else that a seed decides."""
+
+Bytes = npt.NDArray[np.uint8]
+Function: TypeAlias = Callable[[Bytes, Bytes, np.random.Generator], Any]
+"""Takes obs [B, obs_bytes], mask [B, actions] and a generator; returns B actions."""
 Player: TypeAlias = "Policy | str"
-"""A trained policy, or a bot by name."""
+"""What words can name: a trained policy, or a bot."""
+Seated: TypeAlias = "Policy | CallablePlayer"
+"""Whoever answers rows in batches."""
 
 
-def name_of(player: Player) -> str:
+@runtime_checkable
+class HasPolicy(Protocol):
+    """What training gives back: an agent."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that it plays with."""
+
+
+AnyPlayer: TypeAlias = "Policy | CallablePlayer | str | Function | HasPolicy"
+"""What Python code may give: a word, a policy, an agent, or a function of one's own."""
+
+
+class CallablePlayer:
+    """A function of somebody's own as a player: `(obs, mask, rng) -> actions` over a batch.
+
+    Observations are bytes, as pools write them; `rules.widen(obs)` makes numbers of them.
+    """
+
+    def __init__(self, rules: Rules, function: Function, name: str = "") -> None:
+        self.rules, self.function = rules, function
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.meta: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"CallablePlayer({self.name!r}, {self.rules!r})"
+
+    def act(
+        self,
+        obs: Bytes,
+        mask: Bytes,
+        *,
+        greedy: bool = False,
+        seed: int = 0,
+        rollout: int = 0,
+        step: int = 0,
+        rows: npt.NDArray[Any] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Return an action per row. The generator depends on (seed, rollout, step) alone.
+
+        The function knows nothing of `greedy` and `rows`; they are here because a policy has them.
+        """
+        return self._checked(self.function(obs, mask, generator(seed, rollout, step)), mask)
+
+    def action(
+        self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
+    ) -> Any:
+        """Return the action for the seat to act in a single game: a number, or an array of them."""
+        (action,) = self.act(*state.decision(row), greedy=greedy, seed=seed, step=step)
+        return action if self.rules.box else int(action)
+
+    def check_fits(self, rules: Rules) -> None:
+        """Do nothing: what a function can play is for its author to know."""
+
+    def _checked(self, given: Any, mask: Bytes) -> npt.NDArray[Any]:
+        """Refuse what cannot be played, and say in which row."""
+        answer, box = np.asarray(given), self.rules.box
+        wanted = (len(mask), box) if box else (len(mask),)
+        if answer.shape != wanted:
+            raise IllegalActionError(f"{self.name} returned shape {answer.shape}, need {wanted}")
+        if answer.dtype.kind not in ("iuf" if box else "iu"):
+            kind = "numbers" if box else "integers"
+            raise IllegalActionError(f"{self.name} returned {answer.dtype}, need {kind}")
+        if box:
+            wrong = ~np.isfinite(answer).all(axis=1)
+        else:
+            known = (answer >= 0) & (answer < self.rules.actions)
+            wrong = ~known | (mask[np.arange(len(mask)), np.where(known, answer, 0)] == 0)
+        if wrong.any():
+            row = int(wrong.argmax())
+            legal = np.flatnonzero(mask[row]).tolist()
+            why = "is not finite" if box else f"is not legal; legal: {legal}"
+            raise IllegalActionError(f"{self.name}, row {row}: action {answer[row]} {why}")
+        return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
+
+
+def generator(seed: int, rollout: int, step: int) -> np.random.Generator:
+    """Return the chances of one call."""
+    key = np.array([seed % 2**64, CALLS], np.uint64)
+    counter = np.array([0, step, rollout, 0], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+def name_of(player: AnyPlayer) -> str:
     """Return what a player is called in results."""
-    return player if isinstance(player, str) else player.name
+    if isinstance(player, str):
+        return player
+    if isinstance(player, HasPolicy):
+        return player.policy.name
+    name = getattr(player, "name", "") or getattr(player, "__name__", "")
+    return name or type(player).__name__
+
+
+def draws(player: Policy | CallablePlayer | str, *, greedy: bool) -> bool:
+    """Whether a player surely plays by lot, so that two games from one position differ.
+
+    Bots do. Of a function nobody knows.
+    """
+    if isinstance(player, str):
+        return True
+    if isinstance(player, CallablePlayer):
+        return False
+    return not (greedy if player.greedy is None else player.greedy)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
@@ -43,11 +45,22 @@ class Policy:
                     f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
                 )
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
+        self.greedy: bool | None = None
+        """How it chooses whatever it is asked for, see `always`; None: as it is asked."""
         self.device = torch.device(device)
         self.net = net.to(self.device).eval()
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.rules!r})"
+
+    def always(self, *, greedy: bool) -> Policy:
+        """Return the same policy, which takes its most probable action or draws wherever it sits.
+
+        The network is shared; the name says which.
+        """
+        fixed = copy.copy(self)
+        fixed.greedy, fixed.name = greedy, f"{self.name}@{'greedy' if greedy else 'sampled'}"
+        return fixed
 
     def act(
         self,
@@ -58,15 +71,20 @@ class Policy:
         seed: int = 0,
         rollout: int = 0,
         step: int = 0,
+        rows: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
         Continuous actions are numbers within -1..1 [B, box]; their mask has no columns.
         Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
+        rows: the numbers of the rows, where they are not 0..B-1.
         """
         self._check_mask(obs, mask)
+        greedy = greedy if self.greedy is None else self.greedy
         logits = self._forward(obs)[POLICY]
-        drawn, _ = Sampler(seed).draw(logits, mask, rollout=rollout, step=step, greedy=greedy)
+        drawn, _ = Sampler(seed).draw(
+            logits, mask, rollout=rollout, step=step, rows=rows, greedy=greedy
+        )
         if not self.rules.box:
             return drawn
         return played(drawn, squash=self.net.config.squash).clip(-1, 1)
@@ -100,13 +118,7 @@ class Policy:
     ) -> Any:
         """Return the action for the seat to act in a single game: a number, or an array of them."""
         self.check_fits(state.rules)
-        seat = state.native.seat(row)
-        if state.over or seat < 0:
-            raise SparringError("nobody is to act")
-        mask = np.zeros((1, self.rules.actions), np.uint8)
-        if not self.rules.box:
-            mask[0, state.legal(row)] = 1
-        obs = state.observe_bytes(seat)[None]
+        obs, mask = state.decision(row)
         (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
         return action if self.rules.box else int(action)
 
@@ -155,3 +167,21 @@ def sizes_of(rules: Rules) -> str:
     """Say what a network for a game takes and gives."""
     kind = f"{rules.box} numbers per action" if rules.box else f"{rules.actions} actions"
     return f"{len(rules.features)} features, {kind}"
+
+
+def differences(mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> str:
+    """Say in which tensor two networks differ first, "" if in none."""
+    for name in {**mine, **theirs}:
+        here, there = (tuple(net[name].shape) if name in net else None for net in (mine, theirs))
+        if here != there:
+            return f"{name} is {there} there and {here} here"
+    return ""
+
+
+def check_alike(where: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
+    """Refuse weights that do not fit into a network, and say what differs.
+
+    where: how the user named them, such as "init: runs/x".
+    """
+    if differ := differences(mine, theirs):
+        raise ConfigError(f"{where} holds another network: {differ}; set net as it was there")

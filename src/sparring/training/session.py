@@ -12,6 +12,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, Snapshot
 from sparring.learn.plan import Plan
+from sparring.nets.policy import check_alike
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
@@ -197,18 +198,8 @@ def start_from(learner: Learner, path: str, member: int = 0) -> None:
     fresh = learner.snapshot(member)
     mine = fresh.tensors.get("net", {})
     theirs = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
-    if differ := differences(mine, theirs):
-        raise ConfigError(f"init: {path} holds another network: {differ}; set net as it was there")
+    check_alike(f"init: {path}", mine, theirs)
     try:
         learner.restore(Snapshot({**fresh.tensors, "net": theirs}, fresh.blobs, fresh.meta), member)
     except SparringError as wrong:
         raise ConfigError(f"init: {wrong}") from wrong
-
-
-def differences(mine: dict[str, Any], theirs: dict[str, Any]) -> str:
-    """Say in which tensors two networks differ, "" if in none."""
-    for name in {**mine, **theirs}:
-        here, there = (tuple(net[name].shape) if name in net else None for net in (mine, theirs))
-        if here != there:
-            return f"{name} is {there} there and {here} here"
-    return ""

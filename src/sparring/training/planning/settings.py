@@ -12,6 +12,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
+from sparring.league.seating import Table, read_tables
 from sparring.pools.lineups import LEARNER, Lineup
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
@@ -27,10 +28,6 @@ MAY_CHANGE = frozenset(
     | {"population", "vary", "seeds"}
 )
 """Settings that a resumed run may have otherwise than before."""
-
-
-MOST_WEIGHT = 10**9
-"""Of a line-up, compared with the others."""
 
 
 def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
@@ -159,33 +156,17 @@ def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
-    """Turn NAME=WEIGHT words into line-ups."""
-    lineups = []
-    for word in words:
-        name, amount = read_pair(word if "=" in word else f"{word}=1", "opponents")
-        weight = read_weight(word, amount)
-        if name == "self":
-            lineups.append(Lineup((LEARNER,) * rules.seats, weight))
-        else:
-            rules.bot(name)
-            lineups.append(Lineup((LEARNER, *[name] * (rules.seats - 1)), weight))
-    if not lineups:
-        raise ConfigError("opponents is empty; give at least self=1")
-    return lineups
+    """Turn the words of `opponents` into line-ups."""
+    return [lineup_of(table) for table in read_tables(rules, words)]
 
 
-def read_weight(word: str, amount: str) -> float:
-    """How often a line-up is drawn, compared with the others."""
-    try:
-        weight = float(amount or 1)
-    except ValueError:
-        raise ConfigError(f"opponents: {word!r} is not NAME=WEIGHT") from None
-    if not 0 < weight <= MOST_WEIGHT:
-        raise ConfigError(
-            f"opponents: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
-            "leave a line-up out that is not to be played"
-        )
-    return weight
+def lineup_of(table: Table) -> Lineup:
+    """Seat those whom a run can play with: itself and bots."""
+    for who in table.players:
+        if who.kind not in ("self", "bot"):
+            raise ConfigError(f"opponents: {who.name} is neither self nor a bot; give one of these")
+    seats = tuple(who.means if who.kind == "bot" else LEARNER for who in table.players)
+    return Lineup(seats, table.weight, table.shuffle)
 
 
 def check_against(rules: Rules, names: Sequence[str]) -> None:

@@ -1,0 +1,284 @@
+"""The language of who plays: words for players, and lists of them for tables.
+
+    self                    the learner itself
+    captain, bot:captain    a bot of the game
+    past, past:5            an earlier self of the run, or one of the newest five
+    best                    the best self of the run so far
+    latest, runs/x, x/40    a run, a checkpoint, a saved policy
+    NAME@greedy, @sampled   the same, always with its most probable action, or always drawing
+    NAME                    a table: the learner, and this player in all other seats
+    A,B,C                   a table: without `self` the other seats, with `self` every seat
+    TABLE=WEIGHT            how often the table is drawn, compared with the others
+
+A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME say which is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sparring.errors import ConfigError, nearest
+from sparring.games.flags import read_pair
+from sparring.games.rules import BOT_PREFIX, Rules
+from sparring.league.players import AnyPlayer, CallablePlayer, HasPolicy, Seated, name_of
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+SELF, PAST, BEST = "self", "past", "best"
+STYLES = {"greedy": True, "sampled": False}
+MOST_WEIGHT = 10**9
+"""Of a table, compared with the others."""
+
+Kind = Literal["self", "bot", "past", "best", "policy", "policy object", "callable"]
+Word: TypeAlias = Any
+"""A table: a word, a player for all other seats, a list of players, or (one of these, weight)."""
+
+
+@dataclass(frozen=True)
+class Who:
+    """A player as it was named."""
+
+    kind: Kind
+    name: str
+    """As typed, or as the object calls itself."""
+    means: str = ""
+    """The bot's own name, or where the policy lies."""
+    newest: int = 0
+    """Of `past`: so many of the newest; 0: all."""
+    greedy: bool | None = None
+    """Whether it always takes its most probable action, or always draws; None: as is usual."""
+    player: Any = field(default=None, compare=False, repr=False)
+    """The policy or the function itself, where Python code gave one."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Who sits at a table, one per seat, and how often such a table is drawn."""
+
+    players: tuple[Who, ...]
+    weight: float = 1.0
+    shuffle: bool = True
+    """Seats are drawn anew for every game, so that nobody owns a good one."""
+
+
+def read_tables(rules: Rules, words: Sequence[Word], where: str = "opponents") -> list[Table]:
+    """Read one table per word.
+
+    where: the setting that the words were given for; errors begin with it.
+    """
+    tables = [read_table(rules, word, where) for word in words]
+    if not tables:
+        raise ConfigError(f"{where} is empty; give at least self=1")
+    return tables
+
+
+def read_table(rules: Rules, word: Word, where: str = "opponents") -> Table:
+    """Read who sits at one table, and its weight."""
+    weight = 1.0
+    if is_weighted(word):
+        word, weight = word[0], check_weight(repr(word), word[1], where)
+    elif isinstance(word, str) and "=" in word:
+        name, _, amount = word.rpartition("=")
+        read_pair(word, where)  # refuses a word without a name
+        word, weight = name, read_weight(word, amount, where)
+    names = word.split(",") if isinstance(word, str) else word
+    if isinstance(names, Sequence):
+        shown = ",".join(name_of(name) for name in names)
+        players = [read_who(rules, name, where) for name in names]
+        several = len(names) > 1 or not isinstance(word, str)
+    else:
+        shown, players, several = name_of(names), [read_who(rules, names, where)], False
+    return Table(all_seats(rules, players, shown, several, where), weight)
+
+
+def is_weighted(word: Word) -> bool:
+    """Whether this is a table and its weight, as Python code gives them."""
+    return (
+        isinstance(word, tuple)
+        and len(word) == 2
+        and isinstance(word[1], int | float)
+        and not isinstance(word[1], bool)
+    )
+
+
+def all_seats(
+    rules: Rules, players: Sequence[Who], shown: str, several: bool, where: str
+) -> tuple[Who, ...]:
+    """Return one player per seat, the learner first where nobody said where it is."""
+    others, learner = rules.seats - 1, Who("self", SELF)
+    selves = sum(player.kind == "self" for player in players)
+    if not several:
+        if selves:
+            return (learner,) * rules.seats
+        if not others:
+            raise ConfigError(f"{where}: {rules.name} has one seat, there is none for {shown}")
+        return (learner, *list(players) * others)
+    if selves and len(players) == rules.seats:
+        return tuple(players)
+    if not selves and len(players) == others:
+        return (learner, *players)
+    if not selves and len(players) == rules.seats:
+        raise ConfigError(
+            f"{where}: {shown} leaves the learner no seat; put self in, or name the {others} others"
+        )
+    wanted = f"every one, {rules.seats}" if selves else f"the {others} others"
+    rule = f"a list {'with' if selves else 'without'} self names {wanted}"
+    raise ConfigError(
+        f"{where}: {shown} names {len(players)} of the {rules.seats} seats of {rules.name}; {rule}"
+    )
+
+
+def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
+    """Read one player: a word, or a policy, agent or function as it is."""
+    if not isinstance(given, str):
+        return who_object(given, where)
+    typed = given.strip()
+    word, greedy = split_style(typed)
+    if not word:
+        raise ConfigError(f"{where}: a name is missing in {given!r}; give a player per seat")
+    if word == SELF:
+        refuse_style(where, typed, greedy, "the learner draws")
+        return Who("self", typed)
+    if word == BEST:
+        return Who("best", typed, greedy=greedy)
+    if word == PAST or word.startswith(f"{PAST}:"):
+        return Who("past", typed, newest=read_newest(word, where), greedy=greedy)
+    bot = rules.bot_called(word)
+    if bot is not None:
+        refuse_style(where, typed, greedy, "a bot plays as it is written")
+        return Who("bot", typed, means=bot)
+    return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
+
+
+def who_object(given: Any, where: str) -> Who:
+    """Describe a policy, an agent or a function."""
+    player = given.policy if isinstance(given, HasPolicy) else given
+    if hasattr(player, "check_fits") and hasattr(player, "act"):
+        kind: Kind = "callable" if hasattr(player, "function") else "policy object"
+        return Who(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
+    if not callable(player):
+        raise ConfigError(f"{where}: {no_player(given)}")
+    return Who("callable", name_of(player), player=player)
+
+
+def no_player(given: object) -> str:
+    """Say what can be given instead."""
+    return (
+        f"{given!r} is no player; give a word, a policy, an agent or a function "
+        "(obs, mask, rng) -> actions"
+    )
+
+
+def split_style(word: str) -> tuple[str, bool | None]:
+    """Split NAME@greedy; a name may have other @ in it."""
+    name, at, style = word.rpartition("@")
+    return (name, STYLES[style]) if at and style in STYLES else (word, None)
+
+
+def refuse_style(where: str, typed: str, greedy: bool | None, why: str) -> None:
+    """Refuse to say how somebody chooses who has no choice in it."""
+    if greedy is not None:
+        name = typed.rpartition("@")[0]
+        raise ConfigError(f"{where}: {typed}: {why}; write {name}")
+
+
+def read_newest(word: str, where: str) -> int:
+    """Return N of past:N, 0 for past alone."""
+    if word == PAST:
+        return 0
+    count = word.removeprefix(f"{PAST}:")
+    if not count.isdecimal() or int(count) < 1:
+        raise ConfigError(f"{where}: {word!r} is not past:N; N counts the newest ones, from 1 on")
+    return int(count)
+
+
+def find_place(rules: Rules, word: str, where: str) -> str:
+    """Return a word that names a run, a checkpoint or a saved policy; anything else is refused."""
+    if word.startswith(BOT_PREFIX):
+        rules.bot(word.removeprefix(BOT_PREFIX))
+    from sparring.store.folders import RUNS, sorted_runs
+    from sparring.store.policies import locate  # loads torch
+
+    if locate(word) is not None:
+        return word
+    name, at, style = word.rpartition("@")
+    if at and locate(name) is not None:
+        raise ConfigError(f"{where}: {word}: @{style} is unknown{nearest(style, STYLES)}")
+    known = [*rules.bots, SELF, PAST, BEST, *(run.name for run in sorted_runs(RUNS))]
+    raise ConfigError(
+        f"{where}: {word!r} is neither a bot of {rules.name} nor a folder with a policy"
+        f"{nearest(word, known)}"
+    )
+
+
+def read_weight(word: str, amount: str, where: str = "opponents") -> float:
+    """How often a table is drawn, compared with the others."""
+    try:
+        weight = float(amount or 1)
+    except ValueError:
+        raise ConfigError(f"{where}: {word!r} is not NAME=WEIGHT") from None
+    return check_weight(word, weight, where)
+
+
+def check_weight(word: str, weight: float, where: str) -> float:
+    """Refuse weights that cannot be drawn with."""
+    if not 0 < weight <= MOST_WEIGHT:
+        raise ConfigError(
+            f"{where}: the weight of {word!r} must be above 0 and at most {MOST_WEIGHT:,}; "
+            "leave a line-up out that is not to be played"
+        )
+    return float(weight)
+
+
+def player_called(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
+    """Return the bot or the policy that a word means; results carry the name as typed."""
+    name, greedy = split_style(word)
+    bot = rules.bot_called(name)
+    if bot is not None:
+        refuse_style(word, word, greedy, "a bot plays as it is written")
+        return bot
+    from sparring.store.policies import find_player  # loads torch
+
+    policy = find_player(name, rules, threads=threads)
+    if isinstance(policy, str) or greedy is None:
+        return policy
+    return policy.always(greedy=greedy)
+
+
+def sit(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
+    """Return a player as it sits at a table: agents are their policies, functions are wrapped."""
+    if isinstance(player, str):
+        return player_called(player, rules)
+    if isinstance(player, HasPolicy):
+        player = player.policy
+    if hasattr(player, "check_fits"):
+        seated: Seated = player
+        seated.check_fits(rules)
+        return seated
+    if callable(player):
+        return CallablePlayer(rules, player)
+    raise ConfigError(no_player(player))
+
+
+def seat_player(who: Who, rules: Rules, known: dict[str, Any] | None = None) -> Any:
+    """Return a bot's name, or whoever answers the rows of this player.
+
+    A policy of another game, or of other flags that change what is seen, is refused.
+    known: policies by their words, so that each is loaded once.
+    """
+    if who.kind == "bot":
+        return who.means
+    if who.player is not None:
+        return sit(who.player, rules)
+    if who.kind != "policy":
+        raise ConfigError(
+            f"{who.name} is a player of a run that trains; here name a bot, a run, a checkpoint, "
+            "or give a policy or a function"
+        )
+    known = {} if known is None else known
+    if who.name not in known:
+        known[who.name] = player_called(who.name, rules)
+    return known[who.name]
