@@ -124,7 +124,9 @@ class Fit:
 
     def likeliest(self) -> Floats:
         """Return the ratings in Elo."""
-        return self.rate([table.counts[None] for table in self.tables], self.prior[None, :, None])[0]
+        return self.rate([table.counts[None] for table in self.tables], self.prior[None, :, None])[
+            0
+        ]
 
     def drawn_again(self, draw: np.random.Generator, samples: int, start: Floats) -> Floats:
         """Return ratings with lots for the weight of every deal, as those of Elo."""
@@ -137,9 +139,7 @@ class Fit:
             found.append(self.rate(weights, prior, start))
         return np.concatenate(found)
 
-    def rate(
-        self, weights: Sequence[Floats], prior: Floats, start: Floats | None = None
-    ) -> Floats:
+    def rate(self, weights: Sequence[Floats], prior: Floats, start: Floats | None = None) -> Floats:
         """Return the ratings that follow from weights of outcomes [samples, outcomes] per table.
 
         prior: [samples, pairs, 1 or 2], what each of a pair has won from the other beforehand.

@@ -66,7 +66,9 @@ class Sprt:
         seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
         known = sorted({0.0, 1.0, *seen})
         weight = np.array([seen.get(value, 0.0) + UNSEEN for value in known])
-        parts = [frequencies(np.array(known), weight, self.share(e)) for e in (self.elo0, self.elo1)]
+        parts = [
+            frequencies(np.array(known), weight, self.share(e)) for e in (self.elo0, self.elo1)
+        ]
         return float((weight * np.log(parts[1] / parts[0])).sum())
 
     def verdict(self, shares: npt.ArrayLike) -> Verdict:

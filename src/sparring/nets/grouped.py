@@ -137,7 +137,8 @@ class OneByOne(_Kind):
     """Networks without their values, asked one after the other."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, self.nets = net.inputs.rules, []
+        rules = net.inputs.rules
+        self.nets: list[Net] = []
         for _ in range(slots):
             made = make_net(
                 rules,
@@ -148,7 +149,7 @@ class OneByOne(_Kind):
             )
             # Worker threads are shared, not one crew for every slot.
             if self.nets and getattr(net, "native", None) is not None:
-                made.native = self.nets[0].native
+                made.native = self.nets[0].native  # type: ignore[assignment]
             self.nets.append(made.requires_grad_(False))
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:

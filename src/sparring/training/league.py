@@ -137,7 +137,9 @@ class League:
     def _record(self, update: int, decisions: int) -> None:
         """Write down the games since the last snapshot."""
         counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
-        self._try(lambda: self.archive.record(update, decisions, counts, TRAINING, member=self.name))
+        self._try(
+            lambda: self.archive.record(update, decisions, counts, TRAINING, member=self.name)
+        )
         self.counted = {}
 
     def _advance(self, update: int, decisions: int, seconds: float) -> None:
@@ -277,7 +279,13 @@ class League:
         return {name: value.detach().cpu() for name, value in net.state_dict().items()}
 
     def _keep(
-        self, tensors: Mapping[str, Tensor], role: str, *, update: int, decisions: int, seconds: float
+        self,
+        tensors: Mapping[str, Tensor],
+        role: str,
+        *,
+        update: int,
+        decisions: int,
+        seconds: float,
     ) -> str | None:
         """Put a network into the archive; a full disk does not stop training."""
         try:
