@@ -148,7 +148,7 @@ class League:
             if one.results.games >= 1:
                 best = self.best_shares.get(one.hash, 0.0)
                 self.best_shares[one.hash] = max(best, one.share)
-        when = {"update": update, "decisions": decisions, "seconds": seconds}
+        when: dict[str, Any] = {"update": update, "decisions": decisions, "seconds": seconds}
         if self.settings.role == roles.EXPLOITER:
             self._exploit(when)
         elif passed(self.since_last, self.settings.gate, archived=len(self._known())):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
+from sparring.games.flags import latest, read_rules
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, Snapshot
 from sparring.learn.plan import Plan
@@ -22,6 +23,7 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.planning.casting import pinned
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.run import Run, check_name
 
@@ -42,6 +44,8 @@ class Session:
     """1, or CALMER in a run that has diverged; it stands in checkpoints, not in the settings."""
     callbacks: Callbacks
     quiet: bool
+    opponents: Sequence[Any] = ()
+    """Instead of those of the settings, where a program has given objects."""
 
     @classmethod
     def prepare(
@@ -49,6 +53,7 @@ class Session:
         configs: Sequence[TrainConfig],
         *,
         pool: GamePool | None = None,
+        opponents: Sequence[Any] = (),
         lr_factor: float = 1.0,
         callbacks: Callbacks | None = None,
         quiet: bool = False,
@@ -57,7 +62,7 @@ class Session:
         for config in configs:
             budget_of(config)
         learned = [with_factor(config, lr_factor) for config in configs]
-        plan = resolve(learned, pool=pool)
+        plan = resolve(learned, pool=pool, opponents=opponents)
         called = callbacks or Callbacks()
         if plan.fused and (called.on_episode or any(c.episodes_csv for c in configs)):
             raise ConfigError(
@@ -65,7 +70,7 @@ class Session:
                 "use --device cpu, or leave them out"
             )
         learner = make_learner(learned[0], plan)
-        return cls(configs, plan, learner, lr_factor, called, quiet)
+        return cls(configs, plan, learner, lr_factor, called, quiet, opponents)
 
     @classmethod
     def begin(
@@ -74,7 +79,10 @@ class Session:
         """Prepare runs that are new: their names are free, their weights those of `init`."""
         for config in configs:
             check_name(Path(config.runs), config.name)
-        configs = [replace(config, init=found_init(config.init)) for config in configs]
+        configs = [
+            replace(config, init=found_init(config.init), opponents=lasting(config, options))
+            for config in configs
+        ]
         session = cls.prepare(configs, **options)
         session.start_from_init()
         return session, configs
@@ -150,6 +158,7 @@ class Session:
         session = Session.prepare(
             self.configs,
             pool=self.plan.foreign,
+            opponents=self.opponents,
             lr_factor=CALMER,
             callbacks=self.callbacks,
             quiet=self.quiet,
@@ -189,6 +198,13 @@ def found_init(text: str) -> str:
         raise ConfigError(f"init: no folder {text}; give a run, a checkpoint or a saved policy")
     folder, _ = whole_checkpoint(place)
     return str(folder)
+
+
+def lasting(config: TrainConfig, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The opponents of a new run as its file is to name them."""
+    if options.get("pool") is not None or options.get("opponents"):
+        return config.opponents
+    return pinned(read_rules(config.game, latest(config.set)), config.opponents)
 
 
 def start_from(learner: Learner, path: str, member: int = 0) -> None:

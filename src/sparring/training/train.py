@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
+from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
 from sparring.training.planning.settings import (
@@ -47,8 +48,11 @@ def train(
         PettingZoo AEC or parallel environment. Left out: the game of the file that `config` names,
         or skull_king.
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
+    opponents: words as on the command line; policies, agents and functions (obs, mask, rng) ->
+        actions may be among them.
     """
     changes: dict[str, Any] = dict(settings)
+    opponents = given_opponents(changes)
     if minutes is not None:
         changes["minutes"] = float(minutes)
     file = str(changes.pop("config", ""))
@@ -58,10 +62,26 @@ def train(
         if uses_gpu(config.device):
             base = one_budget(with_preset(game or "", file, gpu=True), changes)
             config = merged(base, changes, "train")
-        return train_with(alone(config), quiet=quiet, callbacks=callbacks)
+        return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
     config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
-    return train_with(alone(config), quiet=quiet, pool=pool, callbacks=callbacks)
+    return train_with(
+        alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
+    )
+
+
+def given_opponents(changes: dict[str, Any]) -> list[Any]:
+    """Take opponents out of the settings that are objects; what is left says what they were."""
+    given = changes.get("opponents", ())
+    if isinstance(given, str):
+        changes["opponents"] = (given,)
+        return []
+    if not isinstance(given, list | tuple):
+        given = [given]
+    if all(isinstance(word, str) for word in given):
+        return []
+    changes["opponents"] = told(given)
+    return list(given)
 
 
 def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConfig:
@@ -86,9 +106,15 @@ def train_with(
     quiet: bool = False,
     pool: GamePool | None = None,
     callbacks: Callbacks | None = None,
+    opponents: Sequence[Any] = (),
 ) -> Agent:
-    """Train an agent under a complete configuration."""
-    session, configs = Session.begin([config], pool=pool, callbacks=callbacks, quiet=quiet)
+    """Train an agent under a complete configuration.
+
+    opponents: instead of the words of the configuration, with policies and functions among them.
+    """
+    session, configs = Session.begin(
+        [config], pool=pool, callbacks=callbacks, opponents=opponents, quiet=quiet
+    )
     with nothing_left_in(config.runs) as runs:
         runs.append(new_run(configs[0]))
         with holding(runs):
@@ -123,6 +149,7 @@ def resume(
     updates: int = 0,
     decisions: int = 0,
     episodes: int = 0,
+    opponents: Sequence[Any] = (),
     quiet: bool = False,
     on_update: Any = None,
     on_evaluation: Any = None,
@@ -131,6 +158,7 @@ def resume(
     """Go on with a run from one of its checkpoints; budgets are totals over its life.
 
     From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
+    opponents: those that were objects of the program which began the run, once more.
     """
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
@@ -145,7 +173,11 @@ def resume(
         demand_same(written(before), written(config))
         config = with_budget(config, saved.meta, budget)
         session = Session.prepare(
-            [config], lr_factor=saved.meta.get("lr_factor", 1.0), callbacks=callbacks, quiet=quiet
+            [config],
+            lr_factor=saved.meta.get("lr_factor", 1.0),
+            callbacks=callbacks,
+            opponents=opponents,
+            quiet=quiet,
         )
         if saved.number == int(newest.name):
             if written(config) != run.config:

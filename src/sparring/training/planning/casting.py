@@ -9,7 +9,7 @@ from typing import Any
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.players import CallablePlayer
+from sparring.league.players import CallablePlayer, name_of
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed
 from sparring.learn.collect import Actor
@@ -19,6 +19,8 @@ from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
 from sparring.store.policies import locate, whole_checkpoint
 
+GIVEN = "given:"
+"""Before what a program gave as objects, in a run's file."""
 MOST_SLOTS = 255
 """A pot holds no more."""
 
@@ -28,7 +30,25 @@ def cast_of(rules: Rules, config: TrainConfig, given: Sequence[Any] = ()) -> Cas
 
     given: instead of the words of the configuration, with policies and functions among them.
     """
+    missing = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
+    if missing and not given:
+        raise ConfigError(
+            f"opponents: {', '.join(missing)} came from the program that began this run; give them "
+            "again: sparring.resume(run, opponents=[...])"
+        )
     return Casting(rules, config).cast(read_tables(rules, list(given) or list(config.opponents)))
+
+
+def told(given: Sequence[Any]) -> tuple[str, ...]:
+    """What the file of a run says of opponents that only its program has."""
+    return tuple(word if isinstance(word, str) else f"{GIVEN}{shown(word)}" for word in given)
+
+
+def shown(word: Any) -> str:
+    """A table in words."""
+    if isinstance(word, list | tuple):
+        return ",".join(shown(inner) for inner in word)
+    return str(word) if isinstance(word, str | int | float) else name_of(word)
 
 
 def pinned(rules: Rules, words: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
 import torch
 
@@ -16,14 +17,16 @@ from sparring.games.flags import latest, read_pair, read_rules
 from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_of
+from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.pools.protocol import GamePool
+from sparring.training.planning.casting import cast_of
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.rewards import read_rewards
-from sparring.training.planning.settings import check_against, read_opponents
+from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
 UNFIT = {
@@ -32,12 +35,21 @@ UNFIT = {
     "pool": "it is stepped where it was made",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
-MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json")
+MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json", "league")
 """What members of a population may have otherwise than the first, besides the algorithm's own."""
 
 
-def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> Plan:
-    """Decide everything about a run or a population. `pool` brings a foreign environment."""
+def resolve(
+    configs: Sequence[TrainConfig],
+    *,
+    pool: GamePool | None = None,
+    opponents: Sequence[Any] = (),
+) -> Plan:
+    """Decide everything about a run or a population.
+
+    pool: brings a foreign environment. opponents: instead of the words of the configuration, with
+    policies and functions among them.
+    """
     config = configs[0]
     demand_alike(configs)
     rules = pool.rules if pool else read_rules(config.game, latest(config.set))
@@ -73,12 +85,14 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
-    lineups = tuple(read_opponents(rules, config.opponents))
+    cast = cast_of(rules, config, opponents)
+    if cast.actors and fused:
+        games_on, fused = play_apart(cast, several=len(configs) > 1)
     for member in configs:
         check_demands(rules, member)
     plan = Plan(
         rules=rules,
-        lineups=lineups,
+        cast=cast,
         rewards=read_rewards(rules, config.rewards),
         seeds=tuple(checked_seed(member.seed) for member in configs),
         threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
@@ -93,6 +107,19 @@ def resolve(configs: Sequence[TrainConfig], *, pool: GamePool | None = None) -> 
     )
     demand_room(plan)
     return plan
+
+
+def play_apart(cast: Cast, *, several: bool) -> tuple[str, bool]:
+    """Have the games on the CPU, where one call per policy can be made; say that it is slower."""
+    named = ", ".join(cast.others)
+    if several:
+        raise ConfigError(
+            f"opponents: {named} cannot be answered on the GPU, where a population is trained; "
+            "give policies with the network of the learner"
+        )
+    text = f"slower than it could be, with games on the CPU: {named} is asked apart from the others"
+    warnings.warn(SparringWarning(text), stacklevel=3)
+    return CPU, False
 
 
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:

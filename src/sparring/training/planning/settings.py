@@ -12,8 +12,6 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
-from sparring.league.seating import Table, read_tables
-from sparring.pools.lineups import LEARNER, Lineup
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.planning.moved import modernised, moved_to
@@ -153,20 +151,6 @@ def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             f"the run's config.toml has changed: {lines}; put it back, or start a new run with "
             "sparring train --config"
         )
-
-
-def read_opponents(rules: Rules, words: Sequence[str]) -> list[Lineup]:
-    """Turn the words of `opponents` into line-ups."""
-    return [lineup_of(table) for table in read_tables(rules, words)]
-
-
-def lineup_of(table: Table) -> Lineup:
-    """Seat those whom a run can play with: itself and bots."""
-    for who in table.players:
-        if who.kind not in ("self", "bot"):
-            raise ConfigError(f"opponents: {who.name} is neither self nor a bot; give one of these")
-    seats = tuple(who.means if who.kind == "bot" else LEARNER for who in table.players)
-    return Lineup(seats, table.weight, table.shuffle)
 
 
 def check_against(rules: Rules, names: Sequence[str]) -> None:
