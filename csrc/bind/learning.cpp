@@ -8,6 +8,7 @@
 #include "core/gae.hpp"
 #include "nets/convolution.hpp"
 #include "nets/first_layer.hpp"
+#include "nets/grouped.hpp"
 #include "nets/sampler.hpp"
 #include "nets/tanh.hpp"
 
@@ -102,6 +103,29 @@ class FirstLayer {
 
  private:
   std::vector<FeatureRun> runs_;
+  Workers workers_;
+};
+
+// Frozen perceptrons of one shape; see nets/grouped.hpp.
+class GroupedLayers {
+ public:
+  GroupedLayers(const std::vector<Run>& runs, int features, const std::vector<int>& widths,
+                int head, int activation, int slots, int threads)
+      : shape_{
+            feature_runs(runs), features, widths, head, static_cast<Activation>(activation), slots},
+        workers_(threads) {}
+
+  i64 size() const { return shape_.size(); }
+
+  void forward(In<u8> obs, In<i16> slot, In<f32> weights, Out<f32> out) {
+    nb::gil_scoped_release released;
+    GroupedForward job(shape_, weights.data(), obs.data(), static_cast<int>(obs.shape(1)),
+                       slot.data(), static_cast<int>(slot.shape(0)), out.data());
+    workers_.run(job);
+  }
+
+ private:
+  GroupedShape shape_;
   Workers workers_;
 };
 
@@ -259,6 +283,11 @@ void bind_learning(nb::module_& m) {
       .def("forward", &FirstLayer::forward, "obs"_a, "weight"_a, "bias"_a, "out"_a)
       .def("tanh", &FirstLayer::tanh, "in_"_a, "out"_a)
       .def("backward", &FirstLayer::backward, "obs"_a, "grad"_a, "weight_grad"_a, "bias_grad"_a);
+  nb::class_<GroupedLayers>(m, "GroupedLayers", "Frozen perceptrons that answer together.")
+      .def(nb::init<const std::vector<Run>&, int, const std::vector<int>&, int, int, int, int>(),
+           "runs"_a, "features"_a, "widths"_a, "head"_a, "activation"_a, "slots"_a, "threads"_a)
+      .def_prop_ro("size", &GroupedLayers::size)
+      .def("forward", &GroupedLayers::forward, "obs"_a, "slot"_a, "weights"_a, "out"_a);
   nb::class_<Convolutions>(m, "Convolutions", "3x3 convolutions over boards, channels last.")
       .def(nb::init<int, int, int, const std::vector<Run>&, int>(), "height"_a, "width"_a,
            "planes"_a, "runs"_a, "threads"_a)

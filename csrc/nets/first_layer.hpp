@@ -7,6 +7,7 @@
 
 #include "core/crew.hpp"
 #include "core/face.hpp"
+#include "nets/wide.hpp"
 
 namespace sparring {
 
@@ -21,6 +22,8 @@ struct FeatureRun {
 struct ActiveFeatures {
   std::vector<int> index;
   std::vector<f32> value;
+
+  Active view() const { return {index.data(), value.data(), static_cast<int>(index.size())}; }
 
   void read(const u8* row, const std::vector<FeatureRun>& runs) {
     index.clear();
@@ -70,29 +73,6 @@ struct ActiveFeatures {
   }
 };
 
-// Four neighbouring columns.
-using Four = f32 __attribute__((vector_size(16)));
-
-inline Four load_four(const f32* at) {
-  Four four;
-  std::memcpy(&four, at, sizeof four);
-  return four;
-}
-
-inline void store_four(f32* at, const Four& four) { std::memcpy(at, &four, sizeof four); }
-
-// sum + value * from. Networks, unlike games, may use the fused instruction.
-inline Four fused(const Four& sum, f32 value, const Four& from) {
-#if defined(__ARM_NEON)
-  return vfmaq_n_f32(sum, from, value);
-#else
-  return sum + value * from;
-#endif
-}
-
-inline constexpr int kFours = 16;  // accumulated together, in registers
-inline constexpr int kColumns = 4 * kFours;
-
 // out[r] = bias + sum over active features of value * weight[feature]; weight is [features, width].
 class FirstLayerForward final : public Job {
  public:
@@ -118,9 +98,9 @@ class FirstLayerForward final : public Job {
     const i64 end = least((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(obs_ + row * obs_bytes_, runs_);
-      int column = 0;
-      for (; column + kColumns <= width_; column += kColumns) block(active, row, column);
-      for (; column < width_; ++column) {
+      const int whole = width_ / kPanel * kPanel;
+      wide().gather(active.view(), weight_, width_, whole, bias_, out_ + row * width_);
+      for (int column = whole; column < width_; ++column) {
         f32 sum = bias_[column];
         for (size_t k = 0; k < active.index.size(); ++k)
           sum += active.value[k] * weight_[i64{active.index[k]} * width_ + column];
@@ -130,20 +110,6 @@ class FirstLayerForward final : public Job {
   }
 
  private:
-  void block(const ActiveFeatures& active, i64 row, int column) const {
-    Four sum[kFours];
-    for (int c = 0; c < kFours; ++c) sum[c] = load_four(bias_ + column + 4 * c);
-    const int* index = active.index.data();
-    const f32* value = active.value.data();
-    for (size_t k = 0; k < active.index.size(); ++k) {
-      const f32* from = weight_ + i64{index[k]} * width_ + column;
-      const f32 by = value[k];
-#pragma GCC unroll 16
-      for (int c = 0; c < kFours; ++c) sum[c] = fused(sum[c], by, load_four(from + 4 * c));
-    }
-    for (int c = 0; c < kFours; ++c) store_four(out_ + row * width_ + column + 4 * c, sum[c]);
-  }
-
   const u8* obs_;
   i64 rows_;
   int obs_bytes_;

@@ -282,6 +282,16 @@ class FirstLayer:
 
     def backward(self, obs: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight_grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], bias_grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
+class GroupedLayers:
+    """Frozen perceptrons that answer together."""
+
+    def __init__(self, runs: Sequence[tuple[int, int, int, int, float]], features: int, widths: Sequence[int], head: int, activation: int, slots: int, threads: int) -> None: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def forward(self, obs: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], slot: Annotated[NDArray[numpy.int16], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
 class Convolutions:
     """3x3 convolutions over boards, channels last."""
 

@@ -1,0 +1,203 @@
+"""Frozen networks of one shape on a CPU, whose rows are answered together.
+
+Perceptrons go through csrc/nets/grouped.hpp: one call sorts the rows by network and takes a few of
+one network at a time through all of its layers. Other networks are asked one after the other.
+Only what actions are drawn from is computed, nobody asks frozen networks for values. A test holds
+the answers equal to those of the networks alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparring import _native
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.make import make_net
+from sparring.nets.mlp import Perceptron, head_mask
+from sparring.nets.net import POLICY, VALUE, Net, head_width
+
+PANEL = 32
+"""Columns that lie together in the native layers; widths are filled up to multiples of it."""
+NATIVE_ACTIVATIONS = ("relu", "tanh", "silu")
+"""As csrc/nets/grouped.hpp counts them."""
+
+
+class GroupedNet:
+    """Room for frozen networks: slots 1 to `slots`."""
+
+    def __init__(
+        self, rules: Rules, config: NetConfig, slots: int, *, memory: int = 0, threads: int = 1
+    ) -> None:
+        """Make room; what is in a slot is loaded afterwards.
+
+        memory: bytes behind the observation in every row. threads: those of the native layers.
+        """
+        if slots < 1:
+            raise ConfigError(f"{slots} slots; give at least 1")
+        self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            net = make_net(rules, config, memory=memory, threads=threads)
+            kind = Stacked if isinstance(net, Perceptron) else OneByOne
+            self._kind: _Kind = kind(net, slots, threads)
+        self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+        self._loaded = np.zeros(slots + 1, np.bool_)
+
+    def load(self, slot: int, state: Mapping[str, Tensor]) -> None:
+        """Put a frozen network into a slot, by the names and shapes of `make_net`'s."""
+        if not 1 <= slot <= self.slots:
+            raise ConfigError(f"slot {slot}; there are 1 to {self.slots}")
+        check_shapes(self._shapes, state)
+        self._kind.load(slot - 1, {name: t.detach().float().cpu() for name, t in state.items()})
+        self._loaded[slot] = True
+
+    @torch.no_grad()
+    def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
+        """Return what the policy heads say [rows, head_width], row r by the network of slot[r]."""
+        if len(slot) != len(obs):
+            raise ConfigError(f"{len(obs)} rows and {len(slot)} slots; give every row one")
+        inside = np.clip(slot, 0, self.slots)
+        if not self._loaded[inside].all() or (inside != slot).any():
+            wrong = next(int(k) for k in slot if not self.loaded(int(k)))
+            raise ConfigError(
+                f"rows are of slot {wrong}, which holds no network; there are 1 to {self.slots}"
+            )
+        out = torch.empty(len(obs), self.width)
+        if len(obs):
+            self._kind.answer(obs.contiguous(), slot, out)
+        return out
+
+    def loaded(self, slot: int) -> bool:
+        """Whether a slot holds a network."""
+        return 1 <= slot <= self.slots and bool(self._loaded[slot])
+
+
+class _Kind(ABC):
+    """How networks of a kind are kept and asked. Slots count from 0 in `load`."""
+
+    @abstractmethod
+    def __init__(self, net: Net, slots: int, threads: int) -> None: ...
+
+    @abstractmethod
+    def load(self, at: int, state: dict[str, Tensor]) -> None:
+        """Keep a network."""
+
+    @abstractmethod
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
+        """Write what the policy heads say."""
+
+
+class Stacked(_Kind):
+    """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
+
+    def __init__(self, net: Net, slots: int, threads: int) -> None:
+        rules, config = net.inputs.rules, net.config
+        widths = [rounded_up(width) for width in (*config.hidden, head_width(rules))]
+        self.hidden = config.hidden
+        self.head_mask = head_mask(rules, config)
+        self.native = _native.GroupedLayers(
+            net.inputs.runs,
+            len(net.inputs.features),
+            widths,
+            head_width(rules),
+            NATIVE_ACTIVATIONS.index(config.activation),
+            slots,
+            threads,
+        )
+        self.weights = torch.zeros(slots, self.native.size)
+        self._weights = self.weights.numpy()
+
+    def load(self, at: int, state: dict[str, Tensor]) -> None:
+        """Lay a network's numbers out as the native layers read them."""
+        width = self.hidden[0]
+        parts = [padded(state["first.weight"][:, :width]), padded(state["first.bias"][:width])]
+        for layer, _ in enumerate(pairwise(self.hidden)):
+            name = f"towers.0.{2 * layer}"
+            parts += [panels(state[f"{name}.weight"].T), padded(state[f"{name}.bias"])]
+        head = state["policy_head.weight"] * self.head_mask
+        parts += [panels(head.T), padded(state["policy_head.bias"])]
+        self.weights[at] = torch.cat([part.flatten() for part in parts])
+
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
+        """One native call for all rows."""
+        slots = np.ascontiguousarray(slot, np.int16)
+        self.native.forward(obs.numpy(), slots, self._weights, out.numpy())
+
+
+class OneByOne(_Kind):
+    """Networks without their values, asked one after the other."""
+
+    def __init__(self, net: Net, slots: int, threads: int) -> None:
+        rules = net.inputs.rules
+        self.nets: list[Net] = []
+        for _ in range(slots):
+            made = make_net(
+                rules,
+                net.config,
+                heads={POLICY: head_width(rules)},
+                memory=net.inputs.memory,
+                threads=threads if not self.nets else 1,
+            )
+            # Worker threads are shared, not one crew for every slot.
+            if self.nets and getattr(net, "native", None) is not None:
+                made.native = self.nets[0].native  # type: ignore[assignment]
+            self.nets.append(made.requires_grad_(False))
+
+    def load(self, at: int, state: dict[str, Tensor]) -> None:
+        """Take over what the policy reads."""
+        net = self.nets[at]
+        net.load_state_dict({name: state[name] for name in net.state_dict()})
+
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
+        """One forward per network."""
+        order = np.argsort(slot, kind="stable")
+        held, first = np.unique(slot[order], return_index=True)
+        places = np.split(torch.from_numpy(order), first[1:])
+        for one, rows in zip(held, places, strict=True):
+            out[rows] = self.nets[int(one) - 1](obs[rows])[POLICY]
+
+
+def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tensor]) -> None:
+    """Refuse a network that is not of these names and shapes, with what differs.
+
+    What only values are made of may be missing.
+    """
+    for name, shape in shapes.items():
+        if name not in state:
+            if not name.startswith(VALUE):
+                raise ConfigError(f"the network has no {name}; it is of another kind")
+        elif tuple(state[name].shape) != shape:
+            raise ConfigError(
+                f"the network's {name} has shape {tuple(state[name].shape)}, here it is {shape}; "
+                "only networks of the learner's own shape fit"
+            )
+    for name in state:
+        if name not in shapes:
+            raise ConfigError(f"the network has {name}, which is unknown here; it is another kind")
+
+
+def rounded_up(count: int) -> int:
+    """The next multiple of a panel."""
+    return -(-count // PANEL) * PANEL
+
+
+def padded(matrix: Tensor, rows: int = 0) -> Tensor:
+    """With zeros behind its columns up to whole panels, and below it up to so many rows."""
+    columns = rounded_up(matrix.shape[-1]) - matrix.shape[-1]
+    below = (0, max(rows - matrix.shape[0], 0)) if matrix.dim() == 2 else ()
+    return functional.pad(matrix, (0, columns, *below))
+
+
+def panels(matrix: Tensor) -> Tensor:
+    """A weight [inputs, outputs] as [panels, inputs, PANEL], inputs filled up too."""
+    wide = padded(matrix, rounded_up(matrix.shape[0]))
+    return wide.view(len(wide), -1, PANEL).transpose(0, 1).contiguous()

@@ -1,0 +1,149 @@
+"""Frozen networks that answer together say what each of them says alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.nets.grouped import GroupedNet
+from sparring.nets.make import make_net
+from sparring.nets.net import Net, head_width
+
+NETS = {
+    "relu": ("skull_king", NetConfig(hidden=(64, 32))),
+    "odd widths": ("skull_king", NetConfig(hidden=(50, 7, 33))),
+    "one layer": ("skull_king", NetConfig(hidden=(40,))),
+    "tanh, two trunks": ("skull_king", NetConfig(hidden=(64, 48), shared=False, activation="tanh")),
+    "silu": ("tic_tac_toe", NetConfig(hidden=(96, 64), activation="silu")),
+    "without our own first layer": ("tic_tac_toe", NetConfig(hidden=(32,), sparse=False)),
+    "continuous": ("duel", NetConfig(hidden=(64, 32))),
+    "continuous, two trunks": ("duel", NetConfig(hidden=(64,), shared=False, spread="predicted")),
+    "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
+    "residual, odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1)),
+}
+
+
+def observed(game: str, rows: int = 90) -> tuple[sparring.Rules, torch.Tensor]:
+    pool = sparring.Pool(game, rows, seed=3, threads=1)
+    pool.reset()
+    for _ in range(20):
+        pool.step(pool.sample_actions())
+    return pool.rules, torch.from_numpy(pool.batch().obs[:rows].copy())
+
+
+def frozen(rules: sparring.Rules, config: NetConfig, count: int, memory: int = 0) -> list[Net]:
+    torch.manual_seed(7)
+    nets = [make_net(rules, config, memory=memory) for _ in range(count)]
+    for net in nets:
+        for parameter in net.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)
+    return nets
+
+
+def grouped_of(rules: sparring.Rules, nets: list[Net], threads: int = 1) -> GroupedNet:
+    memory = nets[0].inputs.memory
+    grouped = GroupedNet(rules, nets[0].config, len(nets), memory=memory, threads=threads)
+    for slot, net in enumerate(nets, 1):
+        grouped.load(slot, net.state_dict())
+    return grouped
+
+
+@torch.no_grad()
+def one_by_one(nets: list[Net], obs: torch.Tensor, slot: np.ndarray) -> torch.Tensor:
+    out = torch.full((len(slot), head_width(nets[0].inputs.rules)), torch.nan)
+    for at, net in enumerate(nets, 1):
+        rows = torch.from_numpy(np.flatnonzero(slot == at))
+        out[rows] = net(obs[rows])["policy"]
+    return out
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("net", NETS)
+def test_together_as_alone(net: str, threads: int) -> None:
+    game, config = NETS[net]
+    rules, obs = observed(game)
+    nets = frozen(rules, config, 5)
+    grouped = grouped_of(rules, nets, threads)
+    rng = np.random.default_rng(1)
+    shares = [
+        rng.choice([1, 2, 3, 5], p=[0.05, 0.1, 0.25, 0.6], size=len(obs)),  # nobody in slot 4
+        np.full(len(obs), 4),
+        np.arange(len(obs)) % 5 + 1,
+        np.array([2]),
+        np.array([], np.int64),
+    ]
+    for slot in shares:
+        said = grouped.policy_heads(obs[: len(slot)], slot.astype(np.int16))
+        assert said.shape == (len(slot), head_width(rules))
+        torch.testing.assert_close(said, one_by_one(nets, obs, slot), atol=1e-5, rtol=1e-5)
+
+
+def test_memory_is_read_behind_the_observation() -> None:
+    rules, obs = observed("tic_tac_toe", 30)
+    nets = frozen(rules, NetConfig(hidden=(32, 32)), 3, memory=32)
+    obs = torch.cat([obs, torch.randn(30, 8).view(torch.uint8)], dim=1)
+    slot = np.arange(30) % 3 + 1
+    said = grouped_of(rules, nets).policy_heads(obs, slot)
+    torch.testing.assert_close(said, one_by_one(nets, obs, slot), atol=1e-5, rtol=1e-5)
+
+
+def test_a_slot_can_be_filled_anew() -> None:
+    rules, obs = observed("tic_tac_toe", 20)
+    nets = frozen(rules, NetConfig(hidden=(32,)), 3)
+    grouped = grouped_of(rules, nets[:2])
+    grouped.load(1, nets[2].state_dict())
+    slot = np.arange(20) % 2 + 1
+    expected = one_by_one([nets[2], nets[1]], obs, slot)
+    torch.testing.assert_close(grouped.policy_heads(obs, slot), expected)
+
+
+@pytest.mark.parametrize("net", ["relu", "residual"])
+def test_answers_do_not_depend_on_threads_or_on_company(net: str) -> None:
+    game, config = NETS[net]
+    rules, obs = observed(game, 40)
+    nets = frozen(rules, config, 4)
+    slot = np.arange(40) % 4 + 1
+    alone, crew = grouped_of(rules, nets), grouped_of(rules, nets, threads=3)
+    assert torch.equal(alone.policy_heads(obs, slot), crew.policy_heads(obs, slot))
+    if net == "relu":
+        mine = slot == 3
+        only = alone.policy_heads(obs[mine], slot[mine])
+        assert torch.equal(alone.policy_heads(obs, slot)[mine], only)
+
+
+def test_what_differs_is_named() -> None:
+    rules, obs = observed("tic_tac_toe", 4)
+    config = NetConfig(hidden=(32, 32))
+    grouped = GroupedNet(rules, config, 2)
+    state = make_net(rules, config).state_dict()
+    other = make_net(rules, NetConfig(hidden=(32, 16))).state_dict()
+    deeper = make_net(rules, NetConfig(hidden=(32, 32, 32))).state_dict()
+    with pytest.raises(ConfigError, match=r"towers\.0\.0\.weight has shape \(16, 32\)"):
+        grouped.load(1, other)
+    with pytest.raises(ConfigError, match=r"towers\.0\.2\.weight, which is unknown"):
+        grouped.load(1, deeper)
+    with pytest.raises(ConfigError, match=r"no first\.bias"):
+        grouped.load(1, {name: t for name, t in state.items() if name != "first.bias"})
+    with pytest.raises(ConfigError, match="slot 3; there are 1 to 2"):
+        grouped.load(3, state)
+    grouped.load(1, {name: t for name, t in state.items() if not name.startswith("value")})
+    for slot in (0, 2, 3, -1):
+        with pytest.raises(ConfigError, match=rf"slot {slot}, which holds no network"):
+            grouped.policy_heads(obs, np.array([1, 1, slot, 1]))
+    with pytest.raises(ConfigError, match="4 rows and 2 slots"):
+        grouped.policy_heads(obs, np.array([1, 1]))
+    with pytest.raises(ConfigError, match="0 slots"):
+        GroupedNet(rules, config, 0)
+
+
+def test_making_room_draws_no_random_numbers() -> None:
+    rules, _ = observed("tic_tac_toe", 1)
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    GroupedNet(rules, NetConfig(hidden=(16,)), 2)
+    assert torch.equal(torch.rand(4), expected)
