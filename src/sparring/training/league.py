@@ -265,11 +265,13 @@ class League:
         entry = self.archive.called(content)
         return f"past {entry.number}" if entry else "past"
 
-    def new_best(self, tensors: Mapping[str, Tensor], *, update: int, seconds: float) -> None:
+    def new_best(
+        self, tensors: Mapping[str, Tensor], *, update: int, decisions: int, seconds: float
+    ) -> None:
         """Note that a checkpoint is the best so far; from the next snapshot on it can be met."""
         if "best" in self.cast.pots:
-            kept = self._keep(tensors, roles.MAIN, update=update, decisions=0, seconds=seconds)
-            self.best = kept or self.best
+            when = {"update": update, "decisions": decisions}
+            self.best = self._keep(tensors, roles.MAIN, **when, seconds=seconds) or self.best
 
     # What lies on the disk
 

@@ -374,7 +374,8 @@ class Member:
         assert self.league
         with suppress(checkpoints.CheckpointError):
             saved = checkpoints.load(self.run.checkpoints / f"{number:08d}")
-            self.league.new_best(saved.tensors["net"], update=number, seconds=seconds)
+            when = {"update": number, "decisions": int(saved.meta["decisions"])}
+            self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
 
     def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
         """The mean score over opponents, and what was gained of it per hour since the first."""
