@@ -242,7 +242,11 @@ class BenchTrainConfig(Checked):
     population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU."""
     opponents: tuple[str, ...] = ()
-    """A line-up as NAME=WEIGHT, once per line-up. Left out: as `sparring train` would."""
+    """A table as WHO=WEIGHT, once per table. With frozen policies among them (past), plain
+    self-play with as many rows of the learner is measured beside. Left out: as `sparring train`
+    would."""
+    slots: Annotated[int, between(0, 240)] = 0
+    """Past selves that can be met at a time. 0: as `sparring train` would."""
     seed: Seed = 0
     """Which games are played and where the network starts."""
     config: str = ""

@@ -25,14 +25,19 @@ from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
 from sparring.learn.learner import Measured
+from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import CPU, Plan
 from sparring.machine import machine_facts, warn_if_busy
+from sparring.nets.make import make_net
+from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
 from sparring.training.planning.plan import make_learner, resolve, uses_gpu
 from sparring.training.planning.settings import members_of, merged, with_preset
 
-OURS, CEILING = "ours", "ceiling"
+OURS, CEILING, PLAIN = "ours", "ceiling", "plain"
+GAMES_STEP = 32
+"""Games come in multiples of it, as a population on a GPU wants them."""
 NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
 """Those that one kind of network has alone."""
 
@@ -88,7 +93,13 @@ def run(config: BenchTrainConfig) -> int:
     settings = read_settings(config)
     plan = resolve(members_of(settings))
     rules = plan.rules
+    beside: Measured | None = None
+    if plan.cast.slots:
+        settings, alone, plan = against_plain(settings, plan)
+        beside = measurable(alone, resolve(members_of(alone)))
     learner = measurable(settings, plan)
+    if plan.cast.slots:
+        fill_slots(learner, plan)
     report = describe(config, settings, plan, learner)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
@@ -96,11 +107,13 @@ def run(config: BenchTrainConfig) -> int:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
         if proof.valid:
-            measured = measure(learner, config, plan, proof, steps)
+            measured = measure(learner, config, plan, proof, steps, beside=beside)
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if PLAIN in measured:
+            report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
         if plan.device != CPU:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
     if config.json:
@@ -126,10 +139,50 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         # Every round makes all its epochs, so that rounds can be compared.
         "ppo": given_of(config, "epochs", "minibatch") | {"target_kl": 0.0},
         "collect": given_of(config, "games", "steps"),
+        "league": given_of(config, "slots"),
         "net": net,
     }
     settings: TrainConfig = merged(base, changes, "bench train")
     return settings
+
+
+def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, TrainConfig, Plan]:
+    """Return these settings, those of plain self-play with as many rows of the learner, the plan.
+
+    Frozen opponents get games of their own, so that both learn from as much.
+    """
+    games = settings.collect.games
+    wanted = round(games / learner_share(plan) / GAMES_STEP) * GAMES_STEP
+    more = merged(settings, {"collect": {"games": max(wanted, games)}}, "bench train")
+    alone = merged(settings, {"opponents": ("self=1",)}, "bench train")
+    return more, alone, resolve(members_of(more))
+
+
+def learner_share(plan: Plan) -> float:
+    """About which share of the rows is the learner's own."""
+    mine = others = 0.0
+    for lineup in plan.cast.lineups:
+        policies = [player for player in lineup.players if not isinstance(player, str)]
+        own = sum(player == LEARNER for player in policies)
+        mine += lineup.weight * own / len(policies)
+        others += lineup.weight * (1 - own / len(policies))
+    return mine / (mine + others)
+
+
+def fill_slots(learner: Measured, plan: Plan) -> None:
+    """Put another fresh network into every slot; all are drawn alike."""
+    if not isinstance(learner, TakesOpponents):
+        raise ConfigError("this learner takes no frozen opponents")
+    for slot in range(1, plan.cast.slots + 1):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(1_000_000 + slot)
+            weights = make_net(plan.rules, plan.net).state_dict()
+        for member in range(len(plan.seeds)):
+            learner.put(slot, weights, member=member)
+    everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)
+    for member in range(len(plan.seeds)):
+        learner.set_pots(dict.fromkeys(plan.cast.pots, everyone), member)
+    learner.pool.reset()
 
 
 def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
@@ -179,6 +232,7 @@ def describe(
             **asdict(plan.net),
             "parameters": sum(parameter.numel() for parameter in net.parameters()),
             "opponents": settings.opponents,
+            "slots": plan.cast.slots,
             "threads": plan.threads,
             "device": plan.device,
             "pool": plan.games_on,
@@ -200,9 +254,18 @@ def warn_if_blas_differs(threads: int) -> None:
 
 
 def measure(
-    learner: Measured, config: BenchTrainConfig, plan: Plan, proof: Proof, steps: ProgressBar
+    learner: Measured,
+    config: BenchTrainConfig,
+    plan: Plan,
+    proof: Proof,
+    steps: ProgressBar,
+    *,
+    beside: Measured | None = None,
 ) -> dict[str, list[Round]]:
-    """Measure the learner with and without games in turn; who goes first changes every round."""
+    """Measure the learner with and without games in turn; who goes first changes every round.
+
+    beside: plain self-play, measured in the same rounds.
+    """
     steps.next("warming up")
     # On a GPU many games make few steps each; there the first two rounds capture graphs.
     finished = play_through(learner.pool, proof.longest) if plan.fused else 0
@@ -212,10 +275,17 @@ def measure(
     for _ in range(warm_up):
         measure_round(learner, free=True)
     rounds: dict[str, list[Round]] = {OURS: [], CEILING: []}
+    if beside:
+        rounds[PLAIN] = []
+        if plan.fused:
+            play_through(beside.pool, proof.longest)
+        for _ in range(warm_up):
+            measure_round(beside)
     for number in range(config.rounds):
         steps.next(f"round {number + 1} of {config.rounds}")
-        for name in (OURS, CEILING) if number % 2 == 0 else (CEILING, OURS):
-            rounds[name].append(measure_round(learner, free=name == CEILING))
+        for name in list(rounds)[:: 1 if number % 2 == 0 else -1]:
+            of = beside if name == PLAIN and beside else learner
+            rounds[name].append(measure_round(of, free=name == CEILING))
         if wrong := learner.pool.audit():
             proof.problems.append(f"audit after round {number + 1}: {wrong}")
     if not finished and not any(one.games for one in (*played, *rounds[OURS])):
@@ -281,6 +351,17 @@ def show(report: dict[str, Any]) -> None:
         f"over {len(share['rounds'])} pairs of rounds; of the medians {share['of_medians']:.3f})",
         style="bold",
     )
+    if beside := report.get("of_plain"):
+        plain = report["measured"][PLAIN]
+        out.print(
+            f"of plain self-play: {beside['median']:.3f} "
+            f"({beside['min']:.3f}..{beside['max']:.3f}) of its "
+            f"{short(plain['samples_per_s']['median'])} samples/s, with "
+            f"{plain['samples_per_round']:,} samples a round, here "
+            f"{report['measured'][OURS]['samples_per_round']:,}; "
+            f"slots: {report['training']['slots']}",
+            style="bold",
+        )
     if "memory_bytes" in report:
         busy = report["measured"][OURS]["gpu_busy"]
         told = f"GPU busy {busy:.1%}, " if busy else ""
