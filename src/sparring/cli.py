@@ -39,6 +39,7 @@ COMMANDS = (
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval.command"),
+    Command("arena", "let everybody meet everybody and rate them", "ArenaConfig", "arena"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),
