@@ -35,6 +35,7 @@ from sparring.machine import check_threads
 from sparring.store.files import write_atomic
 from sparring.store.policies import find_player, locate
 
+FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
 MOST_NAMED = 12
 """So many pairings are named in a sentence."""
@@ -245,7 +246,7 @@ def draw(found: Standings, out: Path) -> list[Path]:
     names = short_names(found.order)
     share, low, high = found.matrix()
     seats = found.rules.seats
-    facts = [f"{found.games:,} games", "every deal from every seat"]
+    facts = [f"{found.games:,} games"]
     alone = [f"one against {seats - 1} of the other"] if seats > 2 else []
     payoff = Payoff(names, share, low, high, 1 / seats)
     rungs = [
@@ -255,7 +256,7 @@ def draw(found: Standings, out: Path) -> list[Path]:
     game = found.rules.name
     pictures = {
         PAYOFF: draw_payoff(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
-        LADDER: draw_ladder(rungs, title=f"{game}: ladder", facts=facts),
+        LADDER: draw_ladder(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
     }
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -124,9 +124,9 @@ class Fit:
 
     def likeliest(self) -> Floats:
         """Return the ratings in Elo."""
-        return self.rate([table.counts[None] for table in self.tables], self.prior[None, :, None])[
-            0
-        ]
+        counts = [table.counts[None] for table in self.tables]
+        ratings: Floats = self.rate(counts, self.prior[None, :, None])[0]
+        return ratings
 
     def drawn_again(self, draw: np.random.Generator, samples: int, start: Floats) -> Floats:
         """Return ratings with lots for the weight of every deal, as those of Elo."""
