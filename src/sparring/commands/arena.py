@@ -191,7 +191,7 @@ def print_pairings(found: Standings, *, decided: bool) -> None:
     """Print one line per pairing."""
     numbers = ("win share", "95 %", "won", "tied", "lost")
     columns = ("pairing", *numbers, *(("verdict",) if decided else ()))
-    table = make_table(columns, numbers=numbers, least=("tied", "won", "lost"))
+    table = make_table(columns, numbers=numbers, least=("tied", "won", "lost", "95 %"))
     for pairing in found.pairings:
         first = pairing.result.first
         low, high = first.win_interval
