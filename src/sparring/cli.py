@@ -40,6 +40,7 @@ COMMANDS = (
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval.command"),
     Command("exploit", "train against a policy: how much can it lose", "ExploitConfig", "exploit"),
+    Command("arena", "let everybody meet everybody and rate them", "ArenaConfig", "arena"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -93,8 +93,8 @@ def test_intervals_hold_known_strengths(seats: int, games: int) -> None:
 def test_stated_coverage_is_the_real_one(seats: int, games: int) -> None:
     covered, _ = coverage(seats, REPEATS, games)
     print(f"{seats} seats, {games} games per table: {covered:.1%} of {4 * REPEATS} intervals")
-    # Ratings of one repeat go together, so that 200 repeats tell shares apart by about 3 %.
-    assert 0.92 <= covered <= 0.985
+    # Ratings of one repeat go together (0.5), so that a standard error is 1.2 %: three of them.
+    assert 0.913 <= covered <= 0.987
 
 
 def test_elo_is_the_case_of_two_seats() -> None:
@@ -126,7 +126,7 @@ def likelihood(log: npt.NDArray[np.float64], places: npt.NDArray[np.intp]) -> fl
     orders = [
         order
         for order in permutations(range(len(log)))
-        if all(places[one] <= places[two] for one, two in zip(order, order[1:], strict=False))
+        if all(places[one] <= places[two] for one, two in pairwise(order))
     ]
     total = 0.0
     for order in orders:

@@ -1,6 +1,7 @@
 """Every default value, as frozen dataclasses. The line under a field is its help text."""
 
 from sparring.config.commands import (
+    ArenaConfig,
     BenchPoolConfig,
     BenchTrainConfig,
     CheckConfig,
@@ -30,6 +31,7 @@ from sparring.config.runs import (
 )
 
 __all__ = [
+    "ArenaConfig",
     "BenchPoolConfig",
     "BenchTrainConfig",
     "CheckConfig",

@@ -180,6 +180,47 @@ class ExploitConfig(Checked):
 
 
 @dataclass(frozen=True)
+class ArenaConfig(Checked):
+    """Let everybody meet everybody over seat-fair games: ratings and a matrix, with intervals."""
+
+    players: Positional[tuple[str, ...]]
+    """Runs, checkpoints, saved policies and bots (bot:NAME too), at least two in any mix."""
+    game: str = ""
+    """The game, where all players are bots."""
+    games: Annotated[int, at_least(2)] = 2048
+    """Games of each pairing; four times as many halve the intervals. With --sprt the most."""
+    sprt: bool = False
+    """Stop a pairing as soon as it is decided, by a sequential probability ratio test."""
+    elo0: Annotated[float, between(-2000, 2000)] = -10.0
+    """Of --sprt: a player that is no more than this stronger is called weaker."""
+    elo1: Annotated[float, between(-2000, 2000)] = 10.0
+    """Of --sprt: a player that is at least this stronger is called stronger. Closer ones take
+    longer to be told apart, with the square of the distance."""
+    alpha: Annotated[float, between(0.0001, 0.49)] = 0.05
+    """Of --sprt: how often a player of elo0 may be called stronger."""
+    beta: Annotated[float, between(0.0001, 0.49)] = 0.05
+    """Of --sprt: how often a player of elo1 may be called weaker."""
+    anchor: tuple[str, ...] = ()
+    """A player with a rating that is given, as NAME=ELO: the others are measured from it. Left out:
+    random=0, or the weakest bot that plays, or the first player."""
+    opening_plies: Annotated[int | None, between(0, 100)] = None
+    """Decisions by lot before a game. Left out: up to 6 where a game without chance would repeat
+    itself, otherwise none."""
+    seed: Seed = 0
+    """Which games are dealt."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value. Left out: those of the training."""
+    sampled: bool = False
+    """Draw actions as in training instead of taking the most probable one."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    out: str = ""
+    """A folder for the pictures payoff.png and ladder.png. Left out: none are drawn."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
 class UsiConfig(Checked):
     """Play Shogi as a USI engine: a graphical board or a match runner starts this command."""
 

@@ -49,7 +49,7 @@ class Rankings:
         return tuple(dict.fromkeys(self.players))
 
     def points_of(self, name: str) -> tuple[float, int]:
-        """Return what a player got from the seats of others, a tie being a half, and of how many."""
+        """Return what a player got from seats of others, a tie being a half, and of how many."""
         mine = [at for at, player in enumerate(self.players) if player == name]
         others = [at for at, player in enumerate(self.players) if player != name]
         own, their = self.places[:, mine, None], self.places[:, None, others]
@@ -75,7 +75,7 @@ class Evidence:
         self.weights: Floats = outcomes @ weights.reshape(len(found), -1)
         """[outcomes of a deal, choices], how often."""
         self.games: Floats = outcomes.sum(1)
-        self.counts: Floats = counts * table.worth
+        self.counts: Floats = counts.astype(np.float64) * table.worth
         self.seats = np.bincount(players, minlength=len(index)).astype(np.float64)
 
 
@@ -124,9 +124,9 @@ class Fit:
 
     def likeliest(self) -> Floats:
         """Return the ratings in Elo."""
-        return self.rate([table.counts[None] for table in self.tables], self.prior[None, :, None])[
-            0
-        ]
+        counts = [table.counts[None] for table in self.tables]
+        ratings: Floats = self.rate(counts, self.prior[None, :, None])[0]
+        return ratings
 
     def drawn_again(self, draw: np.random.Generator, samples: int, start: Floats) -> Floats:
         """Return ratings with lots for the weight of every deal, as those of Elo."""
@@ -151,10 +151,12 @@ class Fit:
             drawn[:, columns] += weight @ table.weights
         least = LEAST_SHARE * np.maximum(drawn[:, self.pair_columns], 1.0)
         prior = np.maximum(np.broadcast_to(prior, (*prior.shape[:2], 2)), least[..., None])
-        for side in (0, 1):
-            np.add.at(chosen, (slice(None), self.pairs[:, side]), prior[..., side])
-        np.add.at(drawn, (slice(None), self.pair_columns), prior.sum(-1))
-        return ELO * self.climb(chosen, drawn, start)
+        for at, (one, two) in enumerate(self.pairs):
+            chosen[:, one] += prior[:, at, 0]
+            chosen[:, two] += prior[:, at, 1]
+        drawn[:, self.pair_columns] += prior.sum(-1)
+        ratings: Floats = ELO * self.climb(chosen, drawn, start)
+        return ratings
 
     def climb(self, chosen: Floats, drawn: Floats, start: Floats | None) -> Floats:
         """Return the most likely log strengths by Newton's steps; the likelihood is concave."""

@@ -94,8 +94,9 @@ def score_of(result: MatchResult) -> Score:
     counts = np.bincount(np.rint(2 * by_deal).astype(np.intp), minlength=DEAL_SHARES)
     deals = counts * (result.distinct_deals / result.deals)
     wins, draws = int((points == 1).sum()), int((points == 0.5).sum())
-    names = (player.name for player in result.players)
-    return Score(*names, wins, draws, len(points) - wins - draws, deals=tuple(deals.tolist()))
+    one, two = (player.name for player in result.players)
+    losses = len(points) - wins - draws
+    return Score(one, two, wins, draws, losses, deals=tuple(deals.tolist()))
 
 
 def rankings_of(result: MatchResult) -> Rankings:

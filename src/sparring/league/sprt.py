@@ -54,10 +54,11 @@ class Sprt:
         """Return the win share of a player so much stronger than each of its opponents."""
         return 1 / (1 + (self.seats - 1) * 10 ** (-elo / 400))
 
-    def ratio(self, shares: npt.ArrayLike) -> float:
+    def ratio(self, shares: npt.ArrayLike, worth: float = 1.0) -> float:
         """Return the log likelihood ratio after some deals.
 
         shares: [deals], the mean win share of the player over the games of each.
+        worth: the part of the deals that are no repetition of others.
         """
         values, counts = np.unique(np.asarray(shares, np.float64), return_counts=True)
         if not len(values):
@@ -65,15 +66,15 @@ class Sprt:
         # The ends belong to what could have been seen, or no mean beyond what was seen is possible.
         seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
         known = sorted({0.0, 1.0, *seen})
-        weight = np.array([seen.get(value, 0.0) + UNSEEN for value in known])
+        weight = np.array([seen.get(value, 0.0) * worth + UNSEEN for value in known])
         parts = [
             frequencies(np.array(known), weight, self.share(e)) for e in (self.elo0, self.elo1)
         ]
         return float((weight * np.log(parts[1] / parts[0])).sum())
 
-    def verdict(self, shares: npt.ArrayLike) -> Verdict:
-        """Return what is decided, nothing if it is not."""
-        ratio = self.ratio(shares)
+    def verdict(self, shares: npt.ArrayLike, worth: float = 1.0) -> Verdict:
+        """Return what is decided, nothing if it is not; see `ratio`."""
+        ratio = self.ratio(shares, worth)
         low, high = self.bounds
         return "stronger" if ratio >= high else "weaker" if ratio <= low else ""
 

@@ -1,0 +1,299 @@
+"""`sparring arena`: everybody meets everybody, and what that says about their strength."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
+from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
+from sparring.config import ArenaConfig
+from sparring.draw.charts.ladder import Rung, draw_ladder
+from sparring.draw.charts.payoff import Payoff, draw_payoff
+from sparring.draw.names import short_names
+from sparring.errors import ConfigError, SparringError
+from sparring.games.flags import changed_flags, read_rules
+from sparring.games.rules import Rules
+from sparring.league.arena import whole_rounds
+from sparring.league.elo import open_gaps
+from sparring.league.openings import check_plies
+from sparring.league.players import Player, name_of
+from sparring.league.ratings import score_of
+from sparring.league.round_robin import (
+    Settings,
+    Standings,
+    check_players,
+    pairs_of,
+    play_round_robin,
+)
+from sparring.league.sprt import Sprt
+from sparring.machine import check_threads
+from sparring.store.files import write_atomic
+from sparring.store.policies import find_player, locate
+
+FAIR = "every deal from every seat"
+PAYOFF, LADDER = "payoff.png", "ladder.png"
+MOST_NAMED = 12
+"""So many pairings are named in a sentence."""
+
+
+def run(config: ArenaConfig) -> int:
+    """Play the matches, print what they say, draw it if a folder was given."""
+    out = folder_of(config)
+    threads = check_threads(config.threads or os.cpu_count() or 1)
+    torch.set_num_threads(threads)
+    players, rules = who_plays(config, threads)
+    check_players(rules, players)
+    settings = settings_of(config, rules, threads)
+    anchors = read_anchors(config.anchor)
+    total = len(pairs_of(rules, [name_of(p) for p in players])) * whole_rounds(rules, config.games)
+    with ProgressBar(f"playing {rules.name}", total) as steps:
+
+        def tell(played: int, doing: str) -> None:
+            steps.done = played
+            steps.next(doing)
+
+        found = play_round_robin(rules, players, settings, anchors=anchors, progress=tell)
+    pictures = draw(found, out) if out else []
+    if config.json:
+        print_json(described(config, found, players, pictures))
+        return 0
+    print_ladder(found)
+    if len(found.names) > 2:
+        print_matrix(found)
+    if len(found.names) == 2 or config.sprt:
+        print_pairings(found, decided=config.sprt)
+    for line in notes(config, found):
+        say(line)
+    if pictures:
+        print(f"pictures: {', '.join(map(str, pictures))}")
+    return 0
+
+
+def folder_of(config: ArenaConfig) -> Path | None:
+    """Return where pictures go; nothing is made before there is something to draw."""
+    if not config.out:
+        return None
+    out = Path(config.out)
+    if out.suffix or (out.exists() and not out.is_dir()):
+        raise ConfigError(f"--out {config.out} is no folder; name one for {PAYOFF} and {LADDER}")
+    return out
+
+
+def who_plays(config: ArenaConfig, threads: int) -> tuple[list[Player], Rules]:
+    """Return the players that the words mean, and their game with the flags that were set.
+
+    The first policy decides about the game and its flags; where there is none, --game does.
+    """
+    words = list(config.players)
+    bots = read_rules(config.game, config.set).bot_called if config.game else lambda _: None
+    loaded: dict[str, Player] = {}
+    rules: Rules | None = None
+    for word in words:
+        if bots(word) is None and locate(word) is not None:
+            loaded[word], rules = load_with_flags(word, config.set, threads)
+            break
+    if rules is None:
+        if not config.game:
+            raise ConfigError(nobody_called(words[0]) if words else "name at least two players")
+        rules = read_rules(config.game, config.set)
+    elif config.game not in ("", rules.name):
+        raise ConfigError(f"{next(iter(loaded))} plays {rules.name}, not {config.game}")
+    players = []
+    for word in words:
+        player = loaded[word] if word in loaded else find_player(word, rules, threads=threads)
+        if word not in loaded:
+            tell_origin(word, player)
+        players.append(player)
+    check_policies(players)
+    return players, rules
+
+
+def check_policies(players: Sequence[Player]) -> None:
+    """Refuse one policy under two names, such as `latest` and the run's own."""
+    known: dict[str, Any] = {}
+    for player in players:
+        origin = loaded_from(player)
+        if origin is None or isinstance(player, str):
+            continue
+        other = known.setdefault(origin, player)
+        weights = player.net.state_dict(), other.net.state_dict()
+        if other.name != player.name and all(
+            torch.equal(weights[0][key], weights[1][key]) for key in weights[0]
+        ):
+            raise ConfigError(
+                f"{other.name} and {player.name} are both {origin}; give each player once"
+            )
+
+
+def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> Settings:
+    """Return how the matches are played, checked."""
+    if config.opening_plies is not None:
+        check_plies(rules, config.opening_plies, "--opening-plies ")
+    sprt = None
+    if not config.elo0 < config.elo1:
+        raise ConfigError(f"--elo0 {config.elo0:g} must be below --elo1 {config.elo1:g}")
+    if config.sprt:
+        sprt = Sprt(config.elo0, config.elo1, config.alpha, config.beta, rules.seats)
+    return Settings(
+        games=config.games,
+        seed=config.seed,
+        threads=threads,
+        greedy=not config.sampled,
+        opening_plies=config.opening_plies,
+        sprt=sprt,
+    )
+
+
+def read_anchors(pairs: Sequence[str]) -> dict[str, float] | None:
+    """Return the ratings that were given, None if there are none."""
+    anchors = {}
+    for pair in pairs:
+        name, _, value = pair.rpartition("=")
+        try:
+            anchors[name] = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ConfigError(f"--anchor {pair!r} is not NAME=ELO, for example random=0")
+    return anchors or None
+
+
+def print_ladder(found: Standings) -> None:
+    """Print one line per player, the best first."""
+    numbers = ("Elo", "95 %", "points", "games")
+    least = ("games", "points")
+    table = make_table(("player", *numbers), numbers=numbers, least=least)
+    for at, row in enumerate(found.ratings):
+        interval = "fixed" if row.anchor else f"{row.low:.0f} .. {row.high:.0f}"
+        points = "-" if row.score is None else f"{row.score:.1%}"
+        cells = (f"{row.elo:.0f}", interval, points, f"{row.games:,}")
+        table.add_row(f"{at + 1} {row.player}", *cells)
+    print_table(table)
+
+
+def print_matrix(found: Standings) -> None:
+    """Print the win share of every player against every other."""
+    share = found.matrix()[0]
+    columns = tuple(str(at + 1) for at in range(len(share)))
+    table = make_table(("% won against", *columns), numbers=columns)
+    for at, name in enumerate(found.order):
+        cells = ("·" if at == other else f"{100 * x:.1f}" for other, x in enumerate(share[at]))
+        table.add_row(f"{at + 1} {name}", *cells)
+    print_table(table)
+
+
+def print_pairings(found: Standings, *, decided: bool) -> None:
+    """Print one line per pairing."""
+    numbers = ("win share", "95 %", "won", "tied", "lost")
+    columns = ("pairing", *numbers, *(("verdict",) if decided else ()))
+    table = make_table(columns, numbers=numbers, least=("tied", "won", "lost", "95 %"))
+    for pairing in found.pairings:
+        first = pairing.result.first
+        low, high = first.win_interval
+        counts = (f"{n:,}" for n in (first.wins, first.ties, first.losses))
+        cells = (f"{first.win_share:.1%}", f"{low:.1%} .. {high:.1%}", *counts)
+        verdict = (pairing.verdict or "open",) if decided else ()
+        table.add_row(f"{pairing.one} - {pairing.two}", *cells, *verdict)
+    print_table(table)
+
+
+def notes(config: ArenaConfig, found: Standings) -> list[str]:
+    """Say what the numbers mean, and what they cannot tell."""
+    seats = found.rules.seats
+    kind = "every pair" if seats == 2 else f"each alone against {seats - 1} of every other"
+    told = [
+        f"{found.games:,} games: {kind}, every deal from all {seats} seats; "
+        "intervals hold the true value in 95 of 100 cases and count deals"
+    ]
+    fixed = [f"{row.player} at {row.elo:.0f}" for row in found.ratings if row.anchor]
+    model = "Elo" if seats == 2 else "Elo by places (Plackett-Luce)"
+    equals = f"equals win {1 / seats:.1%}"
+    told.append(f"{model}, measured from {', '.join(fixed)}; {equals}")
+    if config.sprt:
+        open_ones = [f"{p.one} - {p.two}" for p in found.pairings if not p.verdict]
+        told.append(
+            f"sprt: weaker is elo {config.elo0:g} or less, stronger {config.elo1:g} or more; "
+            f"errors at most {config.alpha:.2g} and {config.beta:.2g}; matches that stop early "
+            "make intervals somewhat too narrow"
+        )
+        if open_ones:
+            told.append(f"not decided in {config.games:,} games: {named(open_ones)}")
+    if seats == 2:
+        gaps = open_gaps([score_of(pairing.result) for pairing in found.pairings])
+        if gaps:
+            which = named([f"{one} - {two}" for one, two in gaps])
+            told.append(f"one side got every point, so the distance may be any larger: {which}")
+    repeats = [p for p in found.pairings if p.result.distinct_deals < p.result.deals]
+    if repeats:
+        which = named([f"{p.one} - {p.two}" for p in repeats])
+        told.append(f"deals repeat, and repeated ones count once: {which}")
+    return told
+
+
+def named(words: Sequence[str]) -> str:
+    """Return a few of many words."""
+    rest = len(words) - MOST_NAMED
+    return ", ".join(words[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def draw(found: Standings, out: Path) -> list[Path]:
+    """Write matrix and ladder; return the files."""
+    names = short_names(found.order)
+    share, low, high = found.matrix()
+    seats = found.rules.seats
+    facts = [f"{found.games:,} games"]
+    alone = [f"one against {seats - 1} of the other"] if seats > 2 else []
+    payoff = Payoff(names, share, low, high, 1 / seats)
+    rungs = [
+        Rung(name, row.elo, row.low, row.high, row.anchor, row.player in found.rules.bots)
+        for name, row in zip(names, found.ratings, strict=True)
+    ]
+    game = found.rules.name
+    pictures = {
+        PAYOFF: draw_payoff(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
+        LADDER: draw_ladder(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
+    }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, data in pictures.items():
+            write_atomic(out / name, data)
+    except OSError as wrong:
+        raise SparringError(
+            f"cannot write into {out}: {wrong.strerror or wrong}; choose another with --out"
+        ) from wrong
+    return [out / name for name in pictures]
+
+
+def described(
+    config: ArenaConfig, found: Standings, players: Sequence[Player], pictures: Sequence[Path]
+) -> dict[str, Any]:
+    """Return everything that was found, as JSON has it."""
+    origin = {name_of(player): loaded_from(player) for player in players}
+    return {
+        "game": found.rules.name,
+        "flags": changed_flags(found.rules),
+        "seats": found.rules.seats,
+        "seed": config.seed,
+        "sampled": config.sampled,
+        "games": found.games,
+        "ratings": [
+            {
+                "player": row.player,
+                "policy": origin[row.player],
+                "elo": row.elo,
+                "low": row.low,
+                "high": row.high,
+                "points": row.score,
+                "games": row.games,
+                "anchor": row.anchor,
+            }
+            for row in found.ratings
+        ],
+        "pairings": [pairing.plain() for pairing in found.pairings],
+        "pictures": [str(path) for path in pictures],
+    }

@@ -1,0 +1,77 @@
+"""Matrix, ladder and past ratings show the numbers that they were given."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from sparring.draw.charts.ladder import Past, Rung, draw_ladder, draw_past
+from sparring.draw.charts.payoff import Payoff, colour_of, draw_payoff
+from sparring.draw.charts.png import COLOURS
+
+
+def pixels(data: bytes) -> npt.NDArray[np.uint8]:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.array(image)
+
+
+def is_colour(image: npt.NDArray[np.uint8], colour: str) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (image == list(bytes.fromhex(colour[1:]))).all(axis=2)
+    return found
+
+
+@pytest.mark.parametrize("parity", [0.5, 0.25])
+def test_equals_are_white_and_colours_grow_with_the_distance(parity: float) -> None:
+    assert colour_of(parity, parity) == "#ffffff"
+    red = [int(colour_of(share, parity)[1:3], 16) for share in (parity, 0.9, 1.0)]
+    blue = [int(colour_of(share, parity)[5:7], 16) for share in (parity, 0.1, 0.0)]
+    assert red == sorted(red, reverse=True)
+    assert blue == sorted(blue, reverse=True)
+    assert red[2] < 120
+    assert blue[2] < 120
+
+
+@pytest.mark.parametrize("players", [2, 15, 30, 41])
+def test_a_cell_has_the_colour_of_its_share(players: int) -> None:
+    share = np.full((players, players), np.nan)
+    share[0, 1], share[1, 0] = 0.9, 0.1
+    names = tuple(f"player {at}" for at in range(players))
+    image = pixels(draw_payoff(Payoff(names, share, share - 0.02, share + 0.02), title="who"))
+    beats, beaten = (is_colour(image[:-80], colour_of(s, 0.5)) for s in (0.9, 0.1))
+    assert beats.any()
+    assert beaten.any()
+    # The first row's is above and to the right of the second row's.
+    assert np.nonzero(beats)[0].mean() < np.nonzero(beaten)[0].mean()
+    assert np.nonzero(beats)[1].mean() > np.nonzero(beaten)[1].mean()
+
+
+def test_a_longer_interval_is_a_longer_bar_and_anchors_have_none() -> None:
+    rungs = [
+        Rung("sure", 500, 490, 510),
+        Rung("unsure", 300, 100, 500),
+        Rung("fixed", 0, 0, 0, True),
+    ]
+    image = is_colour(pixels(draw_ladder(rungs, title="ladder")), COLOURS[0])
+    rows = [image[110 + 6 + 44 * at : 110 + 6 + 44 * (at + 1)].any(axis=0) for at in range(3)]
+    sure, unsure, fixed = (np.ptp(np.flatnonzero(row)) for row in rows)
+    assert unsure > 8 * sure
+    assert fixed < 14
+
+
+def test_ladders_of_any_length_are_drawn() -> None:
+    for count in (1, 45):
+        image = pixels(draw_ladder([Rung("x" * 90, at, at, at) for at in range(count)], title="l"))
+        assert image.shape[1] == 1200
+
+
+def test_ratings_over_time_have_a_line_per_player() -> None:
+    x = np.linspace(0, 1e6, 10)
+    players = [Past("main", x, x / 1e3, x / 1e3 - 50, x / 1e3 + 50), Past("past", x, 0 * x)]
+    image = pixels(draw_past(players, title="ratings"))
+    assert is_colour(image, COLOURS[0]).any()
+    assert is_colour(image, COLOURS[1]).any()
+    assert draw_past([], title="nothing yet")
