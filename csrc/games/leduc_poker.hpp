@@ -96,7 +96,7 @@ struct Game {
   }
 
   // caller never raises and never folds. solid raises with a pair, with a king, and now and then
-  // with a jack; it pays with what beats half of the cards.
+  // with a jack; it pays with a queen in the first round, in the second with a pair or a king.
   SPARRING_FN Action act(int bot, const Config&, int, const Legal<Game>& legal, Rng& rng) const {
     if (bot == 0) return kCall;
     const int mine = rank(seat(0));

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import sparring
 from proof.poker_helpers import from_open_spiel
 from sparring import Rules, State, new_state
+from sparring.games.terminal import terminal_of
 from sparring.pools.native import Pool
 
 KUHN_PAYS = {"pp": 1, "pbp": -1, "pbb": 2, "bp": 1, "bb": 2}
@@ -172,3 +174,46 @@ def test_a_seat_never_sees_the_other_card_nor_the_table_too_early() -> None:
                 key = (len(actions), *actions, *known)
                 shown.setdefault(key, set()).add(state.observe_bytes(0).tobytes())
         assert {len(rows) for rows in shown.values()} == {1}
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
+def test_the_terminal_shows_a_person_no_card_but_its_own(game: str) -> None:
+    """The same screen and choices for every deal that the person cannot tell apart."""
+    shown: dict[tuple[object, ...], set[str]] = {}
+    for deal in range(6 if game == "kuhn_poker" else 120):
+        terminal = terminal_of(Rules(game), person=1)
+        for actions, state in histories(new_state(game, config={"deal": deal})):
+            if state.over:
+                assert "chip" in terminal.result(state) or "share" in terminal.result(state)
+                continue
+            screen = terminal.show(state), [choice.short for choice in terminal.choices(state)]
+            known = state.observe_bytes(1).tobytes()
+            shown.setdefault((actions, known), set()).add(str(screen))
+    assert {len(screens) for screens in shown.values()} == {1}
+
+
+def test_moves_are_called_by_what_they_do() -> None:
+    state = new_state("kuhn_poker", config={"deal": 0})
+    terminal = terminal_of(state.rules, person=0)
+    assert [choice.name for choice in terminal.choices(state)] == ["check", "bet"]
+    before = state.clone()
+    state.apply(1)
+    assert terminal.narrate(before, 1, state) == ["you: bet"]
+    assert [choice.name for choice in terminal.choices(state)] == ["fold", "call"]
+    state = new_state("leduc_poker", config={"deal": 0})
+    assert [c.name for c in terminal_of(state.rules, 0).choices(state)] == ["check", "raise"]
+    state.apply(2)
+    assert [c.name for c in terminal_of(state.rules, 0).choices(state)] == ["fold", "call", "raise"]
+    before = state.clone()
+    state.apply(1)
+    told = terminal_of(state.rules, 0).narrate(before, 1, state)
+    assert told == ["seat 1: call", "  the table's card is Q"]
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker"])
+def test_the_page_lists_every_flag_part_block_and_bot(game: str) -> None:
+    page = (Path(__file__).parents[2] / f"docs/games/{game}.md").read_text()
+    rules = Rules(game)
+    blocks = [block.name for block in rules.blocks]
+    for name in (*rules.config, *rules.parts, *rules.bots, *blocks):
+        assert f"| `{name}` |" in page, name

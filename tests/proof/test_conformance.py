@@ -8,7 +8,7 @@ from sparring import Rules
 from sparring.proof.conformance import Broken, check_chance
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "shogi"])
+@pytest.mark.parametrize("game", ["tic_tac_toe", "shogi", "rock_paper_scissors"])
 def test_games_without_chance_play_the_same_from_any_seed(game: str) -> None:
     rules = Rules(game)
     assert not rules.chance

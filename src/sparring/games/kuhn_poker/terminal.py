@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from sparring.games import kuhn_poker
-from sparring.games.poker import PokerTerminal, Position
+from sparring.games.poker import Position
+from sparring.games.poker_terminal import PokerTerminal
 from sparring.games.state import State
 
 

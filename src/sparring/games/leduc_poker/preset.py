@@ -7,7 +7,7 @@ PRESET: dict[str, Any] = {
     "opponents": ("self=1",),
     "net": {"hidden": (64, 64)},
     "collect": {"games": 512, "steps": 32},
-    "ppo": {"epochs": 4, "minibatch": 2048, "lr": "0%:2e-3,100%:1e-4"},
+    "ppo": {"epochs": 4, "minibatch": 2048, "lr": "0%:2e-3,100%:1e-4", "entropy": 0.1},
 }
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (64, 64)},
