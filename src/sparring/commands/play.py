@@ -19,6 +19,7 @@ from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.lookup import game_module
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
+from sparring.league.seating import split_style
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
@@ -63,7 +64,7 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
     if config.game not in game_names():
         from sparring.store.policies import locate  # loads torch
 
-        if locate(config.game) is not None:
+        if locate(split_style(config.game)[0]) is not None:
             return load_with_flags(config.game, config.set)
     return None, read_rules(config.game, config.set)
 
