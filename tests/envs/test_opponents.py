@@ -18,6 +18,7 @@ from sparring import ConfigError, IllegalActionError, Policy, Rules, State
 from sparring.config import NetConfig
 from sparring.envs.gymnasium import SparringEnv, SparringVectorEnv
 from sparring.envs.opponents import LocalGame
+from sparring.envs.pettingzoo import aec_env, parallel_env
 from sparring.envs.sb3 import SparringVecEnv
 from sparring.nets.mlp import Perceptron
 from sparring.store.policies import save_policy
@@ -295,3 +296,67 @@ def test_a_function_that_breaks_the_rules_is_named() -> None:
         _, info = env.reset(seed=1)
         for _ in range(3):
             *_, info = env.step(info["action_mask"].argmax(axis=1))
+
+
+def test_pettingzoo_asks_for_the_seats_of_self_alone() -> None:
+    """Two seats are ours, a greedy policy and a bot have the others: as played by hand."""
+    policy = fresh("skull_king", rounds=[1, 2]).always(greedy=True)
+    env = aec_env(policy.rules, opponents=["self", policy, "self", "captain"])
+    seats = set()
+    for seed in range(6):
+        env.reset(seed=seed)
+        mine = [int(agent.removeprefix("seat_")) for agent in env.agents]
+        assert len(mine) == 2
+        seats.update(mine)
+        others = [seat for seat in range(4) if seat not in mine]
+        total = dict.fromkeys(env.agents, 0.0)
+        moves = []
+        for agent in env.agent_iter():
+            obs, reward, terminated, truncated, info = env.last()
+            total[agent] += reward
+            if terminated or truncated:
+                env.step(None)
+                continue
+            moves.append(int(obs["action_mask"].argmax()))
+            env.step(moves[-1])
+        # One of the two ways to seat policy and bot is the game that was played.
+        stories = [
+            by_hand(seed, mine, dict(zip(others, who, strict=True)), list(moves), policy)
+            for who in ((policy, "captain"), ("captain", policy))
+        ]
+        assert (info["scores"], total) in stories
+    assert seats == {0, 1, 2, 3}
+
+
+def by_hand(
+    seed: int, mine: list[int], others: dict[int, Any], moves: list[int], policy: Policy
+) -> tuple[list[float], dict[str, float]] | None:
+    """Return scores and payments of a game with these moves of ours, None if they do not fit."""
+    state = sparring.new_state(policy.rules, seed=seed)
+    paid = np.zeros(4)
+    while not state.over:
+        player = others.get(state.seat)
+        if player is None:
+            if not moves or moves[0] not in state.legal():
+                return None
+            action = moves.pop(0)
+        else:
+            action = state.ask(player) if isinstance(player, str) else player.action(state)
+        state.apply(action)
+        paid += state.rewards
+    return state.scores, {f"seat_{seat}": float(paid[seat]) for seat in mine}
+
+
+def test_pettingzoo_plays_at_once_against_a_policy() -> None:
+    policy = fresh("laser_hockey_discrete")
+    env = parallel_env("laser_hockey_discrete", opponents=policy)
+    seats: Counter[str] = Counter()
+    for seed in range(8):
+        obs, _ = env.reset(seed=seed)
+        (agent,) = env.agents
+        assert list(obs) == [agent]
+        seats[agent] += 1
+        for _ in range(3):
+            obs, reward, _, _, info = env.step({agent: 0})
+            assert list(obs) == list(reward) == list(info) == [agent]
+    assert len(seats) == 2
