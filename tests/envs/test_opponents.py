@@ -360,3 +360,18 @@ def test_pettingzoo_plays_at_once_against_a_policy() -> None:
             obs, reward, _, _, info = env.step({agent: 0})
             assert list(obs) == list(reward) == list(info) == [agent]
     assert len(seats) == 2
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+def test_an_illegal_action_is_refused_before_any_game_moves(mode: AutoresetMode) -> None:
+    env = SparringVectorEnv("tic_tac_toe", 4, opponents=lowest, autoreset_mode=mode)
+    _, info = env.reset(seed=1)
+    legal = info["action_mask"].argmax(axis=1)
+    before = [env._seats.position(game).text() for game in range(4)]
+    for wrong in (9, 2**40, -5):
+        actions = legal.copy()
+        actions[2] = wrong
+        with pytest.raises(IllegalActionError, match=f"game 2, .* action {min(wrong, 2**31 - 1)}"):
+            env.step(actions)
+    assert [env._seats.position(game).text() for game in range(4)] == before
+    env.step(legal)

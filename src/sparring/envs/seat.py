@@ -116,8 +116,9 @@ class LearnerSeats:
         self.illegal = Illegal(self.rules, illegal, illegal_reward, seed=seed, **numbers)
         self._company = Company(self.rules, opponents, **numbers)
         self._company.restart(seed)
-        # A pool steps all its games together, so a game that may wait needs one of its own.
-        self._apart = hold or self._company.answers
+        # A game that may begin on its own needs a pool of its own; one that only waits, a slot.
+        self._apart = hold or self._company.factory is not None
+        self._slotted = not self._apart and self._company.answers
         if self._apart:  # each by itself is small
             each = bytes_per_game(self.rules)
             demand_memory("num_envs", num_games, each, f"these games of {self.rules.name}")
@@ -130,6 +131,7 @@ class LearnerSeats:
                 lineups=self._company.lineups,
                 rewards=rewards,
                 first_game=first_game + i,
+                slots=num_games if self._slotted else 1,
             )
             for i in range(num_games if self._apart else 1)
         ]
@@ -167,7 +169,7 @@ class LearnerSeats:
         held = self.over
         given, wrong = self.illegal.replace(given, self.mask, held)
         self.illegal.count[held] = 0
-        if len(self._pools) > 1:
+        if self._apart or self._slotted:
             self._refuse_illegal(given, held)
         if self._company.factory is not None:
             self._begin(np.flatnonzero(held))
@@ -225,12 +227,7 @@ class LearnerSeats:
             policy, obs, mask = (self._gather(name) for name in ("policy", "obs", "mask"))
             self._company.answer(policy, obs, mask, games, actions)
         followed = self._followed(actions, games[~fresh])
-        per_game = self.rules.rows
-        if self._apart:
-            for game in games:
-                self._pools[game].step(actions[game * per_game : (game + 1) * per_game])
-        else:
-            self._pools[0].step(actions)
+        self._play(actions, games)
         for game, given in followed:
             self._twin_of(game).apply(given)
         paid = self._gather("reward")[games, :, 0]
@@ -248,6 +245,24 @@ class LearnerSeats:
             if self._company.factory is not None:
                 self._begin(games[over & fresh] if self.hold else games[over])
         self._carried[games[fresh & ~over]] += paid[fresh & ~over]
+
+    def _play(self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp]) -> None:
+        """Step some games, or all of a pool that can do nothing else."""
+        count = self.rules.rows
+        if not self.rules.box:  # once, and not by every game
+            limit = np.iinfo(np.int32)
+            actions = np.clip(actions, limit.min, limit.max).astype(np.int32)
+        if self._apart:
+            for game in games:
+                self._pools[game].step(actions[game * count : (game + 1) * count])
+        elif self._slotted:
+            (pool,) = self._pools
+            for game in games.tolist():
+                pool.send(actions[game * count : (game + 1) * count], game)
+            for game in games.tolist():
+                pool.recv(game)
+        else:
+            self._pools[0].step(actions)
 
     def position(self, game: int) -> State:
         """Return what a game looks like; one on hold is at its end (if `watch`)."""
@@ -312,6 +327,8 @@ class LearnerSeats:
         """Return the episodes that just ended in these games."""
         batches = [self._batches[i] for i in game] if self._apart else self._batches
         at, own = np.arange(len(game)), self.seat[game]
+        if self._slotted:  # what slots tell of games that ended before is still there
+            at = np.flatnonzero(np.isin(batches[0].final_game, game))
         mask = np.concatenate([batch.final_mask for batch in batches])[at, own] != 0
         scores = np.concatenate([batch.final_score for batch in batches])
         reason = np.concatenate([batch.final_reason for batch in batches])
@@ -321,8 +338,8 @@ class LearnerSeats:
             obs=self.rules.widen(np.concatenate([b.final_obs for b in batches])[at, own]),
             mask=mask,
             score=scores[at, own].astype(np.float64),
-            scores=scores,
-            end=np.array(self.rules.ends, np.object_)[reason],
+            scores=scores[at],
+            end=np.array(self.rules.ends, np.object_)[reason[at]],
             illegal=self.illegal.count[game].copy(),
         )
 
@@ -362,9 +379,8 @@ class LearnerSeats:
         else:
             known = (given >= 0) & (given < self.rules.actions)
             legal = known & self.mask[np.arange(self.num_games), np.where(known, given, 0)]
-        rows = self._in_rows(given)
-        for i in np.flatnonzero(~legal & ~held)[:1]:
-            self._pools[i].step(rows[i * self.rules.rows : (i + 1) * self.rules.rows])
+        wrong = np.flatnonzero(~legal & ~held)[:1]
+        self._play(self._in_rows(given), wrong)
 
 
 def check_discrete(rules: Rules) -> None:
