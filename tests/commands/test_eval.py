@@ -160,6 +160,20 @@ def test_drawn_actions_can_be_asked_for(capsys: pytest.CaptureFixture[str], fold
     assert report(capsys, str(folder / "ttt"), "--sampled")["results"] != greedy["results"]
 
 
+def test_each_player_may_be_told_how_to_choose(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    path = str(folder / "ttt")
+    found = report(capsys, f"{path}@sampled", "--against", f"{path}@greedy,{path}")["results"]
+    assert list(found) == [f"{path}@greedy", path]
+    drawn = evaluate(
+        load_policy(path, name="a").always(greedy=False), [load_policy(path, name="b")], games=64
+    )
+    assert found[path]["win"] == drawn["b"].summary()["win"]
+    assert main(["eval", path, "--against", "careful@greedy"]) == 2
+    assert "a bot plays as it is written" in capsys.readouterr().err
+
+
 def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["eval", str(folder / "run"), *QUICK]) == 0
     assert capsys.readouterr().out.endswith(f"next: sparring play {folder / 'run'}\n")
@@ -239,6 +253,18 @@ def test_the_agent_moves_as_it_would_on_its_own(play: Any, folder: Path) -> None
             assert names[move] == policy.action(state)
         state.apply(names[move])
     assert state.over
+
+
+def test_an_agent_that_draws_opens_in_several_ways_and_repeats_by_seed(
+    play: Any, folder: Path
+) -> None:
+    def first_move(seed: int) -> str:
+        shown = play(f"tic_tac_toe --seat 1 --against {folder / 'ttt'}@sampled --seed {seed}", "")
+        return re.findall(r"^seat 0: (\w\d)$", shown, re.MULTILINE)[0]
+
+    moves = [first_move(seed) for seed in range(12)]
+    assert len(set(moves)) > 1
+    assert first_move(3) == moves[3]
 
 
 def test_agents_and_bots_sit_together(play: Any, folder: Path) -> None:

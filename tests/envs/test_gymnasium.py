@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from envs.helpers import ALL_GAMES, TURN_GAMES, LegalEnv, choose, needs_duel, replay
 from sparring import ConfigError, IllegalActionError, Rules
 from sparring.envs.gymnasium import SparringEnv
-from sparring.envs.seat import learner_lineup
+from sparring.envs.opponents import Company
 
 
 def play_episode(env: SparringEnv, obs: np.ndarray, info: dict[str, Any]) -> list[Any]:
@@ -185,14 +185,18 @@ def test_rewards_are_weighted() -> None:
 
 def test_opponents_take_the_other_seats() -> None:
     rules = Rules("skull_king")
-    assert learner_lineup(rules, None).players == (0, "random", "random", "random")
-    assert learner_lineup(rules, "captain").players == (0, "captain", "captain", "captain")
-    mixed = learner_lineup(rules, ["random", "captain", "rule_easy"])
-    assert mixed.players == (0, "random", "captain", "rule_easy")
-    assert mixed.shuffle
-    with pytest.raises(ConfigError, match="3 seats beside the learner's"):
+
+    def seats(opponents: object) -> tuple[object, ...]:
+        (lineup,) = Company(rules, opponents, games=1, first_game=0).lineups
+        assert lineup.shuffle
+        return lineup.players
+
+    assert seats(None) == (0, "random", "random", "random")
+    assert seats("captain") == (0, "captain", "captain", "captain")
+    assert seats(["random", "captain", "rule_easy"]) == (0, "random", "captain", "rule_easy")
+    with pytest.raises(ConfigError, match="names 1 of the 4 seats"):
         SparringEnv("skull_king", opponents=["random"])
-    with pytest.raises(ConfigError, match="no bot 'captian'; did you mean 'captain'"):
+    with pytest.raises(ConfigError, match="did you mean 'captain'"):
         SparringEnv("skull_king", opponents="captian")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
+import zlib
 from collections.abc import Sequence
 from functools import partial
 
@@ -19,6 +20,7 @@ from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.lookup import game_module
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
+from sparring.league.seating import split_style
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
@@ -63,7 +65,7 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
     if config.game not in game_names():
         from sparring.store.policies import locate  # loads torch
 
-        if locate(config.game) is not None:
+        if locate(split_style(config.game)[0]) is not None:
             return load_with_flags(config.game, config.set)
     return None, read_rules(config.game, config.set)
 
@@ -85,8 +87,11 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
 
 
 def move_of(player: Player, state: State) -> int:
-    """Return what a player does; the chances of a bot are those of the state."""
-    return int(state.ask(player) if isinstance(player, str) else player.action(state))
+    """Return what a player does; its chances are those of the state, also if it is asked again."""
+    if isinstance(player, str):
+        return int(state.ask(player))
+    number = zlib.crc32(state.native.serialize()) >> 1
+    return int(player.action(state, seed=state.seed, step=number))
 
 
 class Session:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
 from sparring.games.rules import Rules, game_names
+from sparring.league.seating import player_called as called
+from sparring.league.seating import split_style
 
 if TYPE_CHECKING:
     from sparring.league.players import Player
@@ -15,13 +17,8 @@ if TYPE_CHECKING:
 
 
 def player_called(word: str, rules: Rules) -> Player:
-    """Return a bot, or the agent of a run or checkpoint."""
-    bot = rules.bot_called(word)
-    if bot is not None:
-        return bot
-    from sparring.store.policies import find_player
-
-    player = find_player(word, rules)
+    """Return a bot, or the agent of a run or checkpoint; @greedy or @sampled may follow."""
+    player = called(word, rules)
     tell_origin(word, player)
     return player
 
@@ -30,8 +27,11 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     """Return a policy, and its game with the flags of its training except those given anew."""
     from sparring.store.policies import load_policy
 
-    policy = load_policy(path, name=path, threads=threads)
-    tell_origin(path, policy)
+    name, greedy = split_style(path)
+    policy = load_policy(name, name=name, threads=threads)
+    tell_origin(name, policy)
+    if greedy is not None:
+        policy = policy.always(greedy=greedy)
     anew = {read_pair(pair, "set")[0] for pair in pairs}
     kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
     rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])
@@ -47,8 +47,9 @@ def loaded_from(player: Player) -> str | None:
 def tell_origin(word: str, player: Player) -> None:
     """Say which run and checkpoint a word such as `latest` means, where it does not say so."""
     origin = loaded_from(player)
-    if origin and not word.rstrip("/").endswith(origin):
-        print(f"{word} is {origin}", file=sys.stderr)
+    name, _ = split_style(word)
+    if origin and not name.rstrip("/").endswith(origin):
+        print(f"{name} is {origin}", file=sys.stderr)
 
 
 def nobody_called(word: str) -> str:

@@ -72,7 +72,8 @@ class PlayConfig(Checked):
     seat: Annotated[int, between(0, 255)] = 0
     """Where you sit."""
     against: str = ""
-    """A bot, run or checkpoint for the other seats, or one per seat. Left out: the best bot."""
+    """A bot, run or checkpoint for the other seats, or one per seat; NAME@sampled draws its moves.
+    Left out: the best bot."""
     seed: Annotated[int | None, between(0, MOST_SEED)] = None
     """Which game is dealt. Left out: a new one, and the seed is shown."""
     set: tuple[str, ...] = ()
@@ -110,7 +111,8 @@ class EvalConfig(Checked):
     challenger: Positional[str]
     """A run, a checkpoint, a saved policy, or a bot (then --game says of what); bot:NAME too."""
     against: str = ""
-    """Opponents, a comma list of bots, runs or checkpoints. Left out: the best bot."""
+    """Opponents, a comma list of bots, runs or checkpoints; NAME@sampled draws, NAME@greedy never
+    does. Left out: the best bot."""
     games: Annotated[int, at_least(0)] = 0
     """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against
     an engine, or as many as the protocol says."""

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
 from sparring.envs.frames import ANSI, RGB_ARRAY, USUAL_FPS, frame, metadata_of
+from sparring.envs.opponents import Opponents
 from sparring.envs.registration import register_games
-from sparring.envs.seat import Ended, LearnerSeats, Opponents, check_discrete
+from sparring.envs.seat import Ended, LearnerSeats, check_discrete
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
 
@@ -57,7 +58,8 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
     ) -> None:
         """Make the game; `reset` starts it.
 
-        opponents: a bot's name for all other seats, or one name each; None: random.
+        opponents: who sits in the other seats, see `sparring.envs.opponents.Opponents`: words,
+            policies, functions, one for all or one each, tables with weights, or a factory.
         rewards: weights of the game's reward parts; the learner is paid in its first role.
         first_game: the index that, with the seed, the episodes are drawn from.
         render_mode: None, "ansi", or "rgb_array" where the game has a picture.

@@ -1,4 +1,4 @@
-"""A game as a PettingZoo environment: every seat is yours."""
+"""A game as a PettingZoo environment: every seat is yours, or those that nobody else takes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
+from sparring.envs.opponents import Opponents
+from sparring.envs.state_company import StateCompany
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games import Rules, State, new_state
 from sparring.games.rules import Rewards
@@ -30,13 +32,16 @@ def aec_env(
     seed: int = 0,
     rewards: Rewards | None = None,
     render_mode: str | None = None,
+    opponents: Opponents = None,
 ) -> AECEnv:
     """Return a game in which seats take turns, as an AECEnv.
 
     Agents are "seat_0", "seat_1", ...; observations are {"observation", "action_mask"}. An
     illegal action raises IllegalActionError and changes nothing. render_mode: None or "ansi".
+    opponents: who sits in seats that are not yours, as in Gymnasium; `self` is you, as often as you
+        like. Seats are drawn at every reset, and `agents` are those that are yours then.
     """
-    table = Table(game, config, seed, rewards, render_mode)
+    table = Table(game, config, seed, rewards, render_mode, opponents=opponents)
     if table.rules.rows > 1:
         raise ConfigError(f"in {table.rules.name} seats move at once; use parallel_env")
     return OrderEnforcingWrapper(SparringAECEnv(table))
@@ -49,9 +54,10 @@ def parallel_env(
     seed: int = 0,
     rewards: Rewards | None = None,
     render_mode: str | None = None,
+    opponents: Opponents = None,
 ) -> ParallelEnv:
     """Return a game in which seats move at once, as a ParallelEnv. Otherwise as `aec_env`."""
-    table = Table(game, config, seed, rewards, render_mode)
+    table = Table(game, config, seed, rewards, render_mode, opponents=opponents)
     if table.rules.rows == 1:
         raise ConfigError(f"in {table.rules.name} seats take turns; use aec_env")
     return SparringParallelEnv(table)
@@ -67,6 +73,8 @@ class Table:
         seed: int,
         rewards: Rewards | None,
         render_mode: str | None,
+        *,
+        opponents: Opponents,
     ) -> None:
         if render_mode not in (None, "ansi"):
             raise ConfigError(f"render_mode={render_mode!r} is unknown; there are: None, 'ansi'")
@@ -82,6 +90,9 @@ class Table:
         self._rewards = rewards
         self._seed: int | None = seed
         self.state: State | None = None
+        self.company = StateCompany(self.rules, opponents)
+        self.mine = list(self.agents)
+        """The agents that are asked; the company answers for the other seats."""
 
     def start(self, seed: int | None) -> State:
         """Start the game of a seed, or the next of the games that follow it."""
@@ -91,8 +102,22 @@ class Table:
             self._seed = None
         else:
             seed = int(self._seeds.integers(2**63))
-        self.state = new_state(self.rules, seed=seed, rewards=self._rewards)
-        return self.state
+        while True:  # a game in which nobody of ours is ever asked is followed by another
+            self.state = new_state(self.rules, seed=seed, rewards=self._rewards)
+            seats = self.company.sit_down(self.state)
+            self.mine = [self.agents[seat] for seat in seats]
+            self._paid = self.company.play(self.state)
+            if not self.state.over:
+                return self.state
+            seed = int(self._seeds.integers(2**63))
+
+    def apply(self, rows: npt.NDArray[Any] | Any) -> State:
+        """Play actions of ours, and what the others answer."""
+        state = self.running()
+        state.apply(self.company.filled(state, rows))
+        before, self._paid = self._paid, np.zeros(self.rules.seats, np.float32)
+        self._last_paid = before + state.rewards + self.company.play(state)
+        return state
 
     def observation_space(self) -> spaces.Space[Any]:
         """Return a new space of what `observe` returns; each agent seeds its own."""
@@ -120,18 +145,16 @@ class Table:
 
     def paid(self) -> dict[str, float]:
         """Return what the last action paid to every agent, in its first role."""
-        paid = self.running().rewards
-        return {agent: float(reward) for agent, reward in zip(self.agents, paid, strict=True)}
+        return {agent: float(self._last_paid[self.agents.index(agent)]) for agent in self.mine}
 
     def infos(self) -> dict[str, dict[str, Any]]:
         """Return the infos of all agents: empty until the end, then score, scores and reason."""
         state = self.running()
         if not state.over:
-            return {agent: {} for agent in self.agents}
-        return {
-            agent: {"score": score, "scores": list(state.scores), "end": state.end}
-            for agent, score in zip(self.agents, state.scores, strict=True)
-        }
+            return {agent: {} for agent in self.mine}
+        scores = dict(zip(self.agents, state.scores, strict=True))
+        shared = {"scores": list(state.scores), "end": state.end}
+        return {agent: {"score": scores[agent], **shared} for agent in self.mine}
 
     def text(self) -> str | None:
         """Return the position as text if that was asked for."""
@@ -161,13 +184,13 @@ class SparringAECEnv(AECEnv):  # type: ignore[misc]
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start the next game; with a seed, that of `sparring.new_state(seed=seed)`."""
         state = self._table.start(seed)
-        self.agents = list(self.possible_agents)
+        self.agents = list(self._table.mine)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos = self._table.infos()
-        self.agent_selection = self.agents[state.seat]
+        self.agent_selection = self.possible_agents[state.seat]
 
     def observe(self, agent: str) -> Any:
         """Return what an agent sees now."""
@@ -179,8 +202,7 @@ class SparringAECEnv(AECEnv):  # type: ignore[misc]
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        state = self._table.running()
-        state.apply(action)
+        state = self._table.apply(action)
         self._cumulative_rewards[agent] = 0.0
         self.rewards = self._table.paid()
         self._accumulate_rewards()
@@ -224,7 +246,7 @@ class SparringParallelEnv(ParallelEnv):  # type: ignore[misc]
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Start the next game; with a seed, that of `sparring.new_state(seed=seed)`."""
         self._table.start(seed)
-        self.agents = list(self.possible_agents)
+        self.agents = list(self._table.mine)
         return self._observations(), self._table.infos()
 
     def step(
@@ -237,15 +259,14 @@ class SparringParallelEnv(ParallelEnv):  # type: ignore[misc]
         dict[str, dict[str, Any]],
     ]:
         """Play one action per agent. An illegal one changes nothing."""
-        state = self._table.running()
-        state.apply(self._in_rows(actions))
+        state = self._table.apply(self._in_rows(actions))
         if state.over:
             self.agents = []
         return (
             self._observations(),
             self._table.paid(),
-            dict.fromkeys(self.possible_agents, state.terminated),
-            dict.fromkeys(self.possible_agents, state.truncated),
+            dict.fromkeys(self._table.mine, state.terminated),
+            dict.fromkeys(self._table.mine, state.truncated),
             self._table.infos(),
         )
 
@@ -257,7 +278,8 @@ class SparringParallelEnv(ParallelEnv):  # type: ignore[misc]
         """Do nothing; the game goes with the object."""
 
     def _observations(self) -> dict[str, Any]:
-        return {agent: self._table.observe(s) for s, agent in enumerate(self.possible_agents)}
+        seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
+        return {agent: self._table.observe(seats[agent]) for agent in self._table.mine}
 
     def _in_rows(self, actions: Mapping[str, Any]) -> npt.NDArray[Any]:
         """Put the actions of the seats that are to act into the order of the rows."""
@@ -265,8 +287,10 @@ class SparringParallelEnv(ParallelEnv):  # type: ignore[misc]
         rows: list[Any] = []
         for row in range(rules.rows):
             seat = state.native.seat(row)
-            if seat >= 0 and self.possible_agents[seat] not in actions:
-                raise IllegalActionError(f"no action for {self.possible_agents[seat]}")
+            agent = self.possible_agents[seat] if seat >= 0 else ""
+            mine = agent in self._table.mine
+            if mine and agent not in actions:
+                raise IllegalActionError(f"no action for {agent}")
             nothing = np.zeros(rules.box, np.float32) if rules.box else 0
-            rows.append(actions[self.possible_agents[seat]] if seat >= 0 else nothing)
+            rows.append(actions[agent] if mine else nothing)
         return np.asarray(rows)

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
-from sparring.envs.seat import Ended, LearnerSeats, Opponents, check_discrete
+from sparring.envs.opponents import Opponents
+from sparring.envs.seat import Ended, LearnerSeats, check_discrete
 from sparring.games.rules import Rewards, Rules
 
 try:
@@ -47,7 +48,8 @@ class SparringVecEnv(VecEnv):  # type: ignore[misc]
     ) -> None:
         """Make the games; `reset` starts them.
 
-        opponents: a bot's name for all other seats, or one name each; None: random.
+        opponents: who sits in the other seats, see `sparring.envs.opponents.Opponents`: words,
+            policies, functions, one for all or one each, tables with weights, or a factory.
         rewards: weights of the game's reward parts; the learner is paid in its first role.
         threads: how many step the games; None takes one per core.
         illegal: "error" refuses an illegal action; "random" plays a random legal one instead, for

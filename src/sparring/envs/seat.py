@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.illegal import Illegal
+from sparring.envs.opponents import Company, LocalGame, Opponents
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
 from sparring.games.state import State
 from sparring.machine import demand_memory
-from sparring.pools import LEARNER, Lineup, Pool
+from sparring.pools import LEARNER, Pool
 from sparring.pools.limits import bytes_per_game
 
-Opponents = str | Sequence[str] | None
-"""Bots for the other seats: one name for all of them, or one each; None: random."""
+PATIENCE = 2**20
+"""Decisions of others in a row after which an environment gives up: it never asks its learner."""
 
 
 class Ended(NamedTuple):
@@ -48,8 +50,38 @@ class Step(NamedTuple):
     ended: Ended | None
 
 
+class Story:
+    """What happens to N games until every learner is asked again."""
+
+    def __init__(self, games: int) -> None:
+        self.reward = np.zeros(games, np.float32)
+        self.terminated = np.zeros(games, np.bool_)
+        self.truncated = np.zeros(games, np.bool_)
+        self._ended: list[Ended] = []
+
+    def end(self, ended: Ended) -> None:
+        """Note episodes that ended."""
+        self._ended.append(ended)
+
+    @property
+    def over(self) -> npt.NDArray[np.bool_]:
+        """Games whose episode ended."""
+        return self.terminated | self.truncated
+
+    def step(self) -> Step:
+        """Return it as one step of the learners."""
+        ended = self._ended[0] if self._ended else None
+        if len(self._ended) > 1:
+            ended = Ended(*map(np.concatenate, zip(*self._ended, strict=True)))
+        return Step(self.reward, self.terminated, self.truncated, ended)
+
+
 class LearnerSeats:
-    """N games with one learner each, bots in the other seats, seats drawn for every episode."""
+    """N games with one learner each, others in the other seats, seats drawn for every episode.
+
+    Bots move inside the pools. Policies and functions are asked here, together for all games that
+    wait for them; games whose learner is to decide wait meanwhile.
+    """
 
     def __init__(
         self,
@@ -71,6 +103,7 @@ class LearnerSeats:
 
         hold: a game that ended shows its last position until `reset`, or until the next `step`,
             which ignores its action; otherwise it restarts within the step that ended it.
+        opponents: see `Opponents`.
         illegal, illegal_reward: see `Illegal`.
         watch: follow the games, so that `position` can show them to their end.
         """
@@ -79,46 +112,53 @@ class LearnerSeats:
         self.rules = game if isinstance(game, Rules) else Rules(game, config)
         self.num_games = num_games
         self.hold = hold
-        numbers = {"games": num_games, "seed": seed, "first_game": first_game}
-        self.illegal = Illegal(self.rules, illegal, illegal_reward, **numbers)
-        lineup = learner_lineup(self.rules, opponents)
-        self.opponents = lineup.players[1:]
-        if hold:  # each by itself is small
+        numbers = {"games": num_games, "first_game": first_game}
+        self.illegal = Illegal(self.rules, illegal, illegal_reward, seed=seed, **numbers)
+        self._company = Company(self.rules, opponents, **numbers)
+        self._company.restart(seed)
+        # A game that may begin on its own needs a pool of its own; one that only waits, a slot.
+        self._apart = hold or self._company.factory is not None
+        self._slotted = not self._apart and self._company.answers
+        if self._apart:  # each by itself is small
             each = bytes_per_game(self.rules)
             demand_memory("num_envs", num_games, each, f"these games of {self.rules.name}")
-        # A pool steps all its games together, so a game that may wait needs one of its own.
         self._pools = [
             Pool(
                 self.rules,
-                1 if hold else num_games,
+                1 if self._apart else num_games,
                 seed=seed,
-                threads=1 if hold else threads,
-                lineups=[lineup],
+                threads=1 if self._apart else threads,
+                lineups=self._company.lineups,
                 rewards=rewards,
                 first_game=first_game + i,
+                slots=num_games if self._slotted else 1,
             )
-            for i in range(num_games if hold else 1)
+            for i in range(num_games if self._apart else 1)
         ]
         self._batches = [pool.batch() for pool in self._pools]
         self._twins: list[State | None] = [None] * (num_games if hold and watch else 0)
         """Copies of the games that are played alongside and stay at the end."""
         self.over = np.zeros(num_games, np.bool_)
         """Games on hold; their next episode waits in the pool."""
+        self._fresh = np.zeros(num_games, np.bool_)
+        """Games whose learner has not been asked in this episode."""
+        self._carried = np.zeros((num_games, self.rules.seats), np.float32)
+        """What seats were paid before that; it comes with the learner's first step."""
         self._look()
 
     def reset(self, seed: int | None = None, games: npt.NDArray[np.bool_] | None = None) -> None:
         """Start a new episode, with a seed its first one; `games` chooses some (if `hold`)."""
         chosen = np.ones(self.num_games, np.bool_) if games is None else games
-        for i, pool in enumerate(self._pools):
-            waiting = self.over[i] and seed is None
-            if chosen[i] and not waiting:
-                pool.reset(seed)
-        for game in np.flatnonzero(chosen[: len(self._twins)]):
-            self._twins[game] = self._pools[game].state_of(0)
         if seed is not None:
             self.illegal.restart(seed)
+            self._company.restart(seed)
+        self._begin(np.flatnonzero(chosen), seed)
         self.illegal.count[chosen] = 0
         self.over &= ~chosen
+        if self._company.answers:
+            self._carried[chosen], self._fresh[chosen] = 0, True
+            self._settle(Story(self.num_games), self.over)
+        self._retwin(np.flatnonzero(chosen))
         obs, mask, seat = self.obs, self.mask, self.seat
         self._look()
         self._show(self.over, obs[self.over], mask[self.over], seat[self.over])
@@ -126,66 +166,149 @@ class LearnerSeats:
     def step(self, actions: npt.ArrayLike) -> Step:
         """Answer for all learners at once. An illegal action refuses the whole step."""
         given = self._checked(actions)
-        held, seat = self.over, self.seat
+        held = self.over
         given, wrong = self.illegal.replace(given, self.mask, held)
         self.illegal.count[held] = 0
-        if len(self._pools) > 1:
+        if self._apart or self._slotted:
             self._refuse_illegal(given, held)
-        rows = self._in_rows(given)
-        per_pool = len(rows) // len(self._pools)
-        for i, pool in enumerate(self._pools):
-            if not held[i]:
-                pool.step(rows[i * per_pool : (i + 1) * per_pool])
-        self._follow(rows, held)
-        reward = self._gather("reward")[np.arange(self.num_games), seat, 0]
-        reward[held] = 0
-        reward[wrong] += self.illegal.reward
-        terminated = self._gather("terminated") & ~held
-        truncated = self._gather("truncated") & ~held
+        if self._company.factory is not None:
+            self._begin(np.flatnonzero(held))
+        story = Story(self.num_games)
+        self._round(self._in_rows(given), np.flatnonzero(~held), story)
+        if self._company.answers:
+            self._settle(story, story.over)
+        story.reward[wrong] += self.illegal.reward
+        self._retwin(np.flatnonzero(held))
         self._look()
-        ended = self._ended(np.flatnonzero(terminated | truncated), seat)
+        step = story.step()
         if self.hold:
-            self.over = terminated | truncated
-            if ended is not None:
-                self._show(ended.game, ended.obs, ended.mask, ended.seat)
-        elif ended is not None:
-            self.illegal.count[ended.game] = 0
-        return Step(reward, terminated, truncated, ended)
+            self.over = story.over
+            if step.ended is not None:
+                self._show(step.ended.game, step.ended.obs, step.ended.mask, step.ended.seat)
+        elif step.ended is not None:
+            self.illegal.count[step.ended.game] = 0
+        return step
+
+    def _begin(self, games: npt.NDArray[np.intp], seed: int | None = None) -> None:
+        """Start episodes, each with players of its own if there is a factory."""
+        if not self._apart:
+            self._pools[0].reset(seed)
+            return
+        factory = self._company.factory
+        for game in map(int, games):
+            waiting = self.over[game] and seed is None and factory is None
+            if waiting:  # it began when the last one ended
+                continue
+            pool = self._pools[game]
+            if factory is not None:
+                local = LocalGame(self.rules, pool.first_game, partial(pool.state_of, 0))
+                pool.set_lineups([self._company.draw(game, local)])
+                self._carried[game], self._fresh[game] = 0, True
+            pool.reset(seed)
+
+    def _settle(self, story: Story, resting: npt.NDArray[np.bool_]) -> None:
+        """Let the others decide until every learner is asked; games on hold may rest."""
+        actions = self._nothing()
+        for _ in range(PATIENCE):
+            asked = (self._policies() == LEARNER).any(axis=1)
+            games = np.flatnonzero(~asked & ~(resting | story.over) if self.hold else ~asked)
+            if not len(games):
+                return
+            self._round(actions, games, story)
+        raise ConfigError(
+            f"{self.rules.name} game {games[0]}: the learner was not asked in {PATIENCE} decisions "
+            "of others; change the opponents or the flags so that it has a choice"
+        )
+
+    def _round(self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp], story: Story) -> None:
+        """Step some games once, and write down what that brought to their learners."""
+        fresh = self._fresh[games]
+        if self._company.answers:
+            policy, obs, mask = (self._gather(name) for name in ("policy", "obs", "mask"))
+            self._company.answer(policy, obs, mask, games, actions)
+        followed = self._followed(actions, games[~fresh])
+        self._play(actions, games)
+        for game, given in followed:
+            self._twin_of(game).apply(given)
+        paid = self._gather("reward")[games, :, 0]
+        terminated, truncated = (self._gather(n)[games] for n in ("terminated", "truncated"))
+        over = terminated | truncated
+        asked = games[~fresh]
+        seat = self.seat[asked]
+        story.reward[asked] += paid[~fresh, seat] + self._carried[asked, seat]
+        self._carried[asked] = 0
+        story.terminated[asked], story.truncated[asked] = terminated[~fresh], truncated[~fresh]
+        if over.any():
+            if len(counted := games[over & ~fresh]):
+                story.end(self._ended(counted))
+            self._carried[games[over]], self._fresh[games[over]] = 0, True
+            if self._company.factory is not None:
+                self._begin(games[over & fresh] if self.hold else games[over])
+        self._carried[games[fresh & ~over]] += paid[fresh & ~over]
+
+    def _play(self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp]) -> None:
+        """Step some games, or all of a pool that can do nothing else."""
+        count = self.rules.rows
+        if not self.rules.box:  # once, and not by every game
+            limit = np.iinfo(np.int32)
+            actions = np.clip(actions, limit.min, limit.max).astype(np.int32)
+        if self._apart:
+            for game in games:
+                self._pools[game].step(actions[game * count : (game + 1) * count])
+        elif self._slotted:
+            (pool,) = self._pools
+            for game in games.tolist():
+                pool.send(actions[game * count : (game + 1) * count], game)
+            for game in games.tolist():
+                pool.recv(game)
+        else:
+            self._pools[0].step(actions)
 
     def position(self, game: int) -> State:
         """Return what a game looks like; one on hold is at its end (if `watch`)."""
         twin = self._twins[game] if self._twins else None
         if twin is not None:
             return twin
-        pool = self._pools[game if self.hold else 0]
-        return pool.state_of(0 if self.hold else game)
+        pool = self._pools[game if self._apart else 0]
+        return pool.state_of(0 if self._apart else game)
 
     def names(self, game: int) -> tuple[str, ...]:
         """Return who sits where, as far as it is known from outside."""
-        others = set(self.opponents)
-        known = str(*others) if len(others) == 1 else ""
+        others = self._company.names if self._company.factory is None else []
+        known = others[0] if len(others) == 1 else ""
         seats = range(self.rules.seats)
         return tuple("learner" if s == self.seat[game] else known or f"seat {s}" for s in seats)
 
-    def _follow(self, rows: npt.NDArray[Any], held: npt.NDArray[np.bool_]) -> None:
-        """Play the same in the copies: bots draw from the games' own streams in both."""
-        count = self.rules.rows
-        for i, twin in enumerate(self._twins):
-            if held[i] or twin is None:  # its next episode began
-                self._twins[i] = self._pools[i].state_of(0)
-                continue
-            given = rows[i * count : (i + 1) * count].copy()
-            if not self.rules.box:
-                others = (row for row in range(count) if i * count + row != self._row[i])
-                for row in others:  # ignored, but looked at
-                    given[row] = (twin.legal(row) or [0])[0]
-            twin.apply(given if count > 1 else given[0])
+    def _followed(
+        self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp]
+    ) -> list[tuple[int, npt.NDArray[Any]]]:
+        """Return what is played in the copies: bots draw from the games' own streams in both."""
+        if not self._twins:
+            return []
+        count, policy, played = self.rules.rows, self._policies(), []
+        for game in map(int, games):
+            given = actions[game * count : (game + 1) * count].copy()
+            for row in np.flatnonzero(policy[game] < 0):  # ignored, but looked at
+                if not self.rules.box:
+                    given[row] = (self._twin_of(game).legal(int(row)) or [0])[0]
+            played.append((game, given if count > 1 else given[0]))
+        return played
+
+    def _twin_of(self, game: int) -> State:
+        twin = self._twins[game]
+        assert twin is not None, "games are followed from their reset on"
+        return twin
+
+    def _retwin(self, games: npt.NDArray[np.intp]) -> None:
+        """Copy games whose next episode began."""
+        for game in map(int, games[: len(self._twins)]):
+            self._twins[game] = self._pools[game].state_of(0)
 
     def _look(self) -> None:
         """Read what the learners see; the arrays are new each time."""
-        policy = self._gather("policy").reshape(self.num_games, self.rules.rows)
-        first = np.arange(self.num_games) * self.rules.rows
-        self._row = first + (policy == LEARNER).argmax(axis=1)
+        mine = self._policies() == LEARNER
+        self._fresh = ~mine.any(axis=1)
+        self._row = np.arange(self.num_games) * self.rules.rows + mine.argmax(axis=1)
         self.seat: npt.NDArray[np.int64] = self._gather("seat")[self._row].astype(np.int64)
         self.mask: npt.NDArray[np.bool_] = self._gather("mask")[self._row] != 0
         self.obs: npt.NDArray[np.float32] = self.rules.widen(self._gather("obs")[self._row])
@@ -200,11 +323,12 @@ class LearnerSeats:
         """Put last positions in front of the episodes that wait."""
         self.obs[games], self.mask[games], self.seat[games] = obs, mask, seat
 
-    def _ended(self, game: npt.NDArray[np.intp], seat: npt.NDArray[np.int64]) -> Ended | None:
-        if not len(game):
-            return None
-        batches = [self._batches[i] for i in game] if self.hold else self._batches
-        at, own = np.arange(len(game)), seat[game]
+    def _ended(self, game: npt.NDArray[np.intp]) -> Ended:
+        """Return the episodes that just ended in these games."""
+        batches = [self._batches[i] for i in game] if self._apart else self._batches
+        at, own = np.arange(len(game)), self.seat[game]
+        if self._slotted:  # what slots tell of games that ended before is still there
+            at = np.flatnonzero(np.isin(batches[0].final_game, game))
         mask = np.concatenate([batch.final_mask for batch in batches])[at, own] != 0
         scores = np.concatenate([batch.final_score for batch in batches])
         reason = np.concatenate([batch.final_reason for batch in batches])
@@ -214,10 +338,19 @@ class LearnerSeats:
             obs=self.rules.widen(np.concatenate([b.final_obs for b in batches])[at, own]),
             mask=mask,
             score=scores[at, own].astype(np.float64),
-            scores=scores,
-            end=np.array(self.rules.ends, np.object_)[reason],
+            scores=scores[at],
+            end=np.array(self.rules.ends, np.object_)[reason[at]],
             illegal=self.illegal.count[game].copy(),
         )
+
+    def _policies(self) -> npt.NDArray[np.int16]:
+        """Return whose decisions the rows are, [games, rows]."""
+        return self._gather("policy").reshape(self.num_games, self.rules.rows)
+
+    def _nothing(self) -> npt.NDArray[Any]:
+        """Return an action for every row, to be overwritten."""
+        rows, box = self.num_games * self.rules.rows, self.rules.box
+        return np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
 
     def _gather(self, name: str) -> npt.NDArray[Any]:
         """Copy one array of the pools; they overwrite theirs at the next step."""
@@ -246,25 +379,8 @@ class LearnerSeats:
         else:
             known = (given >= 0) & (given < self.rules.actions)
             legal = known & self.mask[np.arange(self.num_games), np.where(known, given, 0)]
-        rows = self._in_rows(given)
-        for i in np.flatnonzero(~legal & ~held)[:1]:
-            self._pools[i].step(rows[i * self.rules.rows : (i + 1) * self.rules.rows])
-
-
-def learner_lineup(rules: Rules, opponents: Opponents) -> Lineup:
-    """Seat the learner among its opponents."""
-    others = rules.seats - 1
-    if opponents is None:
-        names: tuple[str, ...] = ("random",) * others
-    elif isinstance(opponents, str):
-        names = (opponents,) * max(others, 1)
-    else:
-        names = tuple(opponents)
-    if len(names) != others:
-        raise ConfigError(
-            f"{rules.name} has {others} seats beside the learner's, got opponents {names}"
-        )
-    return Lineup((LEARNER, *names))
+        wrong = np.flatnonzero(~legal & ~held)[:1]
+        self._play(self._in_rows(given), wrong)
 
 
 def check_discrete(rules: Rules) -> None:

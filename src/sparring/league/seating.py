@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
@@ -254,10 +254,10 @@ def sit(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
         return player_called(player, rules)
     if isinstance(player, HasPolicy):
         player = player.policy
-    if hasattr(player, "check_fits"):
-        seated: Seated = player
+    seated: Any = player
+    if hasattr(seated, "check_fits"):
         seated.check_fits(rules)
-        return seated
+        return cast("Seated", seated)
     if callable(player):
         return CallablePlayer(rules, player)
     raise ConfigError(no_player(player))

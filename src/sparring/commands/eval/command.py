@@ -21,9 +21,10 @@ from sparring.league.arena import evaluate, whole_rounds
 from sparring.league.openings import check_plies
 from sparring.league.players import Player
 from sparring.league.protocols import protocols
+from sparring.league.seating import player_called, split_style
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
-from sparring.store.policies import find_player, locate
+from sparring.store.policies import locate
 
 GAMES = 4096
 """Against each opponent, unless --games says otherwise."""
@@ -45,7 +46,7 @@ def run(config: EvalConfig) -> int:
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
         words = [rules.bots[-1]]
-    opponents = [find_player(word, rules, threads=threads) for word in words]
+    opponents = [player_called(word, rules, threads=threads) for word in words]
     for word, opponent in zip(words, opponents, strict=True):
         tell_origin(word, opponent)
     total = games * max(len(opponents), 1)
@@ -111,7 +112,7 @@ def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
         bot = rules.bot_called(config.challenger)
         if bot is not None:
             return bot, rules
-    if locate(config.challenger) is not None:
+    if locate(split_style(config.challenger)[0]) is not None:
         policy, rules = load_with_flags(config.challenger, config.set, threads)
         if config.game not in ("", rules.name):
             raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
