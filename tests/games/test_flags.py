@@ -8,7 +8,8 @@ from sparring import Rules
 from sparring.commands.eval.usi_match import read_options
 from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
-from sparring.training.planning.settings import read_opponents, read_varied
+from sparring.league.seating import read_tables
+from sparring.training.planning.settings import read_varied
 
 
 def test_the_first_equals_sign_parts_a_word() -> None:
@@ -31,9 +32,9 @@ def test_every_reader_refuses_in_the_same_words(word: str) -> None:
 
 def test_an_opponent_may_leave_out_its_weight() -> None:
     rules = Rules("tic_tac_toe")
-    assert read_opponents(rules, ["random"]) == read_opponents(rules, ["random=1"])
+    assert read_tables(rules, ["random"])[0].weight == read_tables(rules, ["random=1"])[0].weight
     with pytest.raises(ConfigError, match="opponents: '=2' is not key=value"):
-        read_opponents(rules, ["=2"])
+        read_tables(rules, ["=2"])
 
 
 def test_flags_are_typed_as_they_are_read() -> None:

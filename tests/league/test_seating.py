@@ -9,14 +9,15 @@ import pytest
 import torch
 
 from sparring import ConfigError, IllegalActionError, Policy, Rules
-from sparring.config import NetConfig
+from sparring.config import NetConfig, TrainConfig
 from sparring.league.arena import evaluate, play_match
 from sparring.league.openings import usual_plies
 from sparring.league.players import CallablePlayer
 from sparring.league.seating import Table, Who, player_called, read_tables, read_who, seat_player
 from sparring.nets.mlp import Perceptron
+from sparring.pools.lineups import Pot
 from sparring.store.policies import save_policy
-from sparring.training.planning.settings import read_opponents
+from sparring.training.planning.casting import cast_of
 
 FOUR = Rules("skull_king")
 TWO = Rules("tic_tac_toe")
@@ -128,12 +129,12 @@ def test_a_policy_of_another_game_is_refused_with_what_differs(tmp_path: Path) -
         seat_player(read_who(FOUR, "past"), FOUR)
 
 
-def test_training_takes_itself_and_bots() -> None:
-    mixed, alone = read_opponents(FOUR, ["self,self,captain,random=2", "self"])
+def test_training_takes_tables_of_all_kinds() -> None:
+    config = TrainConfig(opponents=("self,self,captain,random=2", "self", "self,past,past:2,best"))
+    mixed, alone, past = cast_of(FOUR, config).lineups
     assert mixed.players == (0, 0, "captain", "random")
     assert (mixed.weight, alone.players) == (2.0, (0, 0, 0, 0))
-    with pytest.raises(ConfigError, match="past is neither self nor a bot"):
-        read_opponents(FOUR, ["past"])
+    assert past.players == (0, Pot("past"), Pot("past:2"), Pot("best"))
 
 
 def test_a_style_is_kept_wherever_a_policy_sits(tmp_path: Path) -> None:
