@@ -19,14 +19,20 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from sparring.errors import SparringError, SparringWarning
 
+if TYPE_CHECKING:
+    from sparring.store.archive import Archive
+
 Answer = dict[str, Any]
 
+PAIRS = "pairs"
+"""Of a match: how often the challenger was ahead of, level with and behind another seat."""
 STDERR_TAIL = 2000
 """Characters of a dead worker's last words that are shown."""
 PR_SET_PDEATHSIG = 1
@@ -253,6 +259,7 @@ def answer(line: str, threads: int = 1) -> Answer:
 def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     """Evaluate one checkpoint against every opponent."""
     from sparring.league.arena import evaluate
+    from sparring.league.ladder import pairs_of
     from sparring.store.policies import find_player, load_policy
 
     policy = load_policy(request["checkpoint"], threads=threads)
@@ -268,7 +275,30 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
         threads=threads,
         greedy=request.get("greedy", True),
     )
-    return {name: result.summary() for name, result in results.items()}
+    if "league" in request:
+        rate_again(Path(request["league"]), policy.rules.bots, request)
+    return {
+        name: {**result.summary(), PAIRS: pairs_of(result.record)}
+        for name, result in results.items()
+    }
+
+
+def rate_again(folder: Path, bots: Sequence[str], request: Mapping[str, Any]) -> None:
+    """Rate a run's league here, where training does not wait for it; a full disk is no reason."""
+    from sparring.store.archive import Archive, ArchiveError
+
+    with contextlib.suppress(ArchiveError):
+        write_ratings(Archive(folder, most_bytes=0), bots, request["update"], request["decisions"])
+
+
+def write_ratings(archive: Archive, bots: Sequence[str], update: int, decisions: int) -> None:
+    """Write down what everybody in a league is worth by now."""
+    from sparring.league.ladder import rate_league
+
+    found = rate_league(archive, bots, seed=update)
+    rated = {each.player: (each.elo, each.low, each.high) for each in found}
+    if rated:
+        archive.rate(update, decisions, rated)
 
 
 if __name__ == "__main__":

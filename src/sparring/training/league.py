@@ -25,6 +25,8 @@ from sparring.learn.opponents import TakesOpponents
 from sparring.nets.make import make_net
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
 from sparring.store.manifest import numbers
+from sparring.store.snapshots import SUFFIX
+from sparring.training.evaluate import PAIRS, write_ratings
 
 UPDATES_BETWEEN = 20
 """Updates from one snapshot to the next, where `league.every` does not say how many decisions."""
@@ -248,15 +250,21 @@ class League:
         chosen = [entries[-1], *(others[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]
 
-    def take_match(self, number: int, decisions: int, file: str, found: Mapping[str, Any]) -> str:
-        """Learn how a match against a past self went; returns its number as curves name it."""
-        content = Path(file).stem
-        counts = int(found["wins"]), int(found["ties"]), int(found["losses"])
+    def take_match(self, number: int, decisions: int, who: str, found: Mapping[str, Any]) -> str:
+        """Learn how a match went against a past self, given by its file, or a bot.
+
+        Returns what curves call it.
+        """
+        content = Path(who).stem if who.endswith(SUFFIX) else who
+        wins, draws, losses = (int(count) for count in found[PAIRS])
+        counts = wins, draws, losses
         self._try(
             lambda: self.archive.record(
                 number, decisions, {content: counts}, MATCH, member=self.name
             )
         )
+        if content == who:
+            return who
         if self.settings.choose == "forgotten":  # its games in training do not tell who is not met
             more = Results(*map(float, counts))
             self.results[content] = self.results.get(content, Results()) + more
@@ -338,8 +346,10 @@ class League:
         except ArchiveError as wrong:
             warn(f"the league was not written, training goes on: {wrong}")
 
-    def close(self) -> None:
-        """Finish writing."""
+    def close(self, update: int, decisions: int) -> None:
+        """Rate everybody once more, and finish writing."""
+        bots = self.learner.rules.bots
+        self._try(lambda: write_ratings(self.archive, bots, update, decisions))
         self.archive.close()
 
     # Checkpoints

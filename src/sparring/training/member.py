@@ -321,7 +321,10 @@ class Member:
         rivals = [str(before)] if is_shared and best >= 0 else []
         rivals += self.league.rivals(number) if self.league else []
         self.playing = number
+        when = {"update": self.status.update, "decisions": self.status.decisions}
+        league = {"league": str(self.league.archive.folder), **when} if self.league else {}
         return {
+            **league,
             "checkpoint": str(folder),
             "opponents": self.opponents,
             "rivals": rivals,
@@ -352,6 +355,9 @@ class Member:
             for key in ("score",) if alone else ("win", "low", "high", "score"):
                 values[f"eval/{name}/{key}"] = found[key]
         results = {name: result["results"][name] for name in known}
+        if self.league and not alone:
+            for name in known:
+                self.league.take_match(number, self.status.decisions, name, results[name])
         strength = strength_of(self.rules, results)
         self.status.evaluated = number
         values["eval/strength"] = strength
@@ -400,4 +406,4 @@ class Member:
             warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
         self.metrics.close()
         if self.league:
-            self.league.close()
+            self.league.close(self.status.update, self.status.decisions)
