@@ -159,6 +159,7 @@ def read_options(command: Command, args: list[str]) -> Any:
     if command.name != "train":
         return parse(command, config, one_per_value(args, config))
     train = importlib.import_module("sparring.commands.train")
+    args = ["--league.preset" if word == "--league" else word for word in args]
     words = one_per_value(args, config)
     return parse(command, config, words, train.prepare(words, partial(parse, command, config)))
 

@@ -51,13 +51,14 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         asked = replace(TrainConfig(), game="")
     typed = {kind: getattr(asked, kind) for kind in BUDGETS}
     typed["minutes"] *= asked.minutes != TrainConfig.minutes
-    base = one_budget(with_preset(asked.game, asked.config), typed)
+    league = asked.league.preset
+    base = one_budget(with_preset(asked.game, asked.config, league=league), typed)
     device = asked.device
     if device == TrainConfig.device != base.device:  # typed, or left to the file?
         device = parse(words, base).device
     if helped or not uses_gpu(device):
         return base
-    return one_budget(with_preset(asked.game, asked.config, gpu=True), typed)
+    return one_budget(with_preset(asked.game, asked.config, gpu=True, league=league), typed)
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:

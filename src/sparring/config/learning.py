@@ -130,6 +130,9 @@ class LeagueConfig(Checked, section="league"):
     There is a league as soon as `opponents` names `past`, `best` or a saved policy.
     """
 
+    preset: Annotated[str, one_of("", "generations")] = ""
+    """generations: learn against everybody of the past, freeze, add, repeat. --league NAME for
+    short."""
     every: Count = 0
     """Decisions of the learner between two snapshots. 0: those of twenty updates."""
     gate: Annotated[float, between(0, 1)] = 0.0

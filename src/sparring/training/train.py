@@ -53,14 +53,20 @@ def train(
     """
     changes: dict[str, Any] = dict(settings)
     opponents = given_opponents(changes)
+    if isinstance(changes.get("league"), str):
+        changes["league"] = {"preset": changes["league"]}
+    league = str(changes.get("league", {}).get("preset", ""))
     if minutes is not None:
         changes["minutes"] = float(minutes)
     file = str(changes.pop("config", ""))
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
-        config = merged(one_budget(with_preset(game or "", file), changes), changes, "train")
+        config = merged(
+            one_budget(with_preset(game or "", file, league=league), changes), changes, "train"
+        )
         if uses_gpu(config.device):
-            base = one_budget(with_preset(game or "", file, gpu=True), changes)
+            preset = with_preset(game or "", file, gpu=True, league=league)
+            base = one_budget(preset, changes)
             config = merged(base, changes, "train")
         return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)

@@ -22,6 +22,7 @@ from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
+from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.demands import check_demands, within_memory
@@ -86,8 +87,9 @@ def resolve(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
     cast = cast_of(rules, config, opponents)
-    if cast.actors and fused:
-        games_on, fused = play_apart(cast, several=len(configs) > 1)
+    apart = why_apart(cast, config) if fused else ""
+    if apart:
+        games_on, fused = play_apart(apart, several=len(configs) > 1)
     for member in configs:
         check_demands(rules, member)
     plan = Plan(
@@ -109,15 +111,20 @@ def resolve(
     return plan
 
 
-def play_apart(cast: Cast, *, several: bool) -> tuple[str, bool]:
+def why_apart(cast: Cast, config: TrainConfig) -> str:
+    """Say what keeps opponents from being answered inside the rollout's graph, "" if nothing."""
+    if cast.actors:
+        return f"{', '.join(cast.others)} has another network than the learner, or none"
+    return no_grouped_pass(config.net) if cast.slots else ""
+
+
+def play_apart(why: str, *, several: bool) -> tuple[str, bool]:
     """Have the games on the CPU, where one call per policy can be made; say that it is slower."""
-    named = ", ".join(cast.others)
     if several:
         raise ConfigError(
-            f"opponents: {named} cannot be answered on the GPU, where a population is trained; "
-            "give policies with the network of the learner"
+            f"opponents cannot be answered on the GPU, where a population is trained: {why}"
         )
-    text = f"slower than it could be, with games on the CPU: {named} is asked apart from the others"
+    text = f"slower than it could be, with games on the CPU: {why}"
     warnings.warn(SparringWarning(text), stacklevel=3)
     return CPU, False
 

@@ -19,6 +19,13 @@ GPU_PRESET: dict[str, Any] = {
 """What else is better with the network on a GPU, where large batches cost little."""
 
 
+LEAGUES: dict[str, dict[str, Any]] = {
+    "": {},
+    "generations": {"opponents": ("past=1",), "league": {"choose": "uniform"}},
+}
+"""Whole ways to play against one's past, by the names of league.preset."""
+
+
 def preset_of(game: str, *, gpu: bool = False) -> Mapping[str, Any]:
     """Return what a game's preset says; nothing if it has none."""
     preset: Mapping[str, Any] = getattr(

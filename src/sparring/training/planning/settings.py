@@ -15,7 +15,7 @@ from sparring.games.rules import Rules
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.planning.moved import modernised, moved_to
-from sparring.training.planning.presets import GPU_PRESET, preset_of
+from sparring.training.planning.presets import GPU_PRESET, LEAGUES, preset_of
 
 OF_A_RUN = ("name", "init", "config", "json")
 """What the file of a run says about that run alone."""
@@ -44,8 +44,10 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
         raise ConfigError(f"{where}: {wrong}") from None
 
 
-def with_preset(game: str = "", file: str = "", *, gpu: bool = False) -> TrainConfig:
-    """The defaults with what suits the game and what a TOML file says.
+def with_preset(
+    game: str = "", file: str = "", *, gpu: bool = False, league: str = ""
+) -> TrainConfig:
+    """The defaults with what suits the game, its league and what a TOML file says.
 
     game: left out, the file says it. Where both do, the file's is not looked at.
     gpu: games and network live on a GPU, which likes other sizes.
@@ -56,6 +58,9 @@ def with_preset(game: str = "", file: str = "", *, gpu: bool = False) -> TrainCo
     if gpu:
         config = merged(config, GPU_PRESET, "preset of GPUs")
         config = merged(config, preset_of(game, gpu=True), f"preset {game} on GPUs")
+    league = league or str(given.get("league", {}).get("preset", ""))
+    if league in LEAGUES:  # an unknown one is refused with the other settings
+        config = merged(config, LEAGUES[league], f"preset {league}")
     read: TrainConfig = merged(config, {**given, "game": game, "config": file}, file)
     return read
 
