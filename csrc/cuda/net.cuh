@@ -31,15 +31,15 @@ SPARRING_FN inline f32 feature(const u8* row, int i) {
   return i < kMemoryF32s ? reinterpret_cast<const f32*>(row + kMemoryAt)[i] : 0.0f;
 }
 
-// Widens rows for a network: row i is `obs` row places[i], or i where `places` is null. Rows
-// whose place is negative become zeros. Divisors are part of the first layer's weights. The first
-// threads take eight bytes each, those behind them one feature.
-extern "C" __global__ void widen(const u8* obs, const i32* places, int rows, Num* out) {
-  const u32 at = static_cast<u32>(global_thread());
+// Eight bytes of a row as numbers, or one feature: the first threads take eight bytes each, those
+// behind them one feature. A place that is negative gives zeros, or is left alone with `skip`.
+SPARRING_FN inline void widen_part(u32 at, const u8* obs, const i32* places, int rows, bool skip,
+                                   Num* out) {
   const u32 whole = static_cast<u32>(rows) * kEights;
   if (at < whole) {
     const u32 row = at / most(kEights, 1), first = 8 * (at % most(kEights, 1));
     const i64 place = places ? i64{places[row]} : i64{row};
+    if (skip && place < 0) return;
     const u64 bytes =
         place < 0 ? 0 : *reinterpret_cast<const u64*>(obs + place * kRowBytes + first);
     f32 x[8];
@@ -50,9 +50,16 @@ extern "C" __global__ void widen(const u8* obs, const i32* places, int rows, Num
   } else if (at - whole < static_cast<u32>(rows) * kRest) {
     const u32 row = (at - whole) / most(kRest, 1), i = 8 * kEights + (at - whole) % most(kRest, 1);
     const i64 place = places ? i64{places[row]} : i64{row};
+    if (skip && place < 0) return;
     out[i64{row} * kWidth + i] =
         rounded(place < 0 ? 0 : feature(obs + place * kRowBytes, static_cast<int>(i)));
   }
+}
+
+// Widens rows for a network: row i is `obs` row places[i], or i where `places` is null. Rows
+// whose place is negative become zeros. Divisors are part of the first layer's weights.
+extern "C" __global__ void widen(const u8* obs, const i32* places, int rows, Num* out) {
+  widen_part(static_cast<u32>(global_thread()), obs, places, rows, false, out);
 }
 
 SPARRING_FN inline f32 activated(f32 x, int tanh) { return tanh ? tanhf(x) : fmaxf(x, 0.0f); }

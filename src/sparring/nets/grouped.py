@@ -149,7 +149,7 @@ class OneByOne(_Kind):
             )
             # Worker threads are shared, not one crew for every slot.
             if self.nets and getattr(net, "native", None) is not None:
-                made.native = self.nets[0].native  # type: ignore[assignment]
+                made.native = self.nets[0].native
             self.nets.append(made.requires_grad_(False))
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:

@@ -1,0 +1,361 @@
+// Frozen networks of one shape, many at once: rows are sorted by network, and every layer is one
+// product in which each stretch of rows meets its own weights.
+//
+// A group is one network of one member of a population: member * slots + slot - 1. How many rows a
+// group has is known on the device alone, so launches are made for the most there can be, and what
+// has no row ends at once. NVRTC compiles this file as it does cuda/net.cuh.
+#pragma once
+
+#include "cuda/net.cuh"
+
+namespace sparring {
+
+inline constexpr int kMostSlots = 256;  // one thread each
+inline constexpr int kSortRows = 1024;  // per block
+inline constexpr int kSortThreads = 256, kScanThreads = 1024;
+
+// Rows of all members, and where they go. Row r belongs to member r / rows_each.
+struct SortView {
+  const i16* policy;  // [rows]; 1 to `slots` are ours
+  int members, rows_each, slots;
+  int blocks;     // of kSortRows rows, for every member
+  i32* starts;    // [members * slots, blocks]: rows of a group in a block, then its first place
+  i32* ends;      // [members * slots]: the place behind the last row of a group
+  i32* position;  // [rows]: a row's place, -1 if it is not ours
+  i32* order;     // [rows]: the row at a place, -1 behind the last one
+  i32* group_of;  // [rows]: the group at a place, -1 behind the last one
+};
+
+// Negative for rows that are not ours.
+SPARRING_FN inline int slot_of(const SortView& v, i64 row) {
+  const int slot = v.policy[row] - 1;
+  return slot < v.slots ? slot : -1;
+}
+
+// A launch has `blocks` times `members` blocks here and in place_rows.
+extern "C" __global__ void __launch_bounds__(256) count_rows(SortView v) {
+  __shared__ i32 counts[kMostSlots];
+  const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  const int member = static_cast<int>(blockIdx.y);
+  counts[t] = 0;
+  __syncthreads();
+  const int end = least((block + 1) * kSortRows, v.rows_each);
+  for (int row = block * kSortRows + t; row < end; row += kSortThreads) {
+    const int slot = slot_of(v, i64{member} * v.rows_each + row);
+    if (slot >= 0) atomicAdd(&counts[slot], 1);
+  }
+  __syncthreads();
+  if (t < v.slots) v.starts[(member * v.slots + t) * v.blocks + block] = counts[t];
+}
+
+SPARRING_FN inline i32 warp_scan(i32 x) {
+  for (int by = 1; by < kWarp; by *= 2) {
+    const i32 below = __shfl_up_sync(kAll, x, static_cast<u32>(by));
+    if (lane() >= by) x += below;
+  }
+  return x;
+}
+
+// Counts become places, one block.
+extern "C" __global__ void __launch_bounds__(1024) scan_rows(SortView v) {
+  __shared__ i32 sums[kWarp];
+  const int t = static_cast<int>(threadIdx.x), warp = t / kWarp;
+  const int count = v.members * v.slots * v.blocks;
+  const int each = (count + kScanThreads - 1) / kScanThreads;
+  const int first = least(t * each, count), end = least(first + each, count);
+  i32 mine = 0;
+  for (int i = first; i < end; ++i) mine += v.starts[i];
+  const i32 up_to = warp_scan(mine);
+  if (lane() == kWarp - 1) sums[warp] = up_to;
+  __syncthreads();
+  if (warp == 0) sums[t] = warp_scan(sums[t]);
+  __syncthreads();
+  i32 place = up_to - mine + (warp ? sums[warp - 1] : 0);
+  for (int i = first; i < end; ++i) {
+    const i32 here = v.starts[i];
+    v.starts[i] = place;
+    place += here;
+    if ((i + 1) % v.blocks == 0) v.ends[i / v.blocks] = place;
+  }
+}
+
+// Rows of one group keep their order.
+extern "C" __global__ void __launch_bounds__(256) place_rows(SortView v) {
+  constexpr int kWarps = kSortThreads / kWarp;
+  __shared__ i32 next[kMostSlots], counts[kWarps][kMostSlots];
+  const int t = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  const int member = static_cast<int>(blockIdx.y), warp = t / kWarp;
+  next[t] = t < v.slots ? v.starts[(member * v.slots + t) * v.blocks + block] : 0;
+  for (int w = 0; w < kWarps; ++w) counts[w][t] = 0;
+  __syncthreads();
+  const i32 total = v.ends[v.members * v.slots - 1];
+  for (int at = 0; at < kSortRows; at += kSortThreads) {
+    const int in_member = block * kSortRows + at + t;
+    const int row = member * v.rows_each + in_member;
+    const bool inside = in_member < v.rows_each;
+    const int slot = inside ? slot_of(v, row) : -1;
+    const u32 alike = __match_any_sync(kAll, slot);
+    const int rank = __popc(alike & ((1u << lane()) - 1));
+    if (slot >= 0 && rank == 0) counts[warp][slot] = __popc(alike);
+    __syncthreads();
+    if (inside) {
+      i32 place = -1;
+      if (slot >= 0) {
+        place = next[slot] + rank;
+        for (int w = 0; w < warp; ++w) place += counts[w][slot];
+        v.order[place] = row;
+        v.group_of[place] = member * v.slots + slot;
+      }
+      v.position[row] = place;
+      if (row >= total) v.order[row] = v.group_of[row] = -1;
+    }
+    __syncthreads();
+    for (int w = 0; w < kWarps; ++w) {
+      next[t] += counts[w][t];
+      counts[w][t] = 0;
+    }
+    __syncthreads();
+  }
+}
+
+// Widens the rows that are ours, in sorted order; nothing is written behind the last one.
+extern "C" __global__ void widen_sorted(const u8* obs, const i32* order, int rows, Num* out) {
+  widen_part(static_cast<u32>(global_thread()), obs, order, rows, true, out);
+}
+
+// Boards of byte rows, in sorted order: a row is `planes` times `squares` bytes, then `numbers`.
+struct BoardsView {
+  const u8* obs;
+  const i32* order;
+  int rows, planes, squares, numbers;
+  int plane_width, number_width;  // with zeros, in multiples of 8
+  Num* on_board;                  // [rows, squares, plane_width]
+  Num* beside;                    // [rows, number_width]
+};
+
+// Eight numbers per thread.
+extern "C" __global__ void lay_boards(BoardsView v) {
+  const int of_square = v.plane_width / 8, of_board = v.squares * of_square;
+  const int of_row = of_board + v.number_width / 8;
+  const i64 at = global_thread();
+  if (at >= i64{v.rows} * of_row) return;
+  const i64 place = at / of_row;
+  const int row = v.order[place], i = static_cast<int>(at % of_row);
+  if (row < 0) return;
+  const u8* bytes = v.obs + i64{row} * kRowBytes;
+  const bool board = i < of_board;
+  const int square = board ? i / of_square : 0;
+  const int first = 8 * (board ? i % of_square : i - of_board);
+  f32 x[8];
+  for (int j = 0; j < 8; ++j) {
+    const int k = first + j;
+    if (board)
+      x[j] = k < v.planes ? static_cast<f32>(bytes[k * v.squares + square]) : 0.0f;
+    else
+      x[j] = k < v.numbers ? static_cast<f32>(bytes[v.planes * v.squares + k]) : 0.0f;
+  }
+  Num8 eight;
+  eight.put(x);
+  Num* to = board ? v.on_board + (place * v.squares + square) * v.plane_width
+                  : v.beside + place * v.number_width;
+  *reinterpret_cast<Num8*>(to + first) = eight;
+}
+
+// What happens to a product before it is kept.
+struct FinishView {
+  const Num* bias;   // [groups, columns], or null
+  const Num* shift;  // [places, columns], added on all squares of a place, or null
+  const Num* onto;   // [rows, columns], added too, or null
+  int kind;          // 0: nothing more; 1: relu; 2: tanh; 3: silu
+};
+
+// A row is a square of a place; without a board, a place has one.
+SPARRING_FN inline f32 finished(const FinishView& f, f32 x, int group, i64 row, int squares,
+                                int column, int columns) {
+  if (f.bias) x += number(f.bias[i64{group} * columns + column]);
+  if (f.shift) x += number(f.shift[row / squares * columns + column]);
+  if (f.onto) x += number(f.onto[row * columns + column]);
+  if (f.kind == 1) return fmaxf(x, 0.0f);
+  if (f.kind == 2) return tanhf(x);
+  return f.kind == 3 ? x / (1 + expf(-x)) : x;
+}
+
+// A layer's output [places, columns] of a product that a library made.
+struct MadeView {
+  Num* x;
+  const i32* group_of;
+  int places, columns;
+  FinishView finish;
+};
+
+// Adds biases and applies the activation, in place, eight columns per thread.
+extern "C" __global__ void finish_layer(MadeView v) {
+  const i64 at = global_thread() * 8;
+  if (at >= i64{v.places} * v.columns) return;
+  const i64 place = at / v.columns;
+  const int group = v.group_of[place], column = static_cast<int>(at % v.columns);
+  if (group < 0) return;
+  Num8 eight = *reinterpret_cast<const Num8*>(v.x + at);
+  f32 x[8];
+  for (int i = 0; i < 8; ++i)
+    x[i] = finished(v.finish, eight.get(i), group, place, 1, column + i, v.columns);
+  eight.put(x);
+  *reinterpret_cast<Num8*>(v.x + at) = eight;
+}
+
+inline constexpr int kTile = 64;   // rows and columns of a block's share
+inline constexpr int kDepth = 32;  // of a step
+inline constexpr int kStride = kDepth + (SPARRING_BF16 ? 8 : 4);  // keeps the banks apart
+
+// rows times weights, of every group its own. Sizes are multiples of 8.
+struct ProductView {
+  const Num* x;       // [rows, depth]; over a board [rows, depth / 9]
+  const Num* weight;  // [groups, depth, columns]; over a board the nine taps one after the other
+  const i32* ends;    // of the groups, in places
+  int groups, depth, columns;
+  int squares;  // rows of a place
+  // Not 0: every square meets the 3x3 squares around it, zeros beyond the border.
+  int board_height, board_width;
+  FinishView finish;
+  Num* out;               // [rows, columns], or null:
+  f32* logits;            // [places, logit_width]: column c of square s is number c * squares + s
+  int logit_width, used;  // columns that are kept
+};
+
+// The rows of a block: at most kTile of one group. The group is -1 if there are none.
+struct Share {
+  int group, first, end;
+};
+
+SPARRING_FN inline Share share_of(const ProductView& v, int number) {
+  int before = 0;
+  for (int base = 0; base < v.groups; base += kWarp) {
+    const int group = base + lane();
+    int first = 0, end = 0;
+    if (group < v.groups) {
+      first = (group ? v.ends[group - 1] : 0) * v.squares;
+      end = v.ends[group] * v.squares;
+    }
+    const int blocks = (end - first + kTile - 1) / kTile, up_to = warp_scan(blocks);
+    const u32 past = __ballot_sync(kAll, before + up_to > number);
+    if (past) {
+      const int at = __ffs(static_cast<int>(past)) - 1;
+      const int start = first + (number - before - (up_to - blocks)) * kTile;
+      return {base + at, __shfl_sync(kAll, start, at), __shfl_sync(kAll, end, at)};
+    }
+    before += __shfl_sync(kAll, up_to, kWarp - 1);
+  }
+  return {-1, 0, 0};
+}
+
+// Eight neighbours in the depth of a row; zeros outside.
+SPARRING_FN inline Num8 row_part(const ProductView& v, int row, int end, int k) {
+  if (row >= end || k >= v.depth) return {};
+  if (!v.board_width) return *reinterpret_cast<const Num8*>(v.x + i64{row} * v.depth + k);
+  const int channels = v.depth / 9, tap = k / channels, square = row % v.squares;
+  const int y = square / v.board_width + tap / 3 - 1, x = square % v.board_width + tap % 3 - 1;
+  if (y < 0 || y >= v.board_height || x < 0 || x >= v.board_width) return {};
+  const i64 from = i64{row} - square + y * v.board_width + x;
+  return *reinterpret_cast<const Num8*>(v.x + from * channels + k % channels);
+}
+
+struct Tiles {
+  alignas(16) Num rows[kTile][kStride];     // [row, depth]
+  alignas(16) Num columns[kTile][kStride];  // [column, depth]
+};
+
+// Fetches a step's share of rows and weights; 128 threads.
+SPARRING_FN inline void fetch(const ProductView& v, const Share& share, int column, int k,
+                              Tiles& tiles) {
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth / 8; i += 128) {
+    const int row = i / (kDepth / 8), part = 8 * (i % (kDepth / 8));
+    *reinterpret_cast<Num8*>(&tiles.rows[row][part]) =
+        row_part(v, share.first + row, share.end, k + part);
+  }
+  const Num* weight = v.weight + i64{share.group} * v.depth * v.columns;
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth / 8; i += 128) {
+    const int deep = i / (kTile / 8), part = 8 * (i % (kTile / 8));
+    Num8 eight{};
+    if (k + deep < v.depth && column + part < v.columns)
+      eight = *reinterpret_cast<const Num8*>(weight + i64{k + deep} * v.columns + column + part);
+    for (int j = 0; j < 8; ++j)
+      tiles.columns[part + j][deep] = reinterpret_cast<const Num*>(&eight)[j];
+  }
+}
+
+// A thread's sums: of eight columns by eight, rows g and g + 8 of its warp's sixteen and columns
+// 2 t and 2 t + 1, with g = lane / 4 and t = lane % 4, as tensor cores deal them out.
+using Sums = f32[kTile / 8][4];
+
+#if SPARRING_BF16 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+SPARRING_FN inline u32 pair_at(const Num* at) { return *reinterpret_cast<const u32*>(at); }
+
+SPARRING_FN inline void add_products(const Tiles& tiles, Sums& sums) {
+  const int g = lane() / 4, t = lane() % 4, row = static_cast<int>(threadIdx.x) / kWarp * 16 + g;
+#pragma unroll
+  for (int k = 0; k < kDepth; k += 16) {
+    const u32 a0 = pair_at(&tiles.rows[row][k + 2 * t]);
+    const u32 a1 = pair_at(&tiles.rows[row + 8][k + 2 * t]);
+    const u32 a2 = pair_at(&tiles.rows[row][k + 2 * t + 8]);
+    const u32 a3 = pair_at(&tiles.rows[row + 8][k + 2 * t + 8]);
+#pragma unroll
+    for (int n = 0; n < kTile / 8; ++n) {
+      const u32 b0 = pair_at(&tiles.columns[8 * n + g][k + 2 * t]);
+      const u32 b1 = pair_at(&tiles.columns[8 * n + g][k + 2 * t + 8]);
+      f32* c = sums[n];
+      asm volatile(
+          "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    }
+  }
+}
+#else
+SPARRING_FN inline void add_products(const Tiles& tiles, Sums& sums) {
+  const int g = lane() / 4, t = lane() % 4, row = static_cast<int>(threadIdx.x) / kWarp * 16 + g;
+  for (int k = 0; k < kDepth; ++k) {
+    const f32 upper = number(tiles.rows[row][k]), lower = number(tiles.rows[row + 8][k]);
+#pragma unroll
+    for (int n = 0; n < kTile / 8; ++n) {
+      const f32 left = number(tiles.columns[8 * n + 2 * t][k]);
+      const f32 right = number(tiles.columns[8 * n + 2 * t + 1][k]);
+      sums[n][0] += upper * left;
+      sums[n][1] += upper * right;
+      sums[n][2] += lower * left;
+      sums[n][3] += lower * right;
+    }
+  }
+}
+#endif
+
+// One block per kTile rows of a group, as many as there may be, and kTile columns.
+extern "C" __global__ void __launch_bounds__(128) grouped_product(ProductView v) {
+  __shared__ Tiles tiles;
+  const Share share = share_of(v, static_cast<int>(blockIdx.x));
+  if (share.group < 0) return;
+  const int from = static_cast<int>(blockIdx.y) * kTile;
+  Sums sums{};
+  for (int k = 0; k < v.depth; k += kDepth) {
+    __syncthreads();
+    fetch(v, share, from, k, tiles);
+    __syncthreads();
+    add_products(tiles, sums);
+  }
+  const int g = lane() / 4, t = lane() % 4, warp = static_cast<int>(threadIdx.x) / kWarp;
+#pragma unroll
+  for (int n = 0; n < kTile / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const i64 row = share.first + 16 * warp + g + (i / 2) * 8;
+      const int column = from + 8 * n + 2 * t + i % 2;
+      if (row >= share.end || column >= v.columns) continue;
+      const f32 x = finished(v.finish, sums[n][i], share.group, row, v.squares, column, v.columns);
+      if (v.out)
+        v.out[row * v.columns + column] = rounded(x);
+      else if (column < v.used)
+        v.logits[row / v.squares * v.logit_width + i64{column} * v.squares + row % v.squares] = x;
+    }
+}
+
+}  // namespace sparring

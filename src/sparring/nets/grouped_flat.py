@@ -1,0 +1,134 @@
+"""Frozen perceptrons on a GPU, answered together, and which networks can be.
+
+Hidden layers are grouped products of the library where it has them (bf16, Hopper and later), of our
+own elsewhere. The head is always our own: its logits stay float32. A test holds the answers equal
+to those of the networks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.grouped_boards import GroupedResidual
+from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
+from sparring.nets.mlp import head_mask
+
+
+def make_grouped(
+    rules: Rules,
+    config: NetConfig,
+    members: int,
+    slots: int,
+    *,
+    bf16: bool,
+    device: torch.device,
+    memory: int = 0,
+) -> GroupedFlat:
+    """Return room for the frozen networks of all members; refuses what `unsupported` names."""
+    if wrong := unsupported(config, memory):
+        raise ConfigError(wrong)
+    kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
+    return kind(rules, config, members, slots, bf16=bf16, device=device, memory=memory)
+
+
+def unsupported(config: NetConfig, memory: int = 0) -> str:
+    """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
+    if config.kind == "mlp":
+        if config.activation not in KINDS:
+            return f"activation {config.activation!r} has no kernels"
+        if any(width % 8 for width in config.hidden):
+            return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
+        return ""
+    if config.kind != "residual":
+        return f"networks of kind {config.kind!r} have no grouped passes"
+    if config.channels % 8:
+        return f"grouped products take channels in multiples of 8, not {config.channels}"
+    return "boards with memory behind them have no grouped passes" if memory else ""
+
+
+class GroupedPerceptron(GroupedFlat):
+    """The policy's tower alone."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Weights [inputs, outputs] and biases of the layers, then the head's weight."""
+        widths = self.width, *self.config.hidden
+        found: dict[str, tuple[int, ...]] = {}
+        for layer in range(len(self.config.hidden)):
+            found[f"{layer}.weight"] = (widths[layer], widths[layer + 1])
+            found[f"{layer}.bias"] = (widths[layer + 1],)
+        return {**found, "head": (widths[-1], self.action_width)}
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Inputs in the order of the bytes, their divisors part of the first weights."""
+        width = self.config.hidden[0]
+        _, order, divisors = self.inputs.stretches()
+        scale = 1 / torch.tensor(divisors)[:, None]
+        made = {
+            "0.weight": state["first.weight"][order, :width] * scale,
+            "0.bias": state["first.bias"][:width],
+            "head": (state["policy_head.weight"] * head_mask(self.rules, self.config)).T,
+            "policy_bias": state["policy_head.bias"],
+        }
+        for layer in range(1, len(self.config.hidden)):
+            name = f"towers.0.{2 * (layer - 1)}"
+            made[f"{layer}.weight"] = state[f"{name}.weight"].T
+            made[f"{layer}.bias"] = state[f"{name}.bias"]
+        return made
+
+    def passing(self, rows: int) -> PerceptronPass:
+        """Return room for passes over batches of so many rows, all members together."""
+        return PerceptronPass(self, rows)
+
+
+class PerceptronPass(GroupedPass):
+    """Rows whose bytes became numbers."""
+
+    flat: GroupedPerceptron
+
+    def __init__(self, net: GroupedPerceptron, rows: int) -> None:
+        super().__init__(net, rows)
+        self.x = self.make(rows, net.width)
+        self.hidden = [self.make(0 if net.library else rows, width) for width in net.config.hidden]
+
+    def read(self, obs: Tensor) -> None:
+        """Widen the byte rows that were sorted."""
+        threads = self.rows * self.flat.read_threads()
+        self.flat.kernels.widen_sorted(-(-threads // 256), 256, obs, self.order, self.rows, self.x)
+
+    def forward(self) -> None:
+        """Compute the logits."""
+        net, below = self.flat, self.x
+        for layer, out in enumerate(self.hidden):
+            weight, bias = net.weights[f"{layer}.weight"], net.weights[f"{layer}.bias"]
+            finish = self.finish(bias, kind=net.config.activation)
+            if net.library:
+                below = grouped_product(below, weight, self.ends)
+                made = net.kernels.view(
+                    "MadeView",
+                    x=below,
+                    group_of=self.group_of,
+                    places=self.rows,
+                    columns=below.shape[1],
+                    finish=finish,
+                )
+                net.kernels.finish_layer(-(-below.numel() // (8 * 256)), 256, made)
+            else:
+                self.product(below, weight, out, finish)
+                below = out
+        head = net.weights["head"]
+        self.product(below, head, None, self.finish(), used=net.action_width)
+
+
+def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    """The library's: stretches of rows of `x`, up to `ends`, each times its own weight."""
+    public: Any = getattr(torch.nn.functional, "grouped_mm", None)
+    product: Any = public or torch._grouped_mm
+    out: Tensor = product(x, weight, offs=ends)
+    return out
