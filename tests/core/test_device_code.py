@@ -9,7 +9,7 @@ import pytest
 from sparring import kernels
 from sparring.games.rules import Rules
 from sparring.learn.fused import kernels as learner
-from sparring.nets import flat
+from sparring.nets import flat, grouped_pass
 from sparring.nets.inputs import Inputs
 from sparring.pools import cuda
 from sparring.pools.native import Pool
@@ -66,6 +66,15 @@ def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bo
     for kernel in (b"widen", b"activate", b"backward_activation", b"sum_columns"):
         assert kernel in code
     assert b"adam" not in code
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize(("game", "memory"), [("skull_king", 32), ("shogi", 0)])
+def test_frozen_networks_compile(game: str, memory: int, bf16: bool) -> None:
+    constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
+    code = kernels.compiled(grouped_pass.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    for kernel in (b"place_rows", b"widen_sorted", b"lay_boards", b"grouped_product"):
+        assert kernel in code
 
 
 def test_many_actions_compile() -> None:

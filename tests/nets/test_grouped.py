@@ -10,6 +10,7 @@ import sparring
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.grouped import GroupedNet
+from sparring.nets.grouped_flat import make_grouped, unsupported
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 
@@ -147,3 +148,22 @@ def test_making_room_draws_no_random_numbers() -> None:
     torch.manual_seed(3)
     GroupedNet(rules, NetConfig(hidden=(16,)), 2)
     assert torch.equal(torch.rand(4), expected)
+
+
+@pytest.mark.parametrize(
+    ("config", "memory", "why"),
+    [
+        (NetConfig(hidden=(64, 30)), 0, r"multiples of 8, not \(64, 30\)"),
+        (NetConfig(kind="residual", channels=12), 0, "multiples of 8, not 12"),
+        (NetConfig(kind="residual", channels=16), 16, "memory"),
+    ],
+)
+def test_networks_without_grouped_passes_are_named(
+    config: NetConfig, memory: int, why: str
+) -> None:
+    wrong = unsupported(config, memory)
+    assert wrong
+    rules = sparring.Rules("shogi" if config.kind == "residual" else "tic_tac_toe")
+    with pytest.raises(ConfigError, match=why):
+        make_grouped(rules, config, 1, 2, bf16=False, device=torch.device("cuda"), memory=memory)
+    assert not unsupported(NetConfig(hidden=(64, 32), activation="silu"), 16)
