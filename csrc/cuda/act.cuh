@@ -195,6 +195,13 @@ extern "C" __global__ void __launch_bounds__(256)
   const bool frozen = asked.frozen.any();
   const i64 position = frozen ? asked.frozen.position[row] : row;
   if (position < 0) return;
+  if (!frozen && asked.policy[row] != asked.learner) {
+    if (lane() != 0) return;
+    answers.action[row] = 0;
+    answers.log_prob[row] = 0;
+    answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+    return;
+  }
   const i64 group = frozen ? asked.frozen.group[position] : member;
   const Choices choices(heads.logits(position), heads.logit_bias(group),
                         asked.legal + row * kWords);
@@ -223,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   const f32 log_p = choices.logit_of(chosen < 0 ? 0 : chosen) - choices.top - logf(choices.total);
   if (lane() != 0) return;
-  const bool mine = (frozen || asked.policy[row] == asked.learner) && chosen >= 0;
+  const bool mine = chosen >= 0;
   answers.action[row] = mine ? chosen : 0;
   if (frozen) return;
   answers.log_prob[row] = mine ? log_p : 0.0f;

@@ -184,28 +184,32 @@ SPARRING_FN inline f32 finished(const FinishView& f, f32 x, int group, i64 row, 
 struct MadeView {
   Num* x;
   const i32* group_of;
-  int places, columns;
+  const i32* places;  // how many there are
+  int columns;
   FinishView finish;
 };
 
-// Adds biases and applies the activation, in place, eight columns per thread.
+// Adds biases and applies the activation, in place, eight columns per thread and turn.
 extern "C" __global__ void finish_layer(MadeView v) {
-  const i64 at = global_thread() * 8;
-  if (at >= i64{v.places} * v.columns) return;
-  const i64 place = at / v.columns;
-  const int group = v.group_of[place], column = static_cast<int>(at % v.columns);
-  if (group < 0) return;
-  Num8 eight = *reinterpret_cast<const Num8*>(v.x + at);
-  f32 x[8];
-  for (int i = 0; i < 8; ++i)
-    x[i] = finished(v.finish, eight.get(i), group, place, 1, column + i, v.columns);
-  eight.put(x);
-  *reinterpret_cast<Num8*>(v.x + at) = eight;
+  const i64 end = i64{*v.places} * v.columns;
+  const i64 apart = i64{gridDim.x} * blockDim.x * 8;
+  for (i64 at = global_thread() * 8; at < end; at += apart) {
+    const i64 place = at / v.columns;
+    const int group = v.group_of[place], column = static_cast<int>(at % v.columns);
+    Num8 eight = *reinterpret_cast<const Num8*>(v.x + at);
+    f32 x[8];
+    for (int i = 0; i < 8; ++i)
+      x[i] = finished(v.finish, eight.get(i), group, place, 1, column + i, v.columns);
+    eight.put(x);
+    *reinterpret_cast<Num8*>(v.x + at) = eight;
+  }
 }
 
 inline constexpr int kTile = 64;   // rows and columns of a block's share
 inline constexpr int kDepth = 32;  // of a step
-inline constexpr int kStride = kDepth + (SPARRING_BF16 ? 8 : 4);  // keeps the banks apart
+// Keep the banks apart: rows are written sixteen bytes at a time, columns number by number.
+inline constexpr int kStride = kDepth + (SPARRING_BF16 ? 8 : 4);
+inline constexpr int kColumnStride = kDepth + (SPARRING_BF16 ? 2 : 1);
 
 // rows times weights, of every group its own. Sizes are multiples of 8.
 struct ProductView {
@@ -260,28 +264,43 @@ SPARRING_FN inline Num8 row_part(const ProductView& v, int row, int end, int k) 
 }
 
 struct Tiles {
-  alignas(16) Num rows[kTile][kStride];     // [row, depth]
-  alignas(16) Num columns[kTile][kStride];  // [column, depth]
+  alignas(16) Num rows[kTile][kStride];           // [row, depth]
+  alignas(16) Num columns[kTile][kColumnStride];  // [column, depth]
 };
 
-// Fetches a step's share of rows and weights; 128 threads.
-SPARRING_FN inline void fetch(const ProductView& v, const Share& share, int column, int k,
-                              Tiles& tiles) {
-  for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth / 8; i += 128) {
-    const int row = i / (kDepth / 8), part = 8 * (i % (kDepth / 8));
-    *reinterpret_cast<Num8*>(&tiles.rows[row][part]) =
-        row_part(v, share.first + row, share.end, k + part);
+inline constexpr int kProductThreads = 128;
+inline constexpr int kFetches = kTile * kDepth / 8 / kProductThreads;  // of each thread
+
+// A thread's part of a step's rows and weights, on its way while the step before is worked on.
+struct Fetched {
+  Num8 rows[kFetches], columns[kFetches];
+
+  SPARRING_FN void load(const ProductView& v, const Share& share, int column, int k) {
+    const Num* weight = v.weight + i64{share.group} * v.depth * v.columns;
+#pragma unroll
+    for (int f = 0; f < kFetches; ++f) {
+      const int i = static_cast<int>(threadIdx.x) + f * kProductThreads;
+      const int row = i / (kDepth / 8), part = 8 * (i % (kDepth / 8));
+      rows[f] = row_part(v, share.first + row, share.end, k + part);
+      const int deep = i / (kTile / 8), across = 8 * (i % (kTile / 8));
+      columns[f] = {};
+      if (k + deep < v.depth && column + across < v.columns)
+        columns[f] =
+            *reinterpret_cast<const Num8*>(weight + i64{k + deep} * v.columns + column + across);
+    }
   }
-  const Num* weight = v.weight + i64{share.group} * v.depth * v.columns;
-  for (int i = static_cast<int>(threadIdx.x); i < kTile * kDepth / 8; i += 128) {
-    const int deep = i / (kTile / 8), part = 8 * (i % (kTile / 8));
-    Num8 eight{};
-    if (k + deep < v.depth && column + part < v.columns)
-      eight = *reinterpret_cast<const Num8*>(weight + i64{k + deep} * v.columns + column + part);
-    for (int j = 0; j < 8; ++j)
-      tiles.columns[part + j][deep] = reinterpret_cast<const Num*>(&eight)[j];
+
+  SPARRING_FN void store(Tiles& tiles) const {
+#pragma unroll
+    for (int f = 0; f < kFetches; ++f) {
+      const int i = static_cast<int>(threadIdx.x) + f * kProductThreads;
+      *reinterpret_cast<Num8*>(&tiles.rows[i / (kDepth / 8)][8 * (i % (kDepth / 8))]) = rows[f];
+      const int deep = i / (kTile / 8), across = 8 * (i % (kTile / 8));
+      for (int j = 0; j < 8; ++j)
+        tiles.columns[across + j][deep] = reinterpret_cast<const Num*>(&columns[f])[j];
+    }
   }
-}
+};
 
 // A thread's sums: of eight columns by eight, rows g and g + 8 of its warp's sixteen and columns
 // 2 t and 2 t + 1, with g = lane / 4 and t = lane % 4, as tensor cores deal them out.
@@ -336,10 +355,13 @@ extern "C" __global__ void __launch_bounds__(128) grouped_product(ProductView v)
   if (share.group < 0) return;
   const int from = static_cast<int>(blockIdx.y) * kTile;
   Sums sums{};
+  Fetched next;
+  next.load(v, share, from, 0);
   for (int k = 0; k < v.depth; k += kDepth) {
     __syncthreads();
-    fetch(v, share, from, k, tiles);
+    next.store(tiles);
     __syncthreads();
+    if (k + kDepth < v.depth) next.load(v, share, from, k + kDepth);
     add_products(tiles, sums);
   }
   const int g = lane() / 4, t = lane() % 4, warp = static_cast<int>(threadIdx.x) / kWarp;

@@ -19,6 +19,7 @@ from sparring.pools.cuda import CudaPool
 
 SLOTS = 5
 GAMES = {
+    "kuhn_poker": ((LEARNER, Pot("past")), NetConfig(hidden=(64, 32))),
     "skull_king": ((LEARNER, Pot("past"), Pot("past"), "captain"), NetConfig(hidden=(64, 32))),
     "duel": ((LEARNER, Pot("past")), NetConfig(hidden=(64, 32))),
     "shogi": ((LEARNER, Pot("past")), NetConfig(kind="residual", channels=16, blocks=1)),
@@ -94,7 +95,7 @@ def test_frozen_opponents_answer_as_on_a_cpu(game: str, bf16: bool) -> None:
 
 @pytest.mark.parametrize("on_host", [False, True])
 def test_results_are_counted_as_the_cpu_counts_them(on_host: bool) -> None:
-    ppo, _ = learner("skull_king", bf16=True, on_host=on_host)
+    ppo, _ = learner("kuhn_poker", bf16=True, on_host=on_host)
     counted = np.zeros((SLOTS + 1 + len(ppo.rules.bots), 3), np.int64)
     slow = ppo.pool if on_host else None
     for _ in range(12):
@@ -103,7 +104,6 @@ def test_results_are_counted_as_the_cpu_counts_them(on_host: bool) -> None:
         counted += report.met
         assert report.opponent_rows > 0
     assert counted[[1, 2, 5]].any(axis=1).all() and not counted[4].any()
-    assert counted[SLOTS + 1 + list(ppo.rules.bots).index("captain")].any()
     assert not counted[LEARNER].any()
     assert slow is None or slow.seated(SLOTS + 1).sum() == ppo.seated().sum()
 
@@ -124,6 +124,7 @@ def test_a_gpu_counts_seats_and_results_like_a_cpu() -> None:
             gpu.set_pots({"past": {3: 1.0}})
         assert np.array_equal(cpu.seated(4), gpu.seated(4))
         actions = cpu.sample_actions()
+        gpu.sample_actions()  # it moves the same streams on
         one, two = cpu.step(actions), gpu.step(torch.from_numpy(actions))
     assert cpu.state() == gpu.state()
 
@@ -143,8 +144,8 @@ def test_graphs_play_what_kernels_play_one_by_one_and_see_new_networks() -> None
 
 
 def test_members_have_opponents_of_their_own() -> None:
-    ppo, nets = learner("skull_king", bf16=False, seeds=(3, 4), games=128)
-    alone, _ = learner("skull_king", bf16=False, seeds=(4,), games=128)
+    ppo, nets = learner("kuhn_poker", bf16=False, seeds=(3, 4), games=128)
+    alone, _ = learner("kuhn_poker", bf16=False, seeds=(4,), games=128)
     ppo.put(1, nets[2].state_dict(), member=0)  # the other member has nothing to do with it
     ppo.set_pots({"past": {1: 1.0}}, member=0)
     for _ in range(2):

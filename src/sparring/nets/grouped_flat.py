@@ -21,6 +21,10 @@ from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
 from sparring.nets.mlp import head_mask
 
 
+FINISH_BLOCKS = 2048
+"""Most blocks behind a product: enough for every GPU, each takes turns."""
+
+
 def make_grouped(
     rules: Rules,
     config: NetConfig,
@@ -114,11 +118,12 @@ class PerceptronPass(GroupedPass):
                     "MadeView",
                     x=below,
                     group_of=self.group_of,
-                    places=self.rows,
+                    places=self.ends[-1:],
                     columns=below.shape[1],
                     finish=finish,
                 )
-                net.kernels.finish_layer(-(-below.numel() // (8 * 256)), 256, made)
+                blocks = min(-(-below.numel() // (8 * 256)), FINISH_BLOCKS)
+                net.kernels.finish_layer(blocks, 256, made)
             else:
                 self.product(below, weight, out, finish)
                 below = out

@@ -199,7 +199,11 @@ class FusedPPO:
         for number in range(self.rollout.cut_layers()):
             self._run(f"cuts {number}", partial(self.update.value_cuts, number))
         middle.record()
-        self._run("update", self.update.learn)
+        if self._frozen:
+            self._run("advantages", self.update.begin)
+            self._run(f"update {self.update.fit()}", self.update.finish)
+        else:
+            self._run("update", self.update.learn)
         end.record()
         self.update.fetch()
         torch.cuda.current_stream().synchronize()
@@ -246,6 +250,8 @@ class FusedPPO:
         """One forward pass for rows of a step, and an action for each."""
         rollout, update, view = self.rollout, self.update, self.kernels.view
         at, count = rollout.at(step, rows), rows.stop - rows.start
+        if self._frozen:
+            self._frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
         self.acting.read(rollout.obs[at])
         self.acting.forward()
         asked: dict[str, Any] = {
@@ -271,7 +277,7 @@ class FusedPPO:
         blocks = blocks_of(count, update.block_rows)
         self.kernels.draw(blocks, 256, self._acting_heads, view("AskedView", **asked), answers)
         if self._frozen:
-            self._frozen.answer(rollout.obs[at], asked, answers, blocks)
+            self._frozen.answer(asked, answers, blocks)
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 

@@ -35,6 +35,8 @@ class FrozenOpponents:
         )
         self.passing = self.nets.passing(games.at_once * members)
         self.greedy = torch.zeros(members * slots, dtype=torch.uint8, device=games.device)
+        # Small products leave room on the device: both passes together take less than in turn.
+        self._beside = torch.cuda.Stream(games.device)  # type: ignore[no-untyped-call]
         self.filled = [[False] * (slots + 1) for _ in range(members)]
         self._heads = kernels.view(
             "HeadsView",
@@ -53,16 +55,23 @@ class FrozenOpponents:
         self.greedy[member * self.slots + slot - 1] = int(greedy)
         self.filled[member][slot] = True
 
-    def answer(self, obs: Tensor, asked: dict[str, Any], answers: View, blocks: int) -> None:
-        """One grouped pass for the rows of opponents, and an action for each.
+    def look(self, obs: Tensor, policy: Tensor, rows_each: int) -> None:
+        """Begin a grouped pass for the rows of opponents, beside the learner's own pass."""
+        passing = self.passing
+        self._beside.wait_stream(torch.cuda.current_stream(obs.device))
+        with torch.cuda.stream(self._beside):
+            passing.sort(policy, rows_each)
+            passing.read(obs)
+            passing.forward()
+
+    def answer(self, asked: dict[str, Any], answers: View, blocks: int) -> None:
+        """An action for each of those rows, once the pass is through.
 
         asked: the fields of `AskedView`, as the learner's own rows are asked.
         blocks: of 256 threads each.
         """
         passing = self.passing
-        passing.sort(asked["policy"], asked["rows_each"])
-        passing.read(obs)
-        passing.forward()
+        torch.cuda.current_stream(self.greedy.device).wait_stream(self._beside)
         frozen = self.kernels.view(
             "FrozenView", position=passing.position, group=passing.group_of, greedy=self.greedy
         )

@@ -50,7 +50,8 @@ class Update:
         self.configs, self.config, self.members = configs, configs[0], len(configs)
         members, device, names = self.members, games.device, kernels.names
         samples = rollout.steps * rollout.rows // members
-        self.minibatches = max(1, round(samples / self.config.minibatch))
+        # If every row is a sample; `fit` makes fewer.
+        self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         self.room = -(-samples // (8 * self.minibatches)) * 8
         """Rows of a minibatch."""
         self.learning = net.passing(self.room, learn=True)
@@ -149,9 +150,26 @@ class Update:
 
         The worth of cut games is known by then.
         """
+        self.begin()
+        self.finish()
+
+    def fit(self) -> int:
+        """Make no more minibatches than the samples fill, and return how many.
+
+        Rows of frozen opponents are no samples. Waits for the device.
+        """
+        samples = int(self.sample_counts.max())
+        self.minibatches = min(max(1, -(-samples // self.room)), self.most)
+        return self.minibatches
+
+    def begin(self) -> None:
+        """Advantages, and the list of samples."""
         for before, tensor in zip(self._before, self.kept(), strict=True):
             before.copy_(tensor)
         self.estimate_advantages()
+
+    def finish(self) -> None:
+        """Epochs over shuffled minibatches, and what is carried on."""
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
