@@ -205,8 +205,8 @@ extern "C" __global__ void finish_layer(MadeView v) {
   }
 }
 
-inline constexpr int kTile = 64;   // rows and columns of a block's share
-inline constexpr int kDepth = 32;  // of a step
+inline constexpr int kTile = 64;                        // rows and columns of a block's share
+inline constexpr int kDepth = SPARRING_BF16 ? 64 : 32;  // of a step
 // Keep the banks apart: rows are written sixteen bytes at a time, columns number by number.
 inline constexpr int kStride = kDepth + (SPARRING_BF16 ? 8 : 4);
 inline constexpr int kColumnStride = kDepth + (SPARRING_BF16 ? 2 : 1);

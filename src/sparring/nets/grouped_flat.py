@@ -20,7 +20,6 @@ from sparring.nets.grouped_boards import GroupedResidual
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
 from sparring.nets.mlp import head_mask
 
-
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
 

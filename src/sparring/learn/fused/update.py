@@ -20,13 +20,15 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
-from sparring.nets.flat import FlatNet, Pass
+from sparring.nets.flat import FlatNet, Pass, rounded_up
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
 BETAS, EPSILON = (0.9, 0.999), 1e-5
 """Adam's, as in `learn.ppo`."""
 MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
+SPARE = 1.01
+"""Room in a minibatch per sample that is wanted there, where frozen opponents play."""
 KINDS = ("exp_avg", "exp_avg_sq")
 """Adam's moments, by the names that checkpoints have for them."""
 
@@ -52,7 +54,7 @@ class Update:
         samples = rollout.steps * rollout.rows // members
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
-        self.room = -(-samples // (8 * self.minibatches)) * 8
+        self.room = room_of(samples, self.minibatches, self.config, rollout.policies > 1)
         """Rows of a minibatch."""
         self.learning = net.passing(self.room, learn=True)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
@@ -463,3 +465,12 @@ def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None
     roles = games.rules.roles
     if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):
         raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
+
+
+def room_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) -> int:
+    """Rows of a minibatch if all samples are in some; with opponents, how many are samples varies.
+
+    Then a few more than wanted fit in, so that a few more samples do not need one minibatch more.
+    """
+    room = rounded_up(-(-samples // minibatches))
+    return max(room, rounded_up(round(SPARE * config.minibatch))) if opponents else room
