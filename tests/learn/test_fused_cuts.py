@@ -9,8 +9,8 @@ import torch
 from sparring import Pool
 from sparring.games.rules import Rules
 from sparring.learn.fused.games import Record
+from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.rollout import CUT_EVERY, FusedRollout
-from sparring.learn.fused.update import put_back
 from sparring.learn.rollout import Cuts, Rollout
 from sparring.learn.transitions import Transitions
 

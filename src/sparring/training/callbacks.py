@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparring.learn.rollout import Episodes
+from sparring.nets.policy import Policy
 from sparring.training.member import Member
 from sparring.training.status import Status
 
@@ -16,6 +17,8 @@ class Watched:
     """A run as a callback sees it."""
 
     member: Member
+    policy: Callable[[], Policy]
+    """Returns what plays now; it never changes again."""
     asked: str = ""
     """Why the run is to stop, "" if nobody asked."""
 

@@ -7,6 +7,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -89,7 +90,10 @@ class Trainer:
             Member(config, run, rules, resume=resume, lr_factor=lr_factor, league=league)
             for config, run, league in zip(configs, runs, leagues, strict=True)
         ]
-        self.watched = [Watched(member) for member in self.members]
+        self.watched = [
+            Watched(member, partial(learner.policy, index))
+            for index, member in enumerate(self.members)
+        ]
         # The very lowest priority would starve beside training that uses every core.
         wanted = rules.bots and not self.config.eval.off
         worker = EvalWorker(nice=10, idle=False, threads=spare_threads)

@@ -25,9 +25,10 @@ from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view, learner_kernels
+from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.fused.update import Update, check_configs
+from sparring.learn.fused.update import Update
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.phases import Phases

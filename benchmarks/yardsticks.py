@@ -1,0 +1,114 @@
+"""Games whose perfect play is known: does training come near it, alone and in a league?
+
+    python benchmarks/yardsticks.py [GAME ...] [--decisions N] [--seeds K]
+
+Rock-paper-scissors (a test game of development installs), Kuhn poker and Leduc poker are trained by
+plain self-play and by meeting everybody of the past alike (`--league generations`). Measured is the
+exact exploitability (NashConv / 2) of the last policy, and of the mixture of all snapshots, one of
+which is drawn once per game. Plain self-play has snapshots at the same decisions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sparring
+from sparring.machine import machine_facts
+from sparring.nets.policy import Policy
+from sparring.proof.exploitability import Tree, exploitability, mixture_exploitability
+from sparring.training.callbacks import Watched
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "rock_paper_scissors": {
+        "net": {"hidden": (16,)},
+        "collect": {"games": 256, "steps": 8},
+        "ppo": {"epochs": 2, "minibatch": 1024, "lr": 3e-3, "entropy": 0.0, "target_kl": 0.0},
+    },
+    "kuhn_poker": {"ppo": {"lr": 1e-3, "entropy": 0.01}},
+    "leduc_poker": {"ppo": {"lr": 1e-3, "entropy": 0.02}},
+}
+DECISIONS = {"rock_paper_scissors": 1_500_000, "kuhn_poker": 12_000_000, "leduc_poker": 16_000_000}
+SNAPSHOTS = 120
+"""In a run."""
+POINTS = 12
+"""Of a curve."""
+VARIANTS: dict[str, dict[str, Any]] = {
+    "plain": {"opponents": ("self=1",)},
+    "league": {"opponents": ("past=1",), "league": {"choose": "uniform", "slots": 128}},
+}
+
+
+def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> dict[str, Any]:
+    """Train once; returns the curve of exploitability."""
+    settings = {**SETTINGS[game], **VARIANTS[variant]}
+    every = decisions // SNAPSHOTS
+    if variant == "league":
+        settings["league"] = {**settings["league"], "every": every}
+    tree, kept, curve = Tree(sparring.Rules(game)), [], []
+
+    def look(watched: Watched) -> None:
+        made = watched.status.decisions
+        if made < (len(kept) + 1) * every:
+            return
+        kept.append(watched.policy())
+        if len(kept) % (SNAPSHOTS // POINTS) == 0:
+            curve.append(point(tree, kept, made))
+
+    sparring.train(
+        game,
+        decisions=decisions,
+        seed=seed,
+        quiet=True,
+        runs=str(runs),
+        tensorboard=False,
+        on_update=look,
+        eval={"off": True},
+        **settings,
+    )
+    found = {"game": game, "variant": variant, "seed": seed, "curve": curve}
+    if game == "rock_paper_scissors":
+        shares = [p.probabilities(tree.obs[:1], tree.mask[:1])[0] for p in kept]
+        found["mixture"] = np.mean(shares, axis=0).round(4).tolist()
+        found["largest_share_of_one"] = float(np.max(shares, axis=1)[len(shares) // 2 :].mean())
+    return found
+
+
+def point(tree: Tree, kept: list[Policy], decisions: int) -> dict[str, float]:
+    """The last policy, and all of them in a mixture."""
+    last = exploitability(tree, kept[-1].probabilities).exploitability
+    members = [policy.probabilities for policy in kept]
+    mixed = mixture_exploitability(tree, members, [1.0] * len(kept)).exploitability
+    return {"decisions": decisions, "last": round(last, 4), "mixture": round(mixed, 4)}
+
+
+def main() -> None:
+    """Train everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("games", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--decisions", type=float, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", default="")
+    options = parser.parse_args()
+    found = []
+    for game in options.games:
+        for seed in range(options.seeds):
+            for variant in VARIANTS:
+                with tempfile.TemporaryDirectory() as runs:
+                    made = int(options.decisions) or DECISIONS[game]
+                    one = measure(game, variant, made, seed, Path(runs))
+                found.append(one)
+                end = one["curve"][-1]
+                print(f"{game} {variant} seed {seed}: {end} {one.get('mixture', '')}", flush=True)
+    report = {"command": "yardsticks", "machine": machine_facts(), "runs": found}
+    if options.out:
+        Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

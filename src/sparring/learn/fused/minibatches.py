@@ -1,0 +1,46 @@
+"""What members of a population share: settings, the rows of a minibatch; how one is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sparring.config import PPOConfig
+from sparring.errors import ConfigError
+from sparring.learn.fused.games import Games
+from sparring.nets.flat import rounded_up
+
+SPARE = 1.01
+"""Room in a minibatch per sample that is wanted there, where frozen opponents play."""
+
+
+def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None:
+    """Refuse what cannot be trained in one set of arrays."""
+    if len(configs) != len(games.seeds):
+        raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
+    if games.each != each:
+        raise ConfigError(f"the pool has {games.each} games, the config {each}")
+    for name in ("epochs", "minibatch"):
+        if len({getattr(config, name) for config in configs}) > 1:
+            raise ConfigError(f"members of a population share ppo.{name}; it decides the shapes")
+    roles = games.rules.roles
+    if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):
+        raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
+
+
+def room_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) -> int:
+    """Rows of a minibatch if all samples are in some; with opponents, how many are samples varies.
+
+    Then a few more than wanted fit in, so that a few more samples do not need one minibatch more.
+    """
+    room = rounded_up(-(-samples // minibatches))
+    return max(room, rounded_up(round(SPARE * config.minibatch))) if opponents else room
+
+
+def put_back(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:
+    """Give the members that are marked what they had before; nothing waits for the device."""
+    for old, tensor in zip(before, now, strict=True):
+        marked = members.bool().view(-1, *[1] * (tensor.dim() - 1))
+        tensor.copy_(torch.where(marked, old, tensor))
