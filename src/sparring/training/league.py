@@ -74,6 +74,8 @@ class League:
         self.lost: set[str] = set()
         """Snapshots that are missing or damaged."""
         self.attempt = roles.Attempt()
+        self.kept = 0
+        """Past selves that there are."""
         self.saved_at: tuple[int, ...] = ()
         """Checkpoints that the run may be resumed from."""
 
@@ -205,6 +207,7 @@ class League:
     def _rotate(self, update: int, *, exchange: bool) -> None:
         """Bring others into slots that are free, and say how often everybody is drawn."""
         known = self._known()
+        self.kept = len(known)
         wanted = self._wanted(known)
         filled = self.slots.assign(
             known,
@@ -401,14 +404,27 @@ class League:
             for name, pot in self.drawn.items()
         }
         self.learner.set_pots(self.drawn, self.member)
+        self.kept = len(self._entries())
+
+    def told(self) -> str:
+        """How it stands, for people."""
+        if not self.cast.past_slots:
+            return ""
+        share = f", {self.share:.0%} of the points" if self.share is not None else ""
+        return f"past selves: {self.kept}{share}"
+
+    @property
+    def share(self) -> float | None:
+        """Of the points against the past, since the last snapshot."""
+        return self.since_last.points / self.since_last.games if self.since_last.games else None
 
     def _curves(self) -> dict[str, float]:
         """What curves show."""
         if not self.cast.past_slots:
             return {}
-        values = {"league/snapshots": float(len(self._entries()))}
-        if self.since_last.games:
-            values["league/past"] = self.since_last.points / self.since_last.games
+        values = {"league/snapshots": float(self.kept)}
+        if self.share is not None:
+            values["league/past"] = self.share
         return values
 
 

@@ -141,6 +141,7 @@ class Member:
         }
         if self.league:
             values |= self.league.after(report, update=update, seconds=seconds)
+            status.league = self.league.told()
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)

@@ -58,6 +58,8 @@ class Status:
     """Update of the last checkpoint."""
     saved_s: float = math.nan
     """Seconds of training at that checkpoint."""
+    league: str = ""
+    """How it stands with past selves, in words."""
     message: str = ""
     """What else there is to say."""
 

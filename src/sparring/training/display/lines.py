@@ -75,6 +75,8 @@ def line(status: Status) -> str:
         what = "evaluated" if any(map(is_alone, status.wins.values())) else "win share"
         wins = " ".join(f"{name} {shown_strength(one)}" for name, one in status.wins.items())
         told.append(f"{what}: {wins}")
+    if status.league:
+        told.append(status.league)
     return ", ".join([*told, f"{left(status)} left"])
 
 

@@ -142,7 +142,13 @@ def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
     status = statuses[0]
     known = len(statuses) == 1 and status.best >= 0
     best = f"best update {status.best:,}" if known else ""
-    return [status.message, "" if over else coming(status), kept(status, over=over), best]
+    return [
+        status.message,
+        status.league,
+        "" if over else coming(status),
+        kept(status, over=over),
+        best,
+    ]
 
 
 def place(statuses: Sequence[Status]) -> str:
