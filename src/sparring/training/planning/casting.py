@@ -12,8 +12,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, name_of
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed
-from sparring.learn.collect import Actor
-from sparring.learn.opponents import FunctionActor, PolicyActor
+from sparring.learn.opponents import PlayerActor
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
@@ -124,7 +123,10 @@ class Casting:
             recent=tuple(sorted({who.newest for who in past if who.newest})),
             pots=tuple(dict.fromkeys(pot_of(who) for who in past)),
             greedy=self.styles == {True},
-            actors={ids[key]: self._actor(player, key[1]) for key, player in self.apart.items()},
+            actors={
+                ids[key]: PlayerActor(player, self.config.seed, greedy=key[1])
+                for key, player in self.apart.items()
+            },
             others=tuple(player.name for player in self.apart.values()),
         )
 
@@ -152,12 +154,6 @@ class Casting:
         if who.kind in ("past", "best"):
             return Pot(pot_of(who))
         return ids[self._key(who)]
-
-    def _actor(self, player: Policy | CallablePlayer, greedy: bool) -> Actor:
-        seed = self.config.seed
-        if isinstance(player, Policy):
-            return PolicyActor(player, seed, greedy=greedy)
-        return FunctionActor(player.name, player.function, seed)
 
 
 def pot_of(who: Who) -> str:
