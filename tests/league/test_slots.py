@@ -137,17 +137,15 @@ def test_a_policy_that_was_pruned_leaves() -> None:
 
 def test_fixed_policies_keep_their_slots() -> None:
     slots = Slots(3)
-    assert (slots.hold("mine"), slots.hold("mine", greedy=True)) == (3, 2)
-    assert slots.hold("mine") == 3
+    slots.hold(3, "mine")
+    slots.hold(2, "mine", greedy=True)
     for count in range(1, 20):
         past = archive(count)
         slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=count)
         assert (slots[3].hash, slots[2].hash, slots[2].greedy) == ("mine", "mine", True)
-    found = pots(slots, past, weights("uniform", past), fixed={"mine": 3, "elsewhere": 9})
-    assert found["past"] == {1: 1.0}
-    assert (found["mine"], found["elsewhere"]) == ({3: 1.0}, {9: 1.0})
-    with pytest.raises(SparringError, match=r"all 3 slots are taken; raise league\.slots"):
-        slots.hold("another")
+    assert pots(slots, past, weights("uniform", past))["past"] == {1: 1.0}
+    with pytest.raises(SparringError, match="slot 3 is taken by mine"):
+        slots.hold(3, "another")
 
 
 def test_pots_of_the_newest_and_the_best() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparring.config import NetConfig, TrainConfig
+from sparring.config import LeagueConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, name_of
+from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed
 from sparring.learn.opponents import PlayerActor
@@ -154,6 +155,23 @@ class Casting:
         if who.kind in ("past", "best"):
             return Pot(pot_of(who))
         return ids[self._key(who)]
+
+
+def check_leagues(cast: Cast, leagues: Sequence[LeagueConfig]) -> None:
+    """Refuse an exploiter whom no main agent would ever meet, and members with other slots."""
+    first = leagues[0]
+    if any(league.slots != first.slots for league in leagues):
+        raise ConfigError("league.slots: members of a population have the same number of them")
+    if all(league.role != EXPLOITER for league in leagues):
+        return
+    mains = [league for league in leagues if league.role == MAIN and league.shared]
+    alone = any(league.role == EXPLOITER and not league.shared for league in leagues)
+    if not cast.past_slots or not mains or alone:
+        raise ConfigError(
+            "league.role exploiter: there is no main agent to meet; it trains in a population with "
+            "one, with league.shared and `past` among the opponents. Against a policy that is "
+            "trained already: sparring exploit POLICY"
+        )
 
 
 def pot_of(who: Who) -> str:
