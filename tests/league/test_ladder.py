@@ -31,6 +31,7 @@ def test_games_count_for_the_snapshot_that_the_learner_became(tmp_path: Path) ->
     snapshot(archive, 0, FIXED)
     late = snapshot(archive, 20)
     early = snapshot(archive, 10)  # kept when it was found to be the best
+    archive.record(0, 0, {"random": (1, 0, 1)}, MATCH, member="run")
     archive.record(10, 10, {"random": (100, 0, 100)}, TRAINING, member="run")
     archive.record(20, 20, {"random": (180, 0, 20)}, TRAINING, member="run")
     archive.record(30, 30, {"random": (199, 0, 1)}, TRAINING, member="run")

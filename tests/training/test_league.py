@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.league.roles import EXPLOITER, MAIN
 from sparring.learn.learner import Report
 from sparring.learn.opponents import TakesOpponents
-from sparring.store.archive import Archive
+from sparring.store.archive import MATCH, Archive
+from sparring.training.evaluate import PAIRS
 from sparring.training.league import League
 from sparring.training.planning.casting import check_leagues
 from sparring.training.planning.plan import make_learner, resolve
@@ -155,9 +156,10 @@ def test_an_exploiter_without_a_main_agent_is_refused(tmp_path: Path) -> None:
 
 def test_a_best_that_is_known_late_is_not_the_newest(tmp_path: Path) -> None:
     league = league_in(
-        tmp_path, opponents=("past:1=1", "best=1"), league={"every": EACH, "slots": 3}
+        tmp_path, opponents=("past:1=1", "best=1"), league={"every": EACH, "slots": 2}
     )
-    keep(league, 3)
+    for number in range(1, 4):
+        keep(league, number)
     newest = keep(league, 5)
     league.new_best(other_net(league, 9), update=4, decisions=4, seconds=0.0)
     league._rotate(5, exchange=True)
@@ -201,3 +203,61 @@ def test_what_another_member_needs_is_not_removed(tmp_path: Path) -> None:
     two.slots.slots[0].hash = None
     one._prune(10)
     assert theirs not in {entry.hash for entry in one.archive.entries()}
+
+
+def test_between_snapshots_free_slots_are_filled_and_nobody_else_leaves(tmp_path: Path) -> None:
+    league = league_in(tmp_path, league={"every": 100 * EACH, "slots": 3, "gate": 1.0})
+    for number in range(12):
+        newest = keep(league, number)
+    after(league, 100)
+    leaving, staying = (n for n in (1, 2, 3) if league.slots[n].hash != newest)
+    stays = league.slots[staying].hash
+    for update in range(101, 120):
+        league.slots[leaving].draining = True
+        after(league, update)
+        assert len(league.slots.active()) == 3 and newest in league.slots.held
+        assert league.slots[staying].hash == stays
+        assert sorted(league.drawn["past"]) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("choose", ["uniform", "forgotten"])
+def test_matches_beside_training_tell_what_is_forgotten(tmp_path: Path, choose: str) -> None:
+    league = league_in(tmp_path, league={"slots": 2, "choose": choose})
+    theirs = keep(league, 1)
+    file = str(league.archive.file(theirs))
+    assert league.take_match(7, 70, file, {PAIRS: [90, 0, 10]}) == "past 0"
+    assert league.take_match(8, 80, file, {PAIRS: [0, 0, 200]}) == "past 0"
+    assert league.take_match(8, 80, "random", {PAIRS: [3, 2, 1]}) == "random"
+    assert league.archive.totals(MATCH) == {theirs: (90, 0, 210), "random": (3, 2, 1)}
+    (known,) = league._known()
+    if choose == "forgotten":
+        assert known.best_share > 0.85 and known.share < 0.4
+    else:
+        assert known.results.games == 0
+
+
+def test_evaluations_meet_the_newest_and_others_that_are_there(tmp_path: Path) -> None:
+    league = league_in(tmp_path, league={"slots": 2})
+    assert league.rivals(0) == []
+    first, gone, newest = keep(league, 1), keep(league, 2), keep(league, 3)
+    league.archive.file(gone).unlink()
+    files = [str(league.archive.file(content)) for content in (newest, first)]
+    assert all(league.rivals(number) == files for number in range(5))
+
+
+def test_a_league_goes_on_from_its_state_without_what_is_gone(tmp_path: Path) -> None:
+    league = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    for number in range(3):
+        keep(league, number)
+    after(league, 2)
+    after(league, 3, {1: (4, 2, 3), "random": (1, 1, 1)})
+    state = league.state()
+    assert state["counted"] and state["results"] and state["since_last"] == [4, 2, 3]
+    again = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    again.restore(state, again._weights())
+    assert again.state() == state
+    league.archive.file(str(league.slots[2].hash)).unlink()
+    other = league_in(tmp_path, league={"every": 2 * EACH, "slots": 3, "gate": 1.0})
+    with pytest.warns(SparringWarning, match="a past self is left out"):
+        other.restore(state, other._weights())
+    assert other.slots[2].draining and sorted(other.drawn["past"]) == [1, 3]
