@@ -9,7 +9,7 @@ import pytest
 
 from sparring.errors import SparringError
 from sparring.league.matchmaking import Known, Results, weights
-from sparring.league.slots import Slots, chances, pots, systematic
+from sparring.league.slots import Slot, Slots, chances, pots, systematic
 
 
 def archive(count: int) -> list[Known]:
@@ -137,17 +137,15 @@ def test_a_policy_that_was_pruned_leaves() -> None:
 
 def test_fixed_policies_keep_their_slots() -> None:
     slots = Slots(3)
-    assert (slots.hold("mine"), slots.hold("mine", greedy=True)) == (3, 2)
-    assert slots.hold("mine") == 3
+    slots.hold(3, "mine")
+    slots.hold(2, "mine", greedy=True)
     for count in range(1, 20):
         past = archive(count)
         slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=count)
         assert (slots[3].hash, slots[2].hash, slots[2].greedy) == ("mine", "mine", True)
-    found = pots(slots, past, weights("uniform", past), fixed={"mine": 3, "elsewhere": 9})
-    assert found["past"] == {1: 1.0}
-    assert (found["mine"], found["elsewhere"]) == ({3: 1.0}, {9: 1.0})
-    with pytest.raises(SparringError, match=r"all 3 slots are taken; raise league\.slots"):
-        slots.hold("another")
+    assert pots(slots, past, weights("uniform", past))["past"] == {1: 1.0}
+    with pytest.raises(SparringError, match="slot 3 is taken by mine"):
+        slots.hold(3, "another")
 
 
 def test_pots_of_the_newest_and_the_best() -> None:
@@ -208,3 +206,37 @@ def test_chances_are_in_proportion_and_fill_the_room() -> None:
     for _ in range(4000):
         drawn[systematic(chances(want, 2, newest), lots)] += 1 / 4000
     assert drawn == pytest.approx([0.7, 0.1, 0.1, 0.1, 1.0], abs=0.03)
+
+
+def test_who_leaves_may_be_drawn_again_but_not_between_two_exchanges() -> None:
+    slots, past = Slots(2), archive(2)
+    slots.assign(past, weights("uniform", past), seated(slots), seed=0, update=0)
+    at = next(n for n in (1, 2) if slots[n].hash == "h0")
+    busy = seated(slots)
+    busy[at] = 1
+    slots.assign(past[1:], weights("uniform", past[1:]), busy, seed=0, update=1)
+    assert slots[at].draining
+    both = weights("uniform", past)
+    assert slots.assign(past, both, busy, seed=0, update=2, exchanged=0) == {}
+    assert slots[at].draining, "or a slot would not get empty while lots are drawn every update"
+    assert slots.assign(past, both, busy, seed=0, update=3) == {}
+    assert not slots[at].draining
+
+
+def test_who_is_in_no_game_leaves_first() -> None:
+    at_once = 0
+    for seed in range(20):
+        slots, past = Slots(8), archive(40)
+        slots.assign(past[:8], weights("uniform", past[:8]), seated(slots), seed=seed, update=0)
+        busy = seated(slots) + 5
+        busy[[2, 6]] = 0
+        at_once += bool(
+            slots.assign(past, weights("uniform", past), busy, seed=seed, update=1, exchanged=0)
+        )
+    assert at_once >= 15
+
+
+def test_who_came_in_by_a_small_chance_and_is_wanted_now_does_not_weigh_more() -> None:
+    slots, past = Slots(2), archive(2)
+    slots.slots = [Slot("h0", chance=0.1), Slot("h1", chance=1.0)]
+    assert pots(slots, past, weights("uniform", past))["past"] == pytest.approx({1: 0.5, 2: 0.5})

@@ -8,6 +8,7 @@ import pytest
 import sparring
 from sparring.errors import ConfigError
 from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools.lineups import Draw
 
 PAST = Pot("past")
 
@@ -111,3 +112,26 @@ def test_bots_may_be_in_a_pot() -> None:
     captain = pool.player_id("captain")
     assert set(np.unique(seats)) == {captain, LEARNER, 1}
     assert sparring.Rules("skull_king").bots[-2 - captain] == "captain"
+
+
+def test_games_without_a_native_core_draw_from_pots_too() -> None:
+    rules = sparring.Rules("tic_tac_toe")
+    draw = Draw(rules, [Lineup((LEARNER, PAST), shuffle=False), Lineup((3, Pot("best")))], seed=1)
+    assert draw.policies == {LEARNER, 3}
+    assert {int(p) for game in range(40) for p in draw.seats(game, 0)} == {LEARNER, 3}
+    draw.pots.fill(rules, {"past": {1: 3.0, 2: 1.0}})
+    draw.pots.fill(rules, {"best": {5: 1.0}})  # the other one stays as it is
+    assert draw.policies == {LEARNER, 1, 2, 3, 5}
+    seats = np.array([draw.seats(game, 7) for game in range(8000)])
+    past = seats[seats[:, 0] == LEARNER, 1]
+    assert len(past) == pytest.approx(4000, abs=200)
+    assert (past == 1).mean() == pytest.approx(0.75, abs=0.03) and set(past.tolist()) == {1, 2}
+    others = seats[seats[:, 0] != LEARNER]
+    assert (np.sort(others, axis=1) == [3, 5]).all() and 0.45 < (others[:, 0] == 3).mean() < 0.55
+
+
+def test_a_pot_names_the_learner_only_while_it_is_empty() -> None:
+    pool = Pool("tic_tac_toe", 4, lineups=[Lineup((1, PAST))])
+    assert pool.policies == {LEARNER, 1}
+    pool.set_pots({"past": {2: 1.0}})
+    assert pool.policies == {1, 2}

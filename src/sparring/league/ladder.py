@@ -1,6 +1,6 @@
 """Ratings of a run's league: from what its learner won and lost on its way, anchored to bots.
 
-What a learner played between two snapshots counts as played by the later one, which it was about to
+What a learner played last before a snapshot counts as played by that, which it was about to
 become. Games of tables count by pairs, of which Plackett and Luce's model makes Elo.
 """
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from sparring.league.ratings import Rating, Score, rate, usual_anchors
 from sparring.league.results import Record
+from sparring.league.roles import FIXED
 from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Result
 
 MOST_GAMES = 400
@@ -24,12 +25,11 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
 
     bots: the game's, the weakest first: the first that was met has 0.
     """
-    entries = index.entries(removed=True)
+    entries = sorted(index.entries(removed=True), key=lambda entry: entry.update)
     known = {entry.hash for entry in entries} | set(bots)
     scores: dict[tuple[str, str], list[int]] = {}
     for kind in (TRAINING, MATCH):
-        for found in index.results(kind):
-            mine = played_by(found, entries)
+        for (mine, *_), found in last_of_each(index.results(kind), entries).items():
             if found.opponent in known and found.opponent != mine:
                 counts = bounded(found.tally) if kind == TRAINING else list(found.tally)
                 before = scores.get((mine, found.opponent), [0, 0, 0])
@@ -42,9 +42,24 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
     return rate(names, matches, anchors=usual_anchors(names, bots), seed=seed)
 
 
+def last_of_each(
+    results: Sequence[Result], entries: Sequence[Entry]
+) -> dict[tuple[str, str, str], Result]:
+    """Return the last result of every pairing, by who played, its run and the opponent.
+
+    What came before was played by a learner further away from the snapshot that it became; one that
+    has become none would be rated by its whole life.
+    """
+    in_order = sorted(results, key=lambda found: found.update)
+    return {(played_by(one, entries), one.member, one.opponent): one for one in in_order}
+
+
 def played_by(found: Result, entries: Sequence[Entry]) -> str:
-    """Return the snapshot that the learner was about to become, or the learner itself."""
-    mine = [entry for entry in entries if entry.member == found.member]
+    """Return the snapshot that the learner was about to become, or the learner itself.
+
+    entries: by when they were the learner.
+    """
+    mine = [entry for entry in entries if entry.member == found.member and entry.role != FIXED]
     at = bisect_left([entry.update for entry in mine], found.update)
     return mine[at].hash if at < len(mine) else SELF
 

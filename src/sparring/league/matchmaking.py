@@ -5,6 +5,7 @@ Everything here is a plain function of numbers; the same numbers give the same a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -172,6 +173,14 @@ def normalised(drawn: Weights) -> Weights:
         return np.full(len(drawn), 1 / len(drawn))
     scaled = drawn / largest  # the sum of tiny numbers may be 0, that of these is not
     return np.asarray(scaled / scaled.sum())
+
+
+def rating_of(results: Results | None) -> float | None:
+    """How much stronger than the learner somebody is, in Elo; None before any game."""
+    if results is None or not results.games:
+        return None
+    share = min(max(results.share, 1e-3), 1 - 1e-3)
+    return -400 * math.log10(share / (1 - share))
 
 
 def decayed(results: Mapping[Key, Results], factor: float) -> dict[Key, Results]:

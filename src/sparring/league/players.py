@@ -65,11 +65,12 @@ class CallablePlayer:
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
     ) -> npt.NDArray[Any]:
-        """Return an action per row. The generator depends on (seed, rollout, step) alone.
+        """Return an action per row. The generator depends on (seed, rollout, step, rows[0]) alone.
 
-        The function knows nothing of `greedy` and `rows`; they are here because a policy has them.
+        The function knows nothing of `greedy`; it is here because a policy has it.
         """
-        return self._checked(self.function(obs, mask, generator(seed, rollout, step)), mask)
+        first = int(rows[0]) if rows is not None and len(rows) else 0
+        return self._checked(self.function(obs, mask, generator(seed, rollout, step, first)), mask)
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
@@ -103,10 +104,10 @@ class CallablePlayer:
         return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
 
 
-def generator(seed: int, rollout: int, step: int) -> np.random.Generator:
+def generator(seed: int, rollout: int, step: int, row: int = 0) -> np.random.Generator:
     """Return the chances of one call."""
     key = np.array([seed % 2**64, CALLS], np.uint64)
-    counter = np.array([0, step, rollout, 0], np.uint64)
+    counter = np.array([0, step, rollout, row], np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 

@@ -70,17 +70,11 @@ class Slots:
             if slot.hash is not None and not slot.draining and not slot.fixed
         }
 
-    def hold(self, policy: str, *, greedy: bool = False) -> int:
-        """Give a policy that a line-up names a slot for good, the last free one; return it."""
-        for number in range(len(self.slots), 0, -1):
-            slot = self[number]
-            if slot.fixed and (slot.hash, slot.greedy) == (policy, greedy):
-                return number
-        for number in range(len(self.slots), 0, -1):
-            if self[number].hash is None:
-                self.slots[number - 1] = Slot(policy, greedy, fixed=True)
-                return number
-        raise SparringError(f"all {len(self.slots)} slots are taken; raise league.slots")
+    def hold(self, number: int, policy: str, *, greedy: bool = False) -> None:
+        """Give a policy that a line-up names a slot for good."""
+        if self[number].hash is not None:
+            raise SparringError(f"slot {number} is taken by {self[number].hash}")
+        self.slots[number - 1] = Slot(policy, greedy, fixed=True)
 
     def assign(
         self,
@@ -232,9 +226,8 @@ def pots(
     *,
     recent: Collection[int] = (),
     best: str | None = None,
-    fixed: Mapping[str, int] | None = None,
 ) -> dict[str, dict[int, float]]:
-    """Return who is in the pots `past`, `past:N` for every N, `best`, and those of fixed policies.
+    """Return who is in the pots `past`, `past:N` for every N, and `best`.
 
     A pot's weights have the sum 1; a pot in which nobody is stands for the learner itself.
     Those who are rarely in a slot weigh more while they are: over time everybody is met as often as
@@ -242,7 +235,6 @@ def pots(
 
     recent: every N for which there is a pot `past:N`, the N newest of those in slots.
     best: whom `best` means; it needs a slot.
-    fixed: the policy id behind every other pot.
     """
     must = np.array([False] * len(known))
     chance = chances(wanted, slots.room, must) if len(known) else must
@@ -260,7 +252,7 @@ def pots(
     for count in recent:
         made[f"past:{count}"] = pot(by_age[:count], weight)
     made["best"] = {at: 1.0 for at in by_age if best is not None and inside[at].hash == best}
-    return made | {name: {at: 1.0} for name, at in (fixed or {}).items()}
+    return made
 
 
 def pot(slots: Sequence[int], weight: Mapping[int, float]) -> dict[int, float]:

@@ -16,7 +16,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.phases import Phases
 from sparring.learn.rollout import Cuts, Earned, Group, Rollout, groups_of
 from sparring.learn.transitions import Transitions
-from sparring.nets.distribution import Sampler, played
+from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, GamePool
 
@@ -35,7 +35,7 @@ class Answer:
     """What a policy says about some rows."""
 
     action: npt.NDArray[Any]
-    """As drawn, before bounds or squashing."""
+    """The learner's as drawn, before bounds or squashing; others' as games take it."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     """What the learner keeps beside it."""
 
@@ -193,8 +193,10 @@ class Collector:
             check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
             places, asked = self._asked(number, step, group, policy == one)
             answer = self.actors[int(one)].answer(*asked)
-            rollout.action[places] = answer.action
-            if one == LEARNER:
+            if one != LEARNER:
+                rollout.action[places] = drawn_for(answer.action, squash=self.squash)
+            else:
+                rollout.action[places] = answer.action
                 for name, kept in rollout.columns.items():
                     kept[places] = answer.columns[name]
         if self.slots and grouped.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,12 +15,9 @@ from sparring.learn.collect import Answer, Draws
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
 from sparring.nets.grouped import GroupedNet
-from sparring.nets.policy import Policy
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
-Function = Callable[[Bytes, Bytes, np.random.Generator], npt.ArrayLike]
-"""A player of one's own: actions for a batch of observations and masks."""
 
 
 @runtime_checkable
@@ -95,62 +92,38 @@ class SlotActor:
         )
 
 
-class PolicyActor:
-    """Answers the rows of one frozen policy of whatever network."""
+class Batched(Protocol):
+    """Who answers rows in batches: a policy, or a function of somebody's own as a player."""
 
-    def __init__(self, policy: Policy, seed: int, *, greedy: bool = False) -> None:
-        self.policy, self.sampler, self.greedy = policy, Sampler(seed), greedy
+    def act(
+        self,
+        obs: Bytes,
+        mask: Bytes,
+        *,
+        greedy: bool,
+        seed: int,
+        rollout: int,
+        step: int,
+        rows: npt.NDArray[Any],
+    ) -> npt.NDArray[Any]:
+        """Return an action per row, as games take it."""
+
+
+class PlayerActor:
+    """Answers the rows of one player that has no slot: another network, or a function."""
+
+    def __init__(self, player: Batched, seed: int, *, greedy: bool = False) -> None:
+        self.player, self.seed, self.greedy = player, seed, greedy
 
     def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
         """Choose an action for every row."""
-        action, _ = self.sampler.draw(
-            self.policy.heads(obs)["policy"],
+        action = self.player.act(
+            obs,
             mask,
+            greedy=self.greedy,
+            seed=self.seed,
             rollout=draws.rollout,
             step=draws.step,
             rows=draws.rows,
-            greedy=self.greedy,
         )
         return Answer(action)
-
-
-class FunctionActor:
-    """Answers the rows of a player that somebody wrote in Python."""
-
-    def __init__(self, name: str, function: Function, seed: int) -> None:
-        self.name, self.function, self.seed = name, function, seed % 2**64
-
-    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
-        """Choose an action for every row; it is checked where the games take it."""
-        first = int(draws.rows[0]) if len(draws.rows) else 0
-        key = np.array([self.seed, draws.rollout], np.uint64)
-        place = np.array([0, draws.step, first, 0], np.uint64)
-        rng = np.random.Generator(np.random.Philox(key=key, counter=place))
-        return Answer(checked_actions(self.name, self.function(obs, mask, rng), mask))
-
-
-def checked_actions(name: str, given: npt.ArrayLike, mask: Bytes) -> npt.NDArray[Any]:
-    """Return what a function answered; what cannot be played is refused with its row."""
-    action = np.asarray(given)
-    if mask.shape[1] == 0:
-        if action.ndim != 2 or len(action) != len(mask) or action.dtype.kind not in "fiu":
-            raise ConfigError(
-                f"{name} answered {action.dtype} {action.shape} for {len(mask)} rows; give "
-                "an array of numbers, a line for every row"
-            )
-        if not np.isfinite(action).all():
-            raise ConfigError(f"{name} answered numbers that are not finite")
-        return action.astype(np.float32)
-    if action.shape != (len(mask),) or action.dtype.kind not in "iu":
-        raise ConfigError(
-            f"{name} answered {action.dtype} {action.shape} for {len(mask)} rows; give an array of "
-            f"{len(mask)} whole numbers"
-        )
-    known = (action >= 0) & (action < mask.shape[1])
-    legal = known & (mask[np.arange(len(mask)), np.where(known, action, 0)] != 0)
-    for row in np.flatnonzero(~legal)[:1]:
-        options = ", ".join(map(str, np.flatnonzero(mask[row])))
-        raise ConfigError(
-            f"{name}: action {action[row]} of row {row} is not legal; legal: {options}"
-        )
-    return action.astype(np.int32)

@@ -339,7 +339,11 @@ class CudaPool:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return frozenset().union(*(host.policies for host in self._hosts))
+        return frozenset().union(*map(self.policies_of, range(len(self._hosts))))
+
+    def policies_of(self, member: int) -> frozenset[int]:
+        """Those in the games of one seed."""
+        return self._hosts[member].policies
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""

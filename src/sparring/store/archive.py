@@ -193,12 +193,19 @@ class Archive(ArchiveIndex):
         return doomed
 
     def forget_after(
-        self, update: int, *, needed: Collection[str] = (), member: str | None = None
+        self,
+        update: int,
+        *,
+        last: int | None = None,
+        needed: Collection[str] = (),
+        member: str | None = None,
     ) -> None:
         """Forget what came after an update, before a run goes on from there.
 
         Later entries, results and ratings leave the index, entries that were removed later are back
         if their files are there, and files go that nobody names and no checkpoint needs.
+        last: the highest number that there was. A best checkpoint is kept when it is known to be
+            the best, which may be after the update that is gone back to.
         member: only what this run of several that share the archive has left.
         """
         if not self.path.exists():
@@ -207,6 +214,8 @@ class Archive(ArchiveIndex):
         late, values = "update_number > ? AND (? IS NULL OR member = ?)", (update, member, member)
         with self._changing() as db:
             db.execute(f"DELETE FROM snapshots WHERE {late}", values)
+            if last is not None:
+                db.execute("DELETE FROM snapshots WHERE number > ?", (last,))
             db.execute(f"DELETE FROM results WHERE {late}", values)
             db.execute("DELETE FROM ratings WHERE update_number > ?", (update,))
             removed = "SELECT hash FROM snapshots WHERE removed_at > ?"

@@ -68,7 +68,7 @@ class Entry:
     name: str
     """As commands take it: RUN/past/NUMBER."""
     role: str
-    """main or exploiter."""
+    """main, exploiter, or fixed for a policy that line-ups name."""
     member: str
     """The run that trained it."""
     update: int

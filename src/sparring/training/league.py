@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError, SparringWarning
+from sparring.errors import SparringWarning
 from sparring.league import roles
-from sparring.league.matchmaking import Known, Results, decayed, passed, weights
+from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.slots import Slots, generator, pots
 from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner, Report, Snapshot
@@ -34,8 +33,6 @@ DECAY = 0.7
 """What results weigh at the next snapshot: the learner is another one by then."""
 MATCHES = 2
 """Past selves that an evaluation beside training meets."""
-FIXED = "fixed"
-"""The role of policies that line-ups name. Nobody draws them from a pot."""
 
 
 class League:
@@ -78,16 +75,17 @@ class League:
         """Past selves that there are."""
         self.saved_at: tuple[int, ...] = ()
         """Checkpoints that the run may be resumed from."""
+        self.sharing: list[League] = [self]
+        """The leagues of all members that use this archive."""
 
     # The course of a run
 
     def begin(self) -> None:
         """Seat the policies that line-ups name; the past is the learner itself for now."""
         for fixed in self.cast.fixed:
-            content = self._keep(fixed.weights, FIXED, update=0, decisions=0, seconds=0.0)
-            slot = self.slots.hold(content or fixed.name, greedy=fixed.greedy)
-            assert slot == fixed.slot
-            self._put(slot, fixed.weights, greedy=fixed.greedy)
+            content = self._keep(fixed.weights, roles.FIXED, update=0, decisions=0, seconds=0.0)
+            self.slots.hold(fixed.slot, content or fixed.name, greedy=fixed.greedy)
+            self._put(fixed.slot, fixed.weights, greedy=fixed.greedy)
         self.due = self._next_due(0, 0)
         self._draw_anew()
 
@@ -162,8 +160,8 @@ class League:
 
     def _exploit(self, when: Mapping[str, Any]) -> None:
         """Judge an exploiter; who has won or stalled is kept and starts from fresh weights."""
-        every = self.settings.every or UPDATES_BETWEEN * self.config.collect.games
-        newest = self._against_newest()
+        usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
+        every, newest = self.settings.every or usual, self._against_newest()
         verdict, self.attempt = roles.judge(
             self.attempt, newest, when["decisions"], roles.usual_terms(every)
         )
@@ -185,24 +183,28 @@ class League:
         """Everybody who may be met, the oldest first."""
         everyone = [
             Known(
-                entry.number,
+                age,
                 entry.hash,
                 entry.role,
                 self.results.get(entry.hash, Results()),
                 self.best_shares.get(entry.hash, 0.5),
                 rating_of(self.results.get(entry.hash)),
             )
-            for entry in self._entries()
+            for age, entry in enumerate(self._entries())
         ]
         return roles.meets(self.settings.role, everyone)
 
     def _entries(self) -> list[Entry]:
-        """The archive without what is fixed or lost."""
-        return [
+        """The archive without what is fixed or lost, by when it was the learner.
+
+        A checkpoint is known to be the best, and kept, when snapshots of later ones are there.
+        """
+        left = [
             entry
             for entry in self.archive.entries()
-            if entry.role != FIXED and entry.hash not in self.lost
+            if entry.role != roles.FIXED and entry.hash not in self.lost
         ]
+        return sorted(left, key=lambda entry: (entry.update, entry.number))
 
     def _rotate(self, update: int, *, exchange: bool) -> None:
         """Bring others into slots that are free, and say how often everybody is drawn."""
@@ -330,11 +332,10 @@ class League:
     def _prune(self, update: int) -> None:
         """Remove what is too much, but nothing that a slot or a checkpoint needs."""
         ratings = {one.hash: one.rating for one in self._known() if one.rating is not None}
-        oldest = min(self.saved_at, default=update)
-        needed: Collection[str] = {
-            *self.slots.held,
-            *(entry.hash for entry in self.archive.entries() if entry.role == FIXED),
-        }
+        oldest = min((at for league in self.sharing for at in league.saved_at), default=update)
+        needed = {entry.hash for entry in self.archive.entries() if entry.role == roles.FIXED}
+        for league in self.sharing:
+            needed |= league.slots.held | ({league.best} if league.best else set())
         self._try(
             lambda: self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
         )
@@ -369,6 +370,7 @@ class League:
             "pots": {name: [[k, w] for k, w in pot.items()] for name, pot in self.drawn.items()},
             "due": self.due,
             "home": self.archive.folder.name,
+            "last": max((entry.number for entry in self.archive.entries(removed=True)), default=-1),
             "best": self.best,
             "lost": sorted(self.lost),
             "attempt": asdict(self.attempt),
@@ -428,14 +430,6 @@ class League:
         return values
 
 
-def rating_of(results: Results | None) -> float | None:
-    """How much stronger than the learner somebody is, in Elo; None before any game."""
-    if results is None or not results.games:
-        return None
-    share = min(max(results.share, 1e-3), 1 - 1e-3)
-    return -400 * math.log10(share / (1 - share))
-
-
 def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
     """Give a learner fresh weights and a fresh optimiser; its games go on."""
     now = learner.snapshot(member)
@@ -444,18 +438,6 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
         net = make_net(learner.rules, config.net)
     tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(Snapshot(tensors, now.blobs, {**now.meta, "has_unit": False}), member)
-
-
-def league_learner(learner: Learner, cast: Cast) -> TakesOpponents | None:
-    """The learner as a league talks to it, None where nobody is in slots."""
-    if not cast.slots:
-        return None
-    if not isinstance(learner, TakesOpponents):
-        raise ConfigError(
-            f"opponents: this learner takes no frozen policies; {type(learner).__name__} has no "
-            "slots"
-        )
-    return learner
 
 
 def warn(text: str) -> None:

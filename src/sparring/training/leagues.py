@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner
+from sparring.learn.opponents import TakesOpponents
 from sparring.store.archive import Archive, copy_archive, needed_by
 from sparring.store.archive_index import FILE
 from sparring.store.checkpoint import Checkpoint
 from sparring.store.policies import policy_meta
-from sparring.training.league import League, league_learner
+from sparring.training.league import League
 from sparring.training.records.run import Run
 
 GIGABYTE = 10**9
@@ -30,23 +32,44 @@ def leagues_of(
     if taking is None or cast is None:
         return [None] * len(runs)
     meta = policy_meta(learner.rules, learner.policy().net)
-    leagues: list[League | None] = []
-    archive: Archive | None = None
+    leagues: list[League] = []
+    common: list[League] = []
     for member, (config, run) in enumerate(zip(configs, runs, strict=True)):
-        if archive is None or not config.league.shared:
+        shared = config.league.shared
+        if shared and common:
+            archive = common[0].archive
+        else:
             most = int(config.league.gigabytes * GIGABYTE)
             archive = Archive(run.path, most_bytes=most, policy=meta)
+            if resume is None:  # a run that diverged before its first checkpoint starts once more
+                archive.forget_after(-1)
         league = League(config, cast, taking, archive, name=run.name, member=member)
+        if shared:
+            common.append(league)
+            league.sharing = common
         saved = resume.meta.get("league") if resume else None
         if resume is not None and saved:
             bring_home(run, saved["home"])
-            archive.forget_after(resume.number, needed=needed_by(run.checkpoints))
+            needed = needed_by(run.checkpoints)
+            archive.forget_after(resume.number, last=saved.get("last"), needed=needed)
             league.restore(saved, resume.tensors["net"])
             league.noticed(run.checkpoints)
         else:
             league.begin()
         leagues.append(league)
-    return leagues
+    return list(leagues)
+
+
+def league_learner(learner: Learner, cast: Cast) -> TakesOpponents | None:
+    """The learner as a league talks to it, None where nobody is in slots."""
+    if not cast.slots:
+        return None
+    if not isinstance(learner, TakesOpponents):
+        raise ConfigError(
+            f"opponents: this learner takes no frozen policies; {type(learner).__name__} has no "
+            "slots"
+        )
+    return learner
 
 
 def bring_home(run: Run, home: str) -> None:

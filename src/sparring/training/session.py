@@ -23,7 +23,7 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
-from sparring.training.planning.casting import pinned
+from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.run import Run, check_name
 
@@ -84,6 +84,7 @@ class Session:
             for config in configs
         ]
         session = cls.prepare(configs, **options)
+        check_leagues(session.plan.cast, [config.league for config in configs])
         session.start_from_init()
         return session, configs
 

@@ -60,6 +60,9 @@ class Games(Protocol):
     def check(self) -> None:
         """Raise the first action that could not be played."""
 
+    def policies(self, member: int) -> frozenset[int]:
+        """The ids that sit at a member's tables; somebody has to answer their rows."""
+
     def set_pots(self, pots: Pots, member: int) -> None:
         """Say who is drawn from every pot when a member's games begin."""
 
@@ -85,7 +88,7 @@ class DeviceGames:
         self.frozen = pool.frozen
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
-        self.set_pots, self.seated = pool.set_pots, pool.seated
+        self.policies, self.set_pots, self.seated = pool.policies_of, pool.set_pots, pool.seated
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
 
@@ -145,6 +148,10 @@ class HostGames:
 
     def check(self) -> None:
         """Do nothing: a CPU pool refuses what cannot be played on the spot."""
+
+    def policies(self, member: int = 0) -> frozenset[int]:
+        """The ids that sit at tables; somebody has to answer their rows."""
+        return self.pool.policies
 
     def set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot when games begin."""

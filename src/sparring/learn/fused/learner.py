@@ -299,12 +299,14 @@ class FusedPPO:
         return self.games.seated(self.slots + 1, member)
 
     def _check_filled(self) -> None:
-        """Refuse to play with a policy at the tables that nobody answers."""
-        filled = [True] * (self.slots + 1)
-        if self._frozen:
-            filled = [all(of_slot) for of_slot in zip(*self._frozen.filled, strict=True)]
-        known = [LEARNER, *(slot for slot in range(1, self.slots + 1) if filled[slot])]
-        check_answered(self.pool.policies, known)
+        """Refuse to play with a policy at the tables that nobody answers.
+
+        Members fill their slots each at its own time.
+        """
+        for member in range(self.members):
+            filled = self._frozen.filled[member] if self._frozen else [False]
+            known = [LEARNER, *(slot for slot, there in enumerate(filled) if there)]
+            check_answered(self.games.policies(member), known)
 
     # Reports
 

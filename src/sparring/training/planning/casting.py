@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sparring.config import NetConfig, TrainConfig
+from sparring.config import LeagueConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, name_of
+from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed
-from sparring.learn.collect import Actor
-from sparring.learn.opponents import FunctionActor, PolicyActor
+from sparring.learn.opponents import PlayerActor
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
@@ -124,7 +124,10 @@ class Casting:
             recent=tuple(sorted({who.newest for who in past if who.newest})),
             pots=tuple(dict.fromkeys(pot_of(who) for who in past)),
             greedy=self.styles == {True},
-            actors={ids[key]: self._actor(player, key[1]) for key, player in self.apart.items()},
+            actors={
+                ids[key]: PlayerActor(player, self.config.seed, greedy=key[1])
+                for key, player in self.apart.items()
+            },
             others=tuple(player.name for player in self.apart.values()),
         )
 
@@ -153,11 +156,22 @@ class Casting:
             return Pot(pot_of(who))
         return ids[self._key(who)]
 
-    def _actor(self, player: Policy | CallablePlayer, greedy: bool) -> Actor:
-        seed = self.config.seed
-        if isinstance(player, Policy):
-            return PolicyActor(player, seed, greedy=greedy)
-        return FunctionActor(player.name, player.function, seed)
+
+def check_leagues(cast: Cast, leagues: Sequence[LeagueConfig]) -> None:
+    """Refuse an exploiter whom no main agent would ever meet, and members with other slots."""
+    first = leagues[0]
+    if any(league.slots != first.slots for league in leagues):
+        raise ConfigError("league.slots: members of a population have the same number of them")
+    if all(league.role != EXPLOITER for league in leagues):
+        return
+    mains = [league for league in leagues if league.role == MAIN and league.shared]
+    alone = any(league.role == EXPLOITER and not league.shared for league in leagues)
+    if not cast.past_slots or not mains or alone:
+        raise ConfigError(
+            "league.role exploiter: there is no main agent to meet; it trains in a population with "
+            "one, with league.shared and `past` among the opponents. Against a policy that is "
+            "trained already: sparring exploit POLICY"
+        )
 
 
 def pot_of(who: Who) -> str:
