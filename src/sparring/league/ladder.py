@@ -16,6 +16,8 @@ from sparring.league.results import Record
 from sparring.league.roles import FIXED
 from sparring.store.archive_index import MATCH, SELF, TRAINING, ArchiveIndex, Entry, Result
 
+MOST_RATED = 64
+"""Snapshots of a long run that are rated, spread over it: intervals take time with the cube."""
 MOST_GAMES = 400
 """That a pairing of training counts for: the learner changed meanwhile, so they are no match."""
 
@@ -25,7 +27,7 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
 
     bots: the game's, the weakest first: the first that was met has 0.
     """
-    entries = sorted(index.entries(removed=True), key=lambda entry: entry.update)
+    entries = spread(sorted(index.entries(removed=True), key=lambda entry: entry.update))
     known = {entry.hash for entry in entries} | set(bots)
     scores: dict[tuple[str, str], list[int]] = {}
     for kind in (TRAINING, MATCH):
@@ -40,6 +42,13 @@ def rate_league(index: ArchiveIndex, bots: Sequence[str], *, seed: int = 0) -> l
     if not names:
         return []
     return rate(names, matches, anchors=usual_anchors(names, bots), seed=seed)
+
+
+def spread(entries: Sequence[Entry]) -> list[Entry]:
+    """Return no more than MOST_RATED entries, the first and the last among them."""
+    if len(entries) <= MOST_RATED:
+        return list(entries)
+    return [entries[at] for at in np.linspace(0, len(entries) - 1, MOST_RATED).round().astype(int)]
 
 
 def last_of_each(

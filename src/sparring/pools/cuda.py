@@ -18,14 +18,13 @@ from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
 from sparring.pools.limits import bytes_per_game, check_memory
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool, memory_entry
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
-STAGE_BYTES = 96 * 1024
-"""Shared memory that every GPU of the last years gives a block."""
 GIVEN_UP = 255
 """In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""
 SOURCE = """
@@ -439,18 +438,3 @@ class CudaPool:
         if given.dtype != torch.int32:
             given = given.clamp(-(2**31), 2**31 - 1).int()
         return given.contiguous()
-
-
-def sizes_of(
-    rules: Rules, host: Pool, *, memory: int = 0, stage_bytes: int = STAGE_BYTES
-) -> dict[str, int]:
-    """What the kernels are compiled for."""
-    return {
-        "SPARRING_SEATS": rules.seats,
-        "SPARRING_ACTIONS": rules.actions,
-        "SPARRING_OBS_BYTES": rules.obs_bytes,
-        "SPARRING_MEMORY_BYTES": memory,
-        "SPARRING_SIDE_BYTES": host._native.side.size,
-        "SPARRING_ZERO_SUM": int(rules.zero_sum),
-        "SPARRING_STAGE_BYTES": stage_bytes,
-    }

@@ -63,7 +63,7 @@ Pots = Mapping[str, Mapping[Any, float]]
 """Who is in every pot, by its name: weights by player (`PlayerId`)."""
 
 
-class Filled:
+class FilledPots:
     """Pots with numbers of their own, in the order in which line-ups name them, and who is in."""
 
     def __init__(self, lineups: Sequence[Lineup]) -> None:
@@ -110,10 +110,10 @@ class Filled:
 
 
 def numbered(
-    rules: Rules, lineups: Sequence[Lineup], most: int, pots: Filled | None = None
+    rules: Rules, lineups: Sequence[Lineup], most: int, pots: FilledPots | None = None
 ) -> list[list[int]]:
     """Return the ids of all players, line-up by line-up; what cannot be seated is refused."""
-    filled = pots or Filled(lineups)
+    filled = pots or FilledPots(lineups)
     if not 1 <= len(lineups) <= most:
         raise ConfigError(f"give 1..{most} line-ups, not {len(lineups)}")
     for lineup in lineups:
@@ -144,7 +144,7 @@ class Draw:
     """Draws who sits where in games that have no native core, from (seed, game, episode)."""
 
     def __init__(self, rules: Rules, lineups: Sequence[Lineup], seed: int) -> None:
-        self.pots = Filled(lineups)
+        self.pots = FilledPots(lineups)
         self.ids = np.array(numbered(rules, lineups, MOST_POLICIES, self.pots), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())

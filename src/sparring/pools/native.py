@@ -24,7 +24,7 @@ from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_si
 from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
 from sparring.pools.lineups import (
     LEARNER,
-    Filled,
+    FilledPots,
     Lineup,
     PlayerId,
     Pots,
@@ -208,7 +208,7 @@ class Pool:
         ]
         self._seats: frozenset[int] = frozenset({LEARNER})
         """Policies that line-ups name."""
-        self._pots = Filled(())
+        self._pots = FilledPots(())
         if lineups is not None:
             self.set_lineups(lineups)
 
@@ -283,7 +283,7 @@ class Pool:
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
         """Choose who plays; every game draws one of them at its next reset."""
         self._check_idle()
-        pots = Filled(lineups)
+        pots = FilledPots(lineups)
         ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, pots)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],

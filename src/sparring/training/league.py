@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from sparring.config import TrainConfig
@@ -19,12 +18,12 @@ from sparring.league import roles
 from sparring.league.matchmaking import Known, Results, decayed, passed, rating_of, weights
 from sparring.league.slots import Slots, generator, pots
 from sparring.learn.cast import Cast
-from sparring.learn.learner import Learner, Report, Snapshot
+from sparring.learn.learner import Report
 from sparring.learn.opponents import TakesOpponents
-from sparring.nets.make import make_net
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
 from sparring.store.manifest import numbers
 from sparring.store.snapshots import SUFFIX
+from sparring.training.anew import start_anew
 from sparring.training.evaluate import PAIRS, write_ratings
 
 UPDATES_BETWEEN = 20
@@ -73,6 +72,8 @@ class League:
         self.attempt = roles.Attempt()
         self.kept = 0
         """Past selves that there are."""
+        self._index: list[Entry] = []
+        """The archive as it was read last."""
         self.saved_at: tuple[int, ...] = ()
         """Checkpoints that the run may be resumed from."""
         self.sharing: list[League] = [self]
@@ -199,12 +200,24 @@ class League:
 
         A checkpoint is known to be the best, and kept, when snapshots of later ones are there.
         """
+        try:
+            self._index = self.archive.entries()
+        except ArchiveError as wrong:
+            warn(f"the league cannot be read, those that are known are met: {wrong}")
         left = [
             entry
-            for entry in self.archive.entries()
+            for entry in self._index
             if entry.role != roles.FIXED and entry.hash not in self.lost
         ]
         return sorted(left, key=lambda entry: (entry.update, entry.number))
+
+    def _last(self) -> int:
+        """The highest number that a snapshot ever had."""
+        try:
+            entries = self.archive.entries(removed=True)
+        except ArchiveError:
+            entries = self._index
+        return max((entry.number for entry in entries), default=-1)
 
     def _rotate(self, update: int, *, exchange: bool) -> None:
         """Bring others into slots that are free, and say how often everybody is drawn."""
@@ -333,7 +346,7 @@ class League:
         """Remove what is too much, but nothing that a slot or a checkpoint needs."""
         ratings = {one.hash: one.rating for one in self._known() if one.rating is not None}
         oldest = min((at for league in self.sharing for at in league.saved_at), default=update)
-        needed = {entry.hash for entry in self.archive.entries() if entry.role == roles.FIXED}
+        needed = {entry.hash for entry in self._index if entry.role == roles.FIXED}
         for league in self.sharing:
             needed |= league.slots.held | ({league.best} if league.best else set())
         self._try(
@@ -370,7 +383,7 @@ class League:
             "pots": {name: [[k, w] for k, w in pot.items()] for name, pot in self.drawn.items()},
             "due": self.due,
             "home": self.archive.folder.name,
-            "last": max((entry.number for entry in self.archive.entries(removed=True)), default=-1),
+            "last": self._last(),
             "best": self.best,
             "lost": sorted(self.lost),
             "attempt": asdict(self.attempt),
@@ -428,16 +441,6 @@ class League:
         if self.share is not None:
             values["league/past"] = self.share
         return values
-
-
-def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
-    """Give a learner fresh weights and a fresh optimiser; its games go on."""
-    now = learner.snapshot(member)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed + 1_000_003 * number)
-        net = make_net(learner.rules, config.net)
-    tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
-    learner.restore(Snapshot(tensors, now.blobs, {**now.meta, "has_unit": False}), member)
 
 
 def warn(text: str) -> None:

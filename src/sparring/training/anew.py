@@ -1,0 +1,19 @@
+"""A learner that begins anew in the middle of a run."""
+
+from __future__ import annotations
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.learn.learner import Learner, Snapshot
+from sparring.nets.make import make_net
+
+
+def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
+    """Give a learner fresh weights and a fresh optimiser; its games go on."""
+    now = learner.snapshot(member)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed + 1_000_003 * number)
+        net = make_net(learner.rules, config.net)
+    tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
+    learner.restore(Snapshot(tensors, now.blobs, {**now.meta, "has_unit": False}), member)
