@@ -196,11 +196,10 @@ class League:
 
     def _entries(self) -> list[Entry]:
         """The archive without what is fixed or lost."""
-        return [
-            entry
-            for entry in self.archive.entries()
-            if entry.role != FIXED and entry.hash not in self.lost
-        ]
+        return [entry for entry in self.archive.entries() if self._is_past(entry)]
+
+    def _is_past(self, entry: Entry) -> bool:
+        return entry.role != FIXED and entry.hash not in self.lost
 
     def _rotate(self, update: int, *, exchange: bool) -> None:
         """Bring others into slots that are free, and say how often everybody is drawn."""
@@ -240,8 +239,12 @@ class League:
     # What evaluations beside training find
 
     def rivals(self, number: int) -> list[str]:
-        """Files of past selves that an evaluation is to meet: the newest, and others by lot."""
-        entries = [entry for entry in self._entries() if self.archive.file(entry.hash).exists()]
+        """Files of past selves that an evaluation is to meet: the newest, and others by lot.
+
+        Those of its time: one that is asked for again after a resume meets the same.
+        """
+        met = (entry for entry in self.archive.entries_at(number) if self._is_past(entry))
+        entries = [entry for entry in met if self.archive.file(entry.hash).exists()]
         if not entries or not self.cast.past_slots:
             return []
         lots = generator(self.config.seed, number)
