@@ -3,7 +3,7 @@
     python benchmarks/yardsticks.py [GAME ...] [--decisions N] [--seeds K]
 
 Rock-paper-scissors (a test game of development installs), Kuhn poker and Leduc poker are trained by
-plain self-play and by meeting everybody of the past alike (`--league generations`). Measured is the
+plain self-play, and by meeting itself and everybody of the past alike, by turns. Measured is the
 exact exploitability (NashConv / 2) of the last policy, and of the mixture of all snapshots, one of
 which is drawn once per game. Plain self-play has snapshots at the same decisions.
 """
@@ -30,17 +30,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "collect": {"games": 256, "steps": 8},
         "ppo": {"epochs": 2, "minibatch": 1024, "lr": 3e-3, "entropy": 0.0, "target_kl": 0.0},
     },
-    "kuhn_poker": {"ppo": {"lr": 1e-3, "entropy": 0.01}},
-    "leduc_poker": {"ppo": {"lr": 1e-3, "entropy": 0.02}},
+    "kuhn_poker": {"ppo": {"lr": 2e-3, "entropy": 0.05, "target_kl": 0.0}},
+    "leduc_poker": {"ppo": {"lr": 2e-3, "entropy": 0.05, "target_kl": 0.0}},
 }
-DECISIONS = {"rock_paper_scissors": 1_500_000, "kuhn_poker": 12_000_000, "leduc_poker": 16_000_000}
+DECISIONS = {"rock_paper_scissors": 1_500_000, "kuhn_poker": 6_000_000, "leduc_poker": 6_000_000}
 SNAPSHOTS = 120
 """In a run."""
 POINTS = 12
 """Of a curve."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"opponents": ("self=1",)},
-    "league": {"opponents": ("past=1",), "league": {"choose": "uniform", "slots": 128}},
+    "league": {"opponents": ("self=1", "past=1"), "league": {"choose": "uniform", "slots": 128}},
 }
 
 
@@ -67,6 +67,7 @@ def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> d
         quiet=True,
         runs=str(runs),
         tensorboard=False,
+        threads=1,
         on_update=look,
         eval={"off": True},
         **settings,

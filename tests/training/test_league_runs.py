@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,13 @@ def assert_same(one: checkpoints.Checkpoint, two: checkpoints.Checkpoint) -> Non
     assert mine == theirs
 
 
+def matches(run: Path) -> set[tuple[Any, ...]]:
+    with closing(sqlite3.connect(run / "league.sqlite")) as index:
+        wanted = "SELECT update_number, name, wins, draws, losses FROM results"
+        joined = "JOIN players ON players.id = results.player WHERE kind = 'match'"
+        return set(index.execute(f"{wanted} {joined}"))
+
+
 @pytest.mark.parametrize("choose", ["uniform", "pfsp", "forgotten"])
 def test_a_run_with_a_league_is_resumed_to_the_bit(tmp_path: Path, choose: str) -> None:
     changes = {**LEAGUE, "league": {**LEAGUE["league"], "choose": choose}}
@@ -68,6 +77,33 @@ def test_an_older_checkpoint_begins_a_run_with_the_league_of_then(tmp_path: Path
     assert branch.run != long.run
     assert_same(newest(whole.run), newest(branch.run))
     assert len(ArchiveIndex(long.run).entries()) > len(ArchiveIndex(branch.run).entries())
+
+
+def test_an_evaluation_that_is_asked_for_again_meets_the_same_past(tmp_path: Path) -> None:
+    changes = {**LEAGUE, "league": {**LEAGUE["league"], "choose": "forgotten"}}
+    plan = {"off": False, "every_decisions": 1500, "games": 16, "final_games": 16}
+    long = trained(
+        tmp_path,
+        name="long",
+        updates=50,
+        keep=100,
+        checkpoint_every_decisions=1,
+        eval=plan,
+        **changes,
+    )
+    saved = [checkpoints.load(path).meta for path in sorted((long.run / "checkpoints").glob("0*"))]
+    asked = max(int(n) for meta in saved[:45] for n in meta["waiting"])
+    at = next(m["update"] for m in saved if m["update"] > asked + 6 and str(asked) in m["waiting"])
+    killed = shutil.copytree(long.run, tmp_path / "killed")
+    for path in (killed / "checkpoints").glob("0*"):
+        if int(path.name) > at:
+            shutil.rmtree(path)
+    forgotten = "DELETE FROM results WHERE kind = 'match' AND update_number >= ?"
+    with closing(sqlite3.connect(killed / "league.sqlite")) as index, index:
+        index.execute(forgotten, (asked,))
+    resume(str(killed), updates=50, quiet=True)
+    assert matches(killed) == matches(long.run)
+    assert_same(newest(long.run), newest(killed))
 
 
 def test_a_missing_or_damaged_snapshot_is_reported_and_left_out(tmp_path: Path) -> None:
@@ -212,3 +248,21 @@ def test_a_league_that_was_deleted_is_missed_not_fatal(tmp_path: Path) -> None:
     with pytest.warns(SparringWarning, match="left out"):
         resume(str(part.run), updates=20, quiet=True)
     assert json.loads((part.run / "events.json").read_text())
+
+
+def test_a_lost_index_is_said(tmp_path: Path) -> None:
+    part = trained(tmp_path, name="part", updates=17, **LEAGUE)
+    (part.run / "league.sqlite").unlink()
+    with pytest.warns(SparringWarning, match="league.sqlite is gone"):
+        resume(str(part.run), updates=20, quiet=True)
+
+
+def test_other_opponents_than_a_run_began_with_are_refused(tmp_path: Path) -> None:
+    part = trained(tmp_path, name="part", updates=3)
+    with pytest.raises(ConfigError, match=r"was begun with .*, and now there are random"):
+        resume(str(part.run), updates=5, opponents=["random"], quiet=True)
+
+
+def test_nobody_is_the_best_without_evaluations(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"leave --eval\.off or best out"):
+        trained(tmp_path / "none", updates=2, opponents=("best",))

@@ -30,10 +30,11 @@ from sparring.league.round_robin import (
     pairs_of,
     play_round_robin,
 )
+from sparring.league.seating import player_called, split_style
 from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
 from sparring.store.files import write_atomic
-from sparring.store.policies import find_player, locate
+from sparring.store.policies import locate
 
 FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
@@ -94,7 +95,7 @@ def who_plays(config: ArenaConfig, threads: int) -> tuple[list[Player], Rules]:
     loaded: dict[str, Player] = {}
     rules: Rules | None = None
     for word in words:
-        if bots(word) is None and locate(word) is not None:
+        if bots(word) is None and locate(split_style(word)[0]) is not None:
             loaded[word], rules = load_with_flags(word, config.set, threads)
             break
     if rules is None:
@@ -105,7 +106,7 @@ def who_plays(config: ArenaConfig, threads: int) -> tuple[list[Player], Rules]:
         raise ConfigError(f"{next(iter(loaded))} plays {rules.name}, not {config.game}")
     players = []
     for word in words:
-        player = loaded[word] if word in loaded else find_player(word, rules, threads=threads)
+        player = loaded[word] if word in loaded else player_called(word, rules, threads=threads)
         if word not in loaded:
             tell_origin(word, player)
         players.append(player)
@@ -122,9 +123,8 @@ def check_policies(players: Sequence[Player]) -> None:
             continue
         other = known.setdefault(origin, player)
         weights = player.net.state_dict(), other.net.state_dict()
-        if other.name != player.name and all(
-            torch.equal(weights[0][key], weights[1][key]) for key in weights[0]
-        ):
+        same = all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+        if other.name != player.name and other.greedy == player.greedy and same:
             raise ConfigError(
                 f"{other.name} and {player.name} are both {origin}; give each player once"
             )

@@ -20,6 +20,7 @@ from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, read_rules
 from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
 from sparring.league.players import Player, name_of
+from sparring.league.seating import split_style
 from sparring.machine import show_size
 from sparring.store.files import temp_name
 
@@ -137,7 +138,7 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
             return rules, {}
     from sparring.store.policies import locate  # loads torch
 
-    trained = next((word for word in words if locate(word) is not None), None)
+    trained = next((word for word in words if locate(split_style(word)[0]) is not None), None)
     if trained is None and not config.game:
         raise ConfigError(nobody_called(words[0]))
     if trained is None:

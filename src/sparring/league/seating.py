@@ -207,10 +207,11 @@ def find_place(rules: Rules, word: str, where: str) -> str:
     name, at, style = word.rpartition("@")
     if at and locate(name) is not None:
         raise ConfigError(f"{where}: {word}: @{style} is unknown{nearest(style, STYLES)}")
-    known = [*rules.bots, SELF, PAST, BEST, *(run.name for run in sorted_runs(RUNS))]
+    usual = [*rules.bots, SELF, PAST, BEST]
+    close = nearest(word, [*usual, *(run.name for run in sorted_runs(RUNS))])
+    hint = close if "did you mean" in close else nearest(word, usual)
     raise ConfigError(
-        f"{where}: {word!r} is neither a bot of {rules.name} nor a folder with a policy"
-        f"{nearest(word, known)}"
+        f"{where}: {word!r} is neither a bot of {rules.name} nor a folder with a policy{hint}"
     )
 
 

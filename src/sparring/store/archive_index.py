@@ -143,6 +143,11 @@ class ArchiveIndex:
         which = "" if removed else "WHERE removed_at IS NULL"
         return self._entries(f"{which} ORDER BY number")
 
+    def entries_at(self, update: int) -> list[Entry]:
+        """Return the snapshots that there were after an update, also those removed since."""
+        which = "WHERE update_number <= ? AND (removed_at IS NULL OR removed_at > ?)"
+        return self._entries(f"{which} ORDER BY number", (update, update))
+
     def numbered(self, number: int) -> Entry | None:
         """Return the snapshot of a number, None if there never was one."""
         return next(iter(self._entries("WHERE number = ?", (number,))), None)

@@ -204,12 +204,10 @@ class League:
             self._index = self.archive.entries()
         except ArchiveError as wrong:
             warn(f"the league cannot be read, those that are known are met: {wrong}")
-        left = [
-            entry
-            for entry in self._index
-            if entry.role != roles.FIXED and entry.hash not in self.lost
-        ]
-        return sorted(left, key=lambda entry: (entry.update, entry.number))
+        return sorted(filter(self._is_past, self._index), key=lambda e: (e.update, e.number))
+
+    def _is_past(self, entry: Entry) -> bool:
+        return entry.role != roles.FIXED and entry.hash not in self.lost
 
     def _last(self) -> int:
         """The highest number that a snapshot ever had."""
@@ -258,8 +256,12 @@ class League:
     # What evaluations beside training find
 
     def rivals(self, number: int) -> list[str]:
-        """Files of past selves that an evaluation is to meet: the newest, and others by lot."""
-        entries = [entry for entry in self._entries() if self.archive.file(entry.hash).exists()]
+        """Files of past selves that an evaluation is to meet: the newest, and others by lot.
+
+        Those of its time: one that is asked for again after a resume meets the same.
+        """
+        met = (entry for entry in self.archive.entries_at(number) if self._is_past(entry))
+        entries = [entry for entry in met if self.archive.file(entry.hash).exists()]
         if not entries or not self.cast.past_slots:
             return []
         lots = generator(self.config.seed, number)

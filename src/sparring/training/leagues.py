@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner
 from sparring.learn.opponents import TakesOpponents
@@ -50,6 +51,9 @@ def leagues_of(
         saved = resume.meta.get("league") if resume else None
         if resume is not None and saved:
             bring_home(run, saved["home"])
+            if not archive.path.exists():
+                text = f"{archive.path} is gone; past selves in slots are met, the others are lost"
+                warnings.warn(SparringWarning(text), stacklevel=2)
             needed = needed_by(run.checkpoints)
             archive.forget_after(resume.number, last=saved.get("last"), needed=needed)
             league.restore(saved, resume.tensors["net"])

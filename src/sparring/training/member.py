@@ -83,7 +83,9 @@ class Member:
         status.episodes, status.wins = meta.get("episodes", 0), meta["wins"]
         self.events, self.best = meta["events"], meta["best"]
         self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
-        self.waiting = {int(number): at for number, at in meta.get("waiting", {}).items()}
+        asked = {int(number): at for number, at in meta.get("waiting", {}).items()}
+        there = {resume.number, *checkpoints.numbers(self.run.checkpoints)}
+        self.waiting = {number: at for number, at in asked.items() if number in there}
         self.owed = set(self.waiting)
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
         status.best = int(self.best["update"])

@@ -177,6 +177,11 @@ def resume(
         config = read_config(run.config, f"{run.path}/config.toml")
         before = read_config(saved.meta["config"], f"{run.path}: checkpoint {saved.number}")
         demand_same(written(before), written(config))
+        if opponents and told(opponents) != config.opponents:
+            raise ConfigError(
+                f"opponents: the run was begun with {'; '.join(config.opponents)}, and now there "
+                f"are {'; '.join(told(opponents))}; give the same, or start a new run with --init"
+            )
         config = with_budget(config, saved.meta, budget)
         session = Session.prepare(
             [config],

@@ -98,6 +98,10 @@ class Casting:
         past = [who for who in everyone if who.kind in ("past", "best")]
         if len(self.styles) > 1:
             raise ConfigError("opponents: past selves are greedy or sampled, not both; choose one")
+        if self.config.eval.off and any(who.kind == "best" for who in past):
+            raise ConfigError(
+                "opponents: evaluations say which self is the best; leave --eval.off or best out"
+            )
         past_slots = self.config.league.slots if past else 0
         slots = past_slots + len(self.frozen)
         if slots > MOST_SLOTS:
