@@ -15,7 +15,7 @@ from sparring.store.files import write_atomic
 from sparring.store.standings import Pair, Player, Standings
 
 MOST_LINES = 8
-"""Players whose ratings are drawn over time; more cannot be told apart."""
+"""Lines of ratings over time; more cannot be told apart."""
 MOST_BOTS = 4
 """Bots in the matrix."""
 
@@ -57,16 +57,24 @@ def ladder(standings: Standings) -> list[Rung]:
 
 
 def past(standings: Standings) -> list[Past]:
-    """Return ratings over time: the learner's, then those that were rated most often."""
-    names = sorted(
-        standings.ratings, key=lambda name: (name != SELF, -len(standings.ratings[name]))
-    )
+    """Return what the learner was worth over time: its snapshots where they were taken, and bots.
+
+    All ratings are those of the last time that everybody was rated, on one scale.
+    """
+    rated = [player for player in standings.players if player.rated]
     lines = []
-    for name in names[:MOST_LINES]:
-        columns = np.array(
-            [(r.decisions, r.rating, r.low, r.high) for r in standings.ratings[name]], np.float64
+    for role in sorted({player.role for player in rated if player.decisions is not None}):
+        points = sorted(
+            (player.decisions, player.rated.rating, player.rated.low, player.rated.high)
+            for player in rated
+            if player.rated and player.role == role and player.decisions is not None
         )
-        lines.append(Past(name, *columns.T))
+        lines.append(Past(f"snapshots, {role}", *np.array(points, np.float64).T))
+    ends = np.array([0.0, max((float(line.x.max()) for line in lines), default=1.0)])
+    bots = [player for player in rated if player.role == "bot"][: MOST_LINES - len(lines)]
+    for bot in bots:
+        assert bot.rated
+        lines.append(Past(bot.name, ends, np.full(2, bot.rated.rating)))
     return lines
 
 
