@@ -81,8 +81,12 @@ def test_it_answers_what_a_match_in_this_process_says(worker: EvalWorker, saved:
     results = evaluate(policy, ["random", "careful", copy], games=64, seed=1)
     assert first["results"][saved]["opening_plies"] == 3  # or they would play one game 32 times
     assert first["results"][saved]["seat_games"] == [32, 32]
+    pairs = {name: found.pop("pairs") for name, found in first["results"].items()}
     assert first["results"] == {name: result.summary() for name, result in results.items()}
+    counts = results["careful"].first
+    assert pairs["careful"] == [counts.wins, counts.ties, counts.losses]
     drawn = evaluate(policy, ["random"], games=64, seed=2, greedy=False)
+    second["results"]["random"].pop("pairs")
     assert second["results"]["random"] == drawn["random"].summary()
     assert second["seconds"] > 0
 

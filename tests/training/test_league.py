@@ -156,7 +156,10 @@ def test_an_exploiter_without_a_main_agent_is_refused(tmp_path: Path) -> None:
 
 def test_a_best_that_is_known_late_is_not_the_newest(tmp_path: Path) -> None:
     league = league_in(
-        tmp_path, opponents=("past:1=1", "best=1"), league={"every": EACH, "slots": 2}
+        tmp_path,
+        opponents=("past:1=1", "best=1"),
+        league={"every": EACH, "slots": 2},
+        eval={"off": False},
     )
     for number in range(1, 4):
         keep(league, number)
@@ -171,7 +174,7 @@ def test_a_best_that_is_known_late_is_not_the_newest(tmp_path: Path) -> None:
 
 
 def test_going_back_forgets_a_best_that_was_not_known_then(tmp_path: Path) -> None:
-    league = league_in(tmp_path, opponents=("best=1",), league={"slots": 2})
+    league = league_in(tmp_path, opponents=("best=1",), league={"slots": 2}, eval={"off": False})
     first = keep(league, 1)
     state = league.state()
     league.new_best(other_net(league, 9), update=2, decisions=2, seconds=0.0)
@@ -242,7 +245,8 @@ def test_evaluations_meet_the_newest_and_others_that_are_there(tmp_path: Path) -
     first, gone, newest = keep(league, 1), keep(league, 2), keep(league, 3)
     league.archive.file(gone).unlink()
     files = [str(league.archive.file(content)) for content in (newest, first)]
-    assert all(league.rivals(number) == files for number in range(5))
+    assert all(league.rivals(number) == files for number in range(3, 8))
+    assert league.rivals(2) == [str(league.archive.file(first))], "those of its time"
 
 
 def test_a_league_goes_on_from_its_state_without_what_is_gone(tmp_path: Path) -> None:

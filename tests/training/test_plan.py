@@ -32,7 +32,10 @@ def test_a_plan_decides_everything_once() -> None:
     )
     assert (plan.rules.seats, plan.threads, plan.device, plan.games_on) == (3, 3, "cpu", "cpu")
     assert not plan.fused
-    assert [lineup.players for lineup in plan.lineups] == [(0, 0, 0), (0, "captain", "captain")]
+    assert [lineup.players for lineup in plan.cast.lineups] == [
+        (0, 0, 0),
+        (0, "captain", "captain"),
+    ]
     assert plan.settings == (config.ppo,)
     assert plan.collect == config.collect
     pool = plan.host_pool()

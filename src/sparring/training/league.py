@@ -260,14 +260,14 @@ class League:
 
         Those of its time: one that is asked for again after a resume meets the same.
         """
-        met = (entry for entry in self.archive.entries_at(number) if self._is_past(entry))
+        met = filter(self._is_past, self.archive.entries_at(number))
         entries = [entry for entry in met if self.archive.file(entry.hash).exists()]
+        entries.sort(key=lambda entry: entry.update)
         if not entries or not self.cast.past_slots:
             return []
         lots = generator(self.config.seed, number)
-        others = entries[:-1]
-        picked = lots.permutation(len(others))[: MATCHES - 1]
-        chosen = [entries[-1], *(others[at] for at in picked)]
+        picked = lots.permutation(len(entries) - 1)[: MATCHES - 1]
+        chosen = [entries[-1], *(entries[at] for at in picked)]
         return [str(self.archive.file(entry.hash)) for entry in chosen]
 
     def take_match(self, number: int, decisions: int, who: str, found: Mapping[str, Any]) -> str:
@@ -427,7 +427,7 @@ class League:
         """How it stands, for people."""
         if not self.cast.past_slots:
             return ""
-        share = f", {self.share:.0%} of the points" if self.share is not None else ""
+        share = "" if self.share is None else f", {self.share:.0%} of the points"
         return f"past selves: {self.kept}{share}"
 
     @property
