@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from sparring.errors import ConfigError, IllegalActionError, SparringWarning
 from sparring.store import checkpoint as checkpoints
 from sparring.store.archive import Archive
 from sparring.store.archive_index import ArchiveIndex
+from sparring.training.member import Member
+from sparring.training.records.run import Run
 from sparring.training.train import resume, train_with
 from training.run_helpers import settings, trained
 
@@ -266,3 +269,13 @@ def test_other_opponents_than_a_run_began_with_are_refused(tmp_path: Path) -> No
 def test_nobody_is_the_best_without_evaluations(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"leave --eval\.off or best out"):
         trained(tmp_path / "none", updates=2, opponents=("best",))
+
+
+def test_a_branch_does_not_wait_for_a_checkpoint_that_it_does_not_have(tmp_path: Path) -> None:
+    agent = trained(tmp_path, name="part", updates=3, keep=1)
+    saved = newest(agent.run)
+    asked = {"1": 0.5, str(saved.number): 1.0}
+    owing = replace(saved, meta={**saved.meta, "waiting": asked})
+    member = Member(settings(tmp_path), Run.open(str(agent.run)), agent.policy.rules, resume=owing)
+    assert member.waiting == {saved.number: 1.0}
+    member.close()
