@@ -82,6 +82,7 @@ def test_an_older_checkpoint_begins_a_run_with_the_league_of_then(tmp_path: Path
     assert len(ArchiveIndex(long.run).entries()) > len(ArchiveIndex(branch.run).entries())
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_is_asked_for_again_meets_the_same_past(tmp_path: Path) -> None:
     changes = {**LEAGUE, "league": {**LEAGUE["league"], "choose": "forgotten"}}
     plan = {"off": False, "every_decisions": 1500, "games": 16, "final_games": 16}
