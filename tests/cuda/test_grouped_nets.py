@@ -126,9 +126,9 @@ def test_together_as_alone(net: str, bf16: bool) -> None:
 
 def test_our_products_say_what_the_librarys_say() -> None:
     made = case("relu", bf16=True)
-    if not made.flat.library:
+    if not made.flat.uses_library:
         pytest.skip("needs a GPU with the library's grouped products")
-    made.flat.library = False
+    made.flat.uses_library = False
     made.at = made.flat.passing(made.at.rows)
     for policy in shares(made.at.rows, made.flat.slots):
         made.run(policy)

@@ -98,7 +98,9 @@ class PerceptronPass(GroupedPass):
     def __init__(self, net: GroupedPerceptron, rows: int) -> None:
         super().__init__(net, rows)
         self.x = self.make(rows, net.width)
-        self.hidden = [self.make(0 if net.library else rows, width) for width in net.config.hidden]
+        self.hidden = [
+            self.make(0 if net.uses_library else rows, width) for width in net.config.hidden
+        ]
 
     def read(self, obs: Tensor) -> None:
         """Widen the byte rows that were sorted."""
@@ -111,7 +113,7 @@ class PerceptronPass(GroupedPass):
         for layer, out in enumerate(self.hidden):
             weight, bias = net.weights[f"{layer}.weight"], net.weights[f"{layer}.bias"]
             finish = self.finish(bias, kind=net.config.activation)
-            if net.library:
+            if net.uses_library:
                 below = grouped_product(below, weight, self.ends)
                 made = net.kernels.view(
                     "MadeView",

@@ -68,7 +68,7 @@ class GroupedFlat(ABC):
         self.bias_stride = self.action_width
         # Below, the library's product falls back on a loop that waits for the device.
         hopper = torch.cuda.get_device_capability(device) >= (9, 0)
-        self.library = bf16 and hopper and self.groups <= MOST_LIBRARY_GROUPS
+        self.uses_library = bf16 and hopper and self.groups <= MOST_LIBRARY_GROUPS
         """Whether plain products are the library's; a test compares them with ours."""
 
     def room(self, *shape: int) -> Tensor:

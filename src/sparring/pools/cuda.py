@@ -19,9 +19,9 @@ from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_batch import CudaBatch
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
-from sparring.pools.limits import bytes_per_game, check_memory
+from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
-from sparring.pools.native import Pool, memory_entry
+from sparring.pools.native import Pool
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""

@@ -40,3 +40,8 @@ def check_memory(memory: int) -> None:
         raise ConfigError(
             f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MOST_MEMORY}"
         )
+
+
+def memory_entry(memory: int) -> dict[str, int]:
+    """What the head of a saved state says of memory: nothing where there is none."""
+    return {"memory": memory} if memory else {}

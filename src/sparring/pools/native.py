@@ -21,7 +21,14 @@ from sparring.games.rules import (
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State, check_version, seal, unseal
 from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
-from sparring.pools.limits import MOST_INDEX, bytes_per_game, check_memory, whole
+from sparring.pools.batch import Batch
+from sparring.pools.limits import (
+    MOST_INDEX,
+    bytes_per_game,
+    check_memory,
+    memory_entry,
+    whole,
+)
 from sparring.pools.lineups import (
     LEARNER,
     FilledPots,
@@ -32,80 +39,6 @@ from sparring.pools.lineups import (
     player_id,
     player_name,
 )
-
-
-class Batch:
-    """Views into a pool's arrays; the next step overwrites them."""
-
-    def __init__(self, native: _native.Pool, slots: Sequence[int], rows: int) -> None:
-        games = slice(native.slot_begin(slots[0]), native.slot_end(slots[-1]))
-        row_range = slice(games.start * rows, games.stop * rows)
-        self._native = native
-        self._slots = slots
-        self._first = games.start
-        self.obs: npt.NDArray[np.uint8] = native.obs[row_range]
-        """[R, row_bytes]; `rules.widen` turns an observation into numbers."""
-        self.mask: npt.NDArray[np.uint8] = native.mask[row_range]
-        """[R, actions], 1 where legal."""
-        self.seat: npt.NDArray[np.int8] = native.seat[row_range]
-        self.role: npt.NDArray[np.int8] = native.role[row_range]
-        self.policy: npt.NDArray[np.int16] = native.policy[row_range]
-        """Which policy must act; -1: nobody, the action is ignored."""
-        self.reward: npt.NDArray[np.float32] = native.reward[games]
-        """[N, seats, roles], paid since the previous step to the episode that was running."""
-        self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
-        """[N, seats], forced decisions that were played in between (skip_forced)."""
-        self.terminated: npt.NDArray[np.bool_] = native.terminated[games]
-        self.truncated: npt.NDArray[np.bool_] = native.truncated[games]
-
-    def _ended(self) -> slice | npt.NDArray[np.intp]:
-        """Where the ended games lie: at the front of each slot's games."""
-        starts = [self._native.slot_begin(slot) for slot in self._slots]
-        counts = [self._native.final_count(slot) for slot in self._slots]
-        if len(starts) == 1:
-            return slice(starts[0], starts[0] + counts[0])
-        ends = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
-        return np.concatenate(ends)
-
-    @property
-    def final_game(self) -> npt.NDArray[np.int32]:
-        """[E], the games that just ended, ascending, counted within this batch."""
-        return self._native.final_game[self._ended()] - np.int32(self._first)
-
-    @property
-    def final_obs(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, row_bytes], the last true row of every seat of those games."""
-        return self._native.final_obs[self._ended()]
-
-    @property
-    def final_mask(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, actions], legal actions where a seat was still to act (truncation)."""
-        return self._native.final_mask[self._ended()]
-
-    @property
-    def final_score(self) -> npt.NDArray[np.float32]:
-        """[E, seats], the game's own points."""
-        return self._native.final_score[self._ended()]
-
-    @property
-    def final_policy(self) -> npt.NDArray[np.int16]:
-        """[E, seats], who sat there: a policy id, or below 0 a bot (see `Pool.player_name`)."""
-        return self._native.final_policy[self._ended()]
-
-    @property
-    def final_length(self) -> npt.NDArray[np.int32]:
-        """[E], decisions of the episode."""
-        return self._native.final_length[self._ended()]
-
-    @property
-    def final_reason(self) -> npt.NDArray[np.uint8]:
-        """[E], why it ended, an index into `rules.ends`."""
-        return self._native.final_reason[self._ended()]
-
-    @property
-    def final_moves(self) -> npt.NDArray[np.uint64]:
-        """[E], a fingerprint of all actions of the episode, bots' and forced ones included."""
-        return self._native.final_moves[self._ended()]
 
 
 class Pool:
@@ -450,8 +383,3 @@ class Pool:
         busy = [slot for slot, flying in enumerate(self._in_flight) if flying]
         if busy:
             raise IllegalActionError(f"slot {busy[0]} is still stepping; call recv first")
-
-
-def memory_entry(memory: int) -> dict[str, int]:
-    """What the head of a saved state says of memory: nothing where there is none."""
-    return {"memory": memory} if memory else {}

@@ -14,9 +14,10 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.rollout import episodes_of, movers_of
+from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool
 from sparring.pools.lineups import LEARNER, Pots
-from sparring.pools.native import Batch, Pool
+from sparring.pools.native import Pool
 
 LEAST_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
