@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from sparring.league.players import CallablePlayer
 from sparring.learn.collect import Draws
 from sparring.learn.opponents import PlayerActor, SlotActor
 from sparring.learn.ppo import PPO
+from sparring.learn.rollout import Earned
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.pools import LEARNER, Lineup, Pool
+from sparring.pools import LEARNER, Lineup, Pool, Pot
 
 Actions = npt.NDArray[Any]
 
@@ -84,7 +86,7 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
     rng = np.random.default_rng(0)
     obs = rng.integers(0, 2, (400, rules.obs_bytes), np.uint8)
     mask = np.ones((400, rules.actions), np.uint8)
-    slot, rows = np.tile([1, 2], 200).astype(np.int16), np.arange(400)
+    slot, rows = np.tile([1, 2], 200).astype(np.int16), 7 + 3 * np.arange(400)
     action = actor.answer(obs, mask, slot, Draws(3, 2, rows))
     for number, net in enumerate(nets, start=1):
         mine = slot == number
@@ -103,3 +105,31 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
     for wrong in (0, 4):
         with pytest.raises(ConfigError, match=f"slot {wrong} is outside 1..3"):
             actor.put(wrong, nets[0].state_dict(), greedy=False)
+
+
+def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
+    """Every seat of the learner against every other seat, by score, from the learner's side."""
+    seats = (LEARNER, Pot("past"), "captain", LEARNER)
+    pool = Pool("skull_king", 64, seed=3, threads=1, lineups=[Lineup(seats)], observe=False)
+    pool.set_pots({"past": {1: 1.0, 2: 2.0}})
+    pool.reset()
+    earned, bots = Earned(), pool.rules.bots
+    expected = np.zeros((3 + len(bots), 3), np.int64)
+    while earned.episodes() is None or len(earned.episodes() or ()) < 300:
+        batch = pool.step(pool.sample_actions())
+        earned.add(batch)
+        for score, players in zip(batch.final_score, batch.final_policy, strict=True):
+            for mine, other in itertools.product(range(4), range(4)):
+                if players[mine] != LEARNER or players[other] == LEARNER:
+                    continue
+                name = pool.player_name(int(players[other]))
+                at = int(players[other]) if players[other] > 0 else 3 + bots.index(name)
+                won, drew = score[mine] > score[other], score[mine] == score[other]
+                expected[at, 0 if won else 1 if drew else 2] += 1
+    played = earned.episodes()
+    assert played is not None
+    found = played.met(3, len(bots))
+    assert np.array_equal(found, expected)
+    captain = 3 + bots.index("captain")
+    assert found[captain, 2] > 2 * found[captain, 0], "who plays at random loses to a captain"
+    assert found[[1, 2]].sum() > 0 and not found[LEARNER].any()
