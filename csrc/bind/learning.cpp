@@ -186,21 +186,27 @@ class Convolutions {
 // Row r draws number `drawn` of the sampling stream (seed, row_id[r], episode), whatever batch it
 // comes in.
 void sample_masked(In<f32> logits, In<u8> mask, u64 seed, In<u32> row_id, u32 episode, u32 drawn,
-                   bool greedy, Out<i32> action, Out<f32> log_probability) {
+                   bool greedy, std::optional<In<f32>> epsilon, Out<i32> action,
+                   Out<f32> log_probability) {
   const int actions = static_cast<int>(logits.shape(1));
   nb::gil_scoped_release released;
   for (size_t r = 0; r < logits.shape(0); ++r) {
     Rng rng(seed, row_id.data()[r], episode, Stream::kSampling, drawn);
     const size_t at = r * static_cast<size_t>(actions);
-    const Drawn result = draw_masked(logits.data() + at, mask.data() + at, actions, greedy, rng);
+    const u8* legal = mask.data() + at;
+    const Drawn result = draw_masked(logits.data() + at, legal, actions, greedy, rng);
     action.data()[r] = result.action;
     log_probability.data()[r] = result.log_probability;
+    if (!epsilon) continue;
+    Rng chance = exploring_rng(seed, row_id.data()[r], episode, drawn, 0);
+    if (explores(epsilon->data()[r], chance)) action.data()[r] = any_legal(legal, actions, chance);
   }
 }
 
 // The same for continuous actions; every row has the numbers of its draw to itself.
 void sample_gaussian(In<f32> head, u64 seed, In<u32> row_id, u32 episode, u32 drawn, bool greedy,
-                     Out<f32> action, Out<f32> log_probability) {
+                     std::optional<In<f32>> epsilon, bool squash, Out<f32> action,
+                     Out<f32> log_probability) {
   const int numbers = static_cast<int>(head.shape(1)) / 2;
   const u32 first = drawn * gaussian_draws(numbers);
   nb::gil_scoped_release released;
@@ -209,6 +215,10 @@ void sample_gaussian(In<f32> head, u64 seed, In<u32> row_id, u32 episode, u32 dr
     const size_t at = r * static_cast<size_t>(numbers);
     log_probability.data()[r] =
         draw_gaussian(head.data() + 2 * at, numbers, greedy, rng, action.data() + at);
+    if (!epsilon) continue;
+    Rng chance = exploring_rng(seed, row_id.data()[r], episode, drawn, numbers);
+    if (explores(epsilon->data()[r], chance))
+      for (int i = 0; i < numbers; ++i) action.data()[at + i] = explored_number(squash, chance);
   }
 }
 
@@ -273,9 +283,9 @@ void bind_learning(nb::module_& m) {
   bind_transitions(m);
   m.def("widen", &widen, "obs"_a, "out"_a, "runs"_a);
   m.def("sample_masked", &sample_masked, "logits"_a, "mask"_a, "seed"_a, "row_id"_a, "episode"_a,
-        "drawn"_a, "greedy"_a, "action"_a, "log_probability"_a);
+        "drawn"_a, "greedy"_a, "epsilon"_a.none(), "action"_a, "log_probability"_a);
   m.def("sample_gaussian", &sample_gaussian, "head"_a, "seed"_a, "row_id"_a, "episode"_a, "drawn"_a,
-        "greedy"_a, "action"_a, "log_probability"_a);
+        "greedy"_a, "epsilon"_a.none(), "squash"_a, "action"_a, "log_probability"_a);
   m.attr("LEAST_LOG_SPREAD") = kLeastLogSpread;
   m.attr("MOST_LOG_SPREAD") = kMostLogSpread;
   nb::class_<FirstLayer>(m, "FirstLayer", "A first layer that skips zeros.")

@@ -6,7 +6,15 @@
 namespace sparring {
 
 // Separate streams, so that a bot that thinks longer never changes the cards that are dealt.
-enum class Stream : u32 { kChance = 0, kBots = 1, kLineups = 2, kSampling = 3, kOpenings = 4 };
+enum class Stream : u32 {
+  kChance = 0,
+  kBots = 1,
+  kLineups = 2,
+  kSampling = 3,
+  kOpenings = 4,
+  kExploring = 5,
+  kReplay = 6,
+};
 
 struct PhiloxBlock {
   u32 word[4];

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rng.hpp"
+#include "nets/exploring.hpp"
 #include "nets/gaussian.hpp"
 
 namespace sparring {
@@ -36,6 +37,17 @@ inline Drawn draw_masked(const f32* logits, const u8* mask, int actions, bool gr
   }
   const f64 log_probability = static_cast<f64>(logits[chosen] - logits[best]) - std::log(total);
   return {chosen, static_cast<f32>(log_probability)};
+}
+
+// Any legal action, each as likely as the others; 0 if there is none.
+inline i32 any_legal(const u8* mask, int actions, Rng& rng) {
+  int legal = 0;
+  for (int a = 0; a < actions; ++a) legal += mask[a] != 0;
+  if (!legal) return 0;
+  int left = rng.below(legal);
+  for (int a = 0; a < actions; ++a)
+    if (mask[a] && left-- == 0) return a;
+  return 0;
 }
 
 // One normal number per mean, `head` being means and then logarithms of spreads. Returns the

@@ -1,5 +1,6 @@
 """Every default value, as frozen dataclasses. The line under a field is its help text."""
 
+from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.commands import (
     ArenaConfig,
     BenchPoolConfig,
@@ -20,7 +21,6 @@ from sparring.config.learning import (
     EvaluationConfig,
     LeagueConfig,
     NetConfig,
-    PPOConfig,
 )
 from sparring.config.runs import (
     CompareConfig,
@@ -37,6 +37,7 @@ __all__ = [
     "CheckConfig",
     "CollectConfig",
     "CompareConfig",
+    "DQNConfig",
     "DoctorConfig",
     "EvalConfig",
     "EvaluationConfig",
@@ -50,8 +51,10 @@ __all__ = [
     "PlayConfig",
     "PlotConfig",
     "RenderConfig",
+    "ReplayConfig",
     "ResumeConfig",
     "RunsConfig",
+    "SACConfig",
     "TrainConfig",
     "UsiConfig",
 ]

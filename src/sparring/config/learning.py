@@ -1,4 +1,4 @@
-"""What a policy is, how experience is collected, learned from and measured."""
+"""What a policy is, how experience is collected and measured, and who is met."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from tyro.conf import FlagCreatePairsOff
 from sparring.config.ranges import (
     Checked,
     Count,
-    Scheduled,
     above,
     at_least,
     between,
     one_of,
 )
 from sparring.errors import ConfigError
-from sparring.schedule import Schedule
 
 MOST_LAYERS = 64
 
@@ -44,6 +42,8 @@ class NetConfig(Checked, section="net"):
     """Of continuous actions: one for all situations (shared), or predicted from each."""
     squash: bool = False
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
+    norm: bool = False
+    """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""
 
     def __post_init__(self) -> None:
         """Refuse a network without layers, or with too many of them."""
@@ -68,36 +68,9 @@ class CollectConfig(Checked, section="collect"):
     """On a GPU, compute in bfloat16; weights stay float32."""
     compile: bool = False
     """On a GPU, compile the network with torch.compile. Pays off in long runs."""
-
-
-@dataclass(frozen=True)
-class PPOConfig(Checked, section="ppo"):
-    """Proximal policy optimisation."""
-
-    epochs: Annotated[int, between(1, 100)] = 2
-    """Passes over each rollout. More learns more per sample and costs more per second."""
-    minibatch: Annotated[int, at_least(1)] = 4096
-    """Samples per optimiser step. Smaller makes more and noisier steps."""
-    lr: Annotated[Scheduled, at_least(0)] = Schedule.line(1e-3, 1e-4)
-    """Learning rate. Higher learns faster and breaks sooner."""
-    gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(1.0)
-    """Discount per decision. Below 1 prefers early rewards."""
-    gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
-    """Discount of a step into each of the game's roles, where it differs from gamma."""
-    gae_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.95)
-    """How far advantages look past the value estimate. Higher is less biased and noisier."""
-    clip: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.2)
-    """Largest change of an action's probability ratio. Higher learns faster and breaks sooner."""
-    value_clip: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.0)
-    """Largest change of a value per update, in value units. 0: no limit."""
-    value_weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.5)
-    """Weight of the value loss. Higher fits values faster at the policy's expense."""
-    entropy: Annotated[Scheduled, at_least(0)] = Schedule.line(0.01, 0.001)
-    """Bonus for undecided policies. Higher explores longer."""
-    max_grad_norm: Annotated[Scheduled, above(0)] = Schedule.constant(0.5)
-    """Longest gradient that is followed. Lower is calmer."""
-    target_kl: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.03)
-    """Stop the epochs of an update once the policy moved this far. 0: never."""
+    mirror: bool = False
+    """Learn from mirror images too, in games that are the same in a mirror (laser hockey,
+    Shogi)."""
 
 
 @dataclass(frozen=True)

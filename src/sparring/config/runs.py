@@ -7,12 +7,12 @@ from typing import Annotated
 
 from tyro.conf import Positional, UseAppendAction
 
+from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
     CollectConfig,
     EvaluationConfig,
     LeagueConfig,
     NetConfig,
-    PPOConfig,
 )
 from sparring.config.ranges import (
     Checked,
@@ -70,12 +70,15 @@ class TrainConfig(Checked):
     rewards: tuple[str, ...] = ()
     """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
     algo: str = "ppo"
-    """What learns: ppo, or a learner of your own as module:factory."""
+    """What learns: ppo, dqn (discrete actions), sac, or a learner of your own as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a learner of your own as key=value."""
     collect: CollectConfig = CollectConfig()
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
+    dqn: DQNConfig = DQNConfig()
+    sac: SACConfig = SACConfig()
+    replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()
     league: LeagueConfig = LeagueConfig()
     checkpoint_every_s: Annotated[float, at_least(0)] = 60.0

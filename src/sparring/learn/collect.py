@@ -145,12 +145,15 @@ class Collector:
         """Whether the games can be saved."""
         return EXACT in self.pool.can
 
-    def collect(self, number: int) -> dict[str, float]:
-        """Play rollout `number` and store every row; return what the finished games earned."""
+    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+        """Play rollout `number` and store every row; return what the finished games earned.
+
+        anew: forget the games that finished in rollouts before.
+        """
         check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
-        self.earned = Earned()
+        self.earned = Earned() if anew else self.earned
         for step in range(self.steps):
             for group in self.groups:
                 if step:
@@ -239,8 +242,13 @@ class Collector:
         first = self.transitions.carried + step * self.pool.num_games * self.pool.rules.rows
         return slice(first + group.rows.start, first + group.rows.stop)
 
-    def link(self, gamma: float, gamma_into: Sequence[float] = ()) -> npt.NDArray[np.intp]:
-        """Turn the rows into transitions; return the places that can be learned from."""
+    def link(
+        self, gamma: float, gamma_into: Sequence[float] = (), *, demand: bool = True
+    ) -> npt.NDArray[np.intp]:
+        """Turn the rows into transitions; return the places that can be learned from.
+
+        demand: there have to be some.
+        """
         rollout = self.rollout
         self.transitions.link(
             seat=rollout.seat,
@@ -255,7 +263,7 @@ class Collector:
             gamma_into=gamma_into,
         )
         samples = self.transitions.samples()
-        if not len(samples):
+        if demand and not len(samples):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
         return samples
 

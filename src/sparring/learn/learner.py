@@ -5,7 +5,8 @@ The loop, checkpoints, evaluation, display and bench know this protocol and noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -47,6 +48,11 @@ class Report:
     alone raises `DivergedError` instead."""
 
 
+Segment = Callable[[], Mapping[str, Tensor]]
+"""Copies a stretch of what is remembered. Asked before the learner goes on, and only if the store
+does not have it yet."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A learner between two updates; restored, it goes on bit for bit."""
@@ -57,6 +63,9 @@ class Snapshot:
     """Bytes by file name: games in flight and the like."""
     meta: dict[str, Any]
     """Plain values: `update`, `decisions`, `samples`, `opponent_rows`, and what else is needed."""
+    segments: Mapping[str, Segment] = field(default_factory=dict)
+    """Stretches of what is remembered that never change again, by name: each is written once,
+    and every checkpoint that needs it names it."""
 
 
 class Learner(Protocol):

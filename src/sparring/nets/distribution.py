@@ -103,24 +103,29 @@ class Sampler:
         step: int,
         rows: npt.NDArray[Any] | None = None,
         greedy: bool = False,
+        epsilon: npt.NDArray[np.float32] | None = None,
+        squash: bool = False,
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Return an action and its log-probability for every row. `rows` are their numbers.
 
         Masks of no columns mean that the head is a Gaussian's; its actions are not yet squashed.
+        epsilon: for every row, how probable it is that any legal action is taken instead; the
+            log-probability stays that of the head's. Continuous ones are uniform for the games,
+            which see them through tanh if there is `squash`.
         """
         count = len(mask)
         numbers = np.arange(count) if rows is None else rows
         rows = np.ascontiguousarray(numbers, np.uint32)
         head = np.ascontiguousarray(logits.detach().float().cpu().numpy())
         log_prob = np.empty(count, np.float32)
+        explored = None if epsilon is None else np.ascontiguousarray(epsilon, np.float32)
+        where: tuple[Any, ...] = (self.seed, rows, rollout, step, greedy, explored)
         action: npt.NDArray[Any]
         if mask.shape[1] == 0:
             action = np.empty((count, head.shape[1] // 2), np.float32)
-            _native.sample_gaussian(head, self.seed, rows, rollout, step, greedy, action, log_prob)
+            _native.sample_gaussian(head, *where, squash, action, log_prob)
         else:
             action = np.empty(count, np.int32)
             legal = np.ascontiguousarray(mask)
-            _native.sample_masked(
-                head, legal, self.seed, rows, rollout, step, greedy, action, log_prob
-            )
+            _native.sample_masked(head, legal, *where, action, log_prob)
         return action, log_prob

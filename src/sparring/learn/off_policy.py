@@ -1,0 +1,351 @@
+"""Learning from replay: what DQN and SAC have in common.
+
+An update is a number of rounds. Each plays a rollout, remembers its decisions, and makes as many
+optimiser steps as the replay ratio asks for: `ratio` samples per decision, however many games made
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, NetConfig, ReplayConfig
+from sparring.errors import StateError
+from sparring.games.rules import Rules
+from sparring.learn.collect import Actor, Collector
+from sparring.learn.exploring import Exploring
+from sparring.learn.forward import Forward
+from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.opponents import SlotActor, check_slot
+from sparring.learn.phases import Phases
+from sparring.learn.replay import Replay, Samples
+from sparring.nets.grouped import GroupedNet
+from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
+from sparring.pools.lineups import Pots
+from sparring.pools.protocol import GamePool
+from sparring.schedule import Moment
+
+DECISIONS_PER_UPDATE = 1000
+"""About so many are made between two reports."""
+
+
+class OffPolicy(ABC):
+    """Owns the network that plays, the collector and the replay; kinds add what learns."""
+
+    greedy: bool
+    """Whether frozen networks of this kind take their best action: of DQN they do."""
+    by_value: bool
+    """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
+
+    def __init__(
+        self,
+        pool: GamePool,
+        collect: CollectConfig,
+        replay: ReplayConfig,
+        net: NetConfig,
+        *,
+        gamma_into: Sequence[float] = (),
+        seed: int = 0,
+        threads: int = 1,
+        device: str = "cpu",
+        by_role: bool = False,
+        slots: int = 0,
+        actors: Mapping[int, Actor] | None = None,
+    ) -> None:
+        """Take over a pool.
+
+        slots: room for frozen networks of the same kind, see `learn.opponents`.
+        actors: who else plays, by policy id.
+        """
+        torch.manual_seed(seed)
+        self.pool, self.seed, self.replay_config = pool, seed, replay
+        self.gamma_into = gamma_into
+        self.device = torch.device(device)
+        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
+        self.net.to(self.device)
+        self.phases = Phases()
+        self.forward = Forward(self.net, self.device, collect)
+        self.exploring = Exploring(self.forward, pool.rules, seed, greedy=self.by_value)
+        self.collector = Collector(
+            pool,
+            collect,
+            self.exploring,
+            (),
+            self.phases,
+            squash=net.squash,
+            by_role=by_role,
+        )
+        self.collector.actors |= actors or {}
+        self._slots: SlotActor | None = None
+        if slots:
+            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
+            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
+        self.replay = Replay(
+            pool.rules,
+            replay,
+            row_bytes=pool.row_bytes,
+            carried=self.collector.transitions.carried,
+            seed=seed,
+            squash=net.squash,
+        )
+        rows = collect.games * collect.steps * pool.rules.rows
+        self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
+        """Rollouts of an update."""
+        self.updates = 0
+        self.rollouts = 0
+        self.steps = 0
+        """Optimiser steps."""
+        self.owed = 0.0
+        """Samples that the replay ratio still asks for."""
+
+    # What kinds add
+
+    @abstractmethod
+    def turn_knobs(self, moment: Moment) -> dict[str, float]:
+        """Read every schedule, set learning rates; return what curves show of them.
+
+        "gamma" is among them, and "epsilon" where there is one.
+        """
+
+    @abstractmethod
+    def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
+        """One optimiser step of everything. Return losses by name, and every sample's error.
+
+        A loss that is not finite is never stepped on: raise `self.diverged(...)`.
+        """
+
+    @abstractmethod
+    def learned(self) -> dict[str, dict[str, Tensor]]:
+        """Everything else that learning depends on, as groups of tensors; the net is "net"."""
+
+    @abstractmethod
+    def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Go on with `learned` of another moment."""
+
+    # Learning
+
+    @property
+    def rules(self) -> Rules:
+        """The game."""
+        return self.pool.rules
+
+    @property
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight."""
+        return self.collector.exact
+
+    @property
+    def samples(self) -> int:
+        """Samples trained so far."""
+        return self.steps * self.replay_config.batch
+
+    @property
+    def warm(self) -> bool:
+        """Whether learning has begun."""
+        return self.collector.decisions >= self.replay_config.warmup
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play and learn; returns what was earned and learned."""
+        before = self.collector.decisions, self.steps
+        earned: dict[str, float] = {}
+        logged: list[dict[str, Tensor]] = []
+        with self.forward.best_matmul():
+            for number in range(self.rounds):
+                moment = Moment(self.collector.decisions, progress)
+                knobs = self.turn_knobs(moment)
+                self._explore(knobs)
+                earned = self._play(knobs, anew=not number)
+                logged += self._learn(moment)
+        self.updates += 1
+        decisions, steps = self.collector.decisions - before[0], self.steps - before[1]
+        stats = {f"losses/{name}": mean_of(logged, name) for name in (logged[0] if logged else ())}
+        stats |= {f"learning/{name}": value for name, value in knobs.items()}
+        stats |= {
+            "learning/optimiser_steps": float(steps),
+            "learning/samples": float(steps * self.replay_config.batch),
+            "learning/decisions": float(decisions),
+            "learning/replay_ratio": steps * self.replay_config.batch / max(decisions, 1),
+            "learning/steps_per_decision": steps / max(decisions, 1),
+            **self.replay.stats(),
+        }
+        return [self._report({**stats, **earned})]
+
+    def _report(self, stats: dict[str, float]) -> Report:
+        collector = self.collector
+        counts = collector.decisions, self.samples, collector.opponent_rows
+        earned = collector.earned.episodes()
+        return Report(stats, *counts, episodes=earned, met=collector.met())
+
+    def _explore(self, knobs: Mapping[str, float]) -> None:
+        """Set how often the coming rollout takes random actions."""
+        at_random = not self.warm and self.replay_config.warmup_by == "random"
+        self.exploring.set_epsilon(1.0 if at_random else knobs.get("epsilon", 0.0))
+
+    def _play(self, knobs: Mapping[str, float], *, anew: bool) -> dict[str, float]:
+        """Play a rollout and remember it."""
+        collector = self.collector
+        made = collector.decisions
+        earned = collector.collect(self.rollouts, anew=anew)
+        self.rollouts += 1
+        with self.phases("replay"):
+            self.replay.mark_cuts(collector.rollout)
+            collector.link(knobs["gamma"], self.gamma_into, demand=False)
+            self.replay.push(collector.rollout, collector.transitions)
+            collector.carry()
+        if self.warm:
+            self.owed += (collector.decisions - made) * self.replay_config.ratio
+        return earned
+
+    def _learn(self, moment: Moment) -> list[dict[str, Tensor]]:
+        """Make the optimiser steps that are owed."""
+        config, logged = self.replay_config, []
+        while self.owed >= config.batch and len(self.replay):
+            with self.phases("sampling"):
+                samples = self.replay.sample(self.steps, config.priority_correction.at(moment))
+            with self.phases("update"):
+                losses, error = self.descend(samples)
+            if config.prioritised:
+                with self.phases("sampling"):
+                    assert isinstance(samples.places, np.ndarray)
+                    self.replay.reprioritise(samples.places, error.detach().cpu().numpy())
+            logged.append(losses)
+            self.owed -= config.batch
+            self.steps += 1
+        return logged
+
+    def diverged(self, losses: Mapping[str, Tensor]) -> DivergedError:
+        """What to raise instead of a step on losses that are not finite."""
+        shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
+        return DivergedError(f"update {self.updates}, optimiser step {self.steps}: {shown}")
+
+    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self._slots.slots if self._slots else 0
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        assert self._slots
+        self._slots.put(slot, weights, greedy=greedy or self.by_value)
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, when games begin."""
+        self.pool.set_pots(pots)
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.pool.seated(self.slots + 1)
+
+    # Saving and playing
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what the next update depends on."""
+        rows, blobs = self.collector.state()
+        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
+        tensors = {"net": net, "carried": rows, **self.learned()}
+        segments, counts = {}, {}
+        if self.replay_config.save:
+            tensors["replay"], segments, counts = self.replay.state()
+        return Snapshot(
+            tensors=tensors,
+            blobs=blobs,
+            meta={
+                "update": self.updates,
+                "decisions": self.collector.decisions,
+                "samples": self.samples,
+                "opponent_rows": self.collector.opponent_rows,
+                "rollouts": self.rollouts,
+                "steps": self.steps,
+                "owed": self.owed,
+                "replay": counts,
+                "by_value": self.by_value,
+                **self.net.describe(),
+            },
+            segments=segments,
+        )
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        meta = snapshot.meta
+        try:
+            self.net.load_state_dict(snapshot.tensors["net"])
+        except RuntimeError as wrong:
+            first = str(wrong).splitlines()[-1].strip()
+            raise StateError(f"the checkpoint holds another network: {first}") from None
+        self.put_learned(snapshot.tensors)
+        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, meta)
+        self.updates, self.rollouts = meta["update"], meta["rollouts"]
+        self.steps, self.owed = meta["steps"], meta["owed"]
+        if "replay" in snapshot.tensors:
+            segments = {name: read() for name, read in snapshot.segments.items()}
+            self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
+
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        policy = Policy(self.rules, self.net.twin(), name=f"update {self.updates}")
+        return policy.always(greedy=True) if self.by_value else policy
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        collector = self.collector
+        kept, before = self.snapshot(), (collector.decisions, self.steps)
+        started = time.perf_counter()
+        with self.forward.best_matmul():
+            for _ in range(self.rounds):
+                moment = Moment(collector.decisions, 0.0)
+                self.turn_knobs(moment)
+                collector.rehearse(self.rollouts)
+                made = collector.rollout.decisions()
+                self.owed += made * self.replay_config.ratio
+                self._learn(moment)
+        left = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(left, 0.0)
+        steps = self.steps - before[1]
+        stats = {
+            "learning/optimiser_steps": float(steps),
+            "learning/samples": float(steps * self.replay_config.batch),
+            "learning/decisions": float(self.rounds * collector.rollout.decisions()),
+        }
+        report = self._report(stats)
+        self.net.load_state_dict(kept.tensors["net"])
+        self.put_learned(kept.tensors)
+        self.steps, self.owed = kept.meta["steps"], kept.meta["owed"]
+        return [report]
+
+
+def mean_of(logged: Sequence[Mapping[str, Tensor]], name: str) -> float:
+    """The mean of a loss over optimiser steps."""
+    return float(torch.stack([losses[name].detach() for losses in logged]).mean())
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Copy Adam's memory of every parameter."""
+    return {
+        f"{index}.{name}": value.detach().cpu().clone()
+        for index, kept in optimiser.state_dict()["state"].items()
+        for name, value in kept.items()
+    }
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Go on with Adam's memory of another moment."""
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": state, "param_groups": groups})
