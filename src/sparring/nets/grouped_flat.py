@@ -44,6 +44,8 @@ def make_grouped(
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
     if config.kind == "mlp":
+        if config.norm:
+            return "layer norm (net.norm) has no kernels"
         if config.activation not in KINDS:
             return f"activation {config.activation!r} has no kernels"
         if any(width % 8 for width in config.hidden):
