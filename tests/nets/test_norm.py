@@ -43,8 +43,8 @@ def test_against_plain_float64(shared: bool, sparse: bool) -> None:
     first = rules.widen(obs.numpy()).astype(np.float64) @ state["first.weight"]
     towers = np.split(first + state["first.bias"], 1 if shared else 2, axis=1)
     ends = []
-    for number, hidden in enumerate(towers):
-        hidden = np.maximum(normalised(hidden, state, f"first_norms.{number}"), 0)
+    for number, part in enumerate(towers):
+        hidden = np.maximum(normalised(part, state, f"first_norms.{number}"), 0)
         for at in (0, 3):
             layer = f"towers.{number}.{at}"
             hidden = hidden @ state[f"{layer}.weight"].T + state[f"{layer}.bias"]
