@@ -30,9 +30,10 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.on_policy import optimiser_state
 from sparring.learn.opponents import check_slot
 from sparring.learn.phases import Phases
-from sparring.learn.ppo import LOGGED, has_unit, optimiser_state
+from sparring.learn.ppo import LOGGED, has_unit
 from sparring.nets.flat import FlatNet
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
