@@ -69,7 +69,7 @@ class PackedAdam:
 
     def clip(self, most: float) -> Tensor:
         """Shorten the gradient to a norm of at most this; return what the norm was."""
-        norm = torch.linalg.vector_norm(self.packed.grad)
+        norm: Tensor = torch.linalg.vector_norm(self.packed.grad)
         self.packed.grad.mul_((most / (norm + 1e-6)).clamp_(max=1.0))
         return norm
 
@@ -186,14 +186,14 @@ class LeanPasses:
         sizes = [len(rows) for rows in obs]
         self.obs, self.out = obs, self._room(sum(sizes))
         weight, bias = (part.numpy() for part in self.layers[0])
-        for rows, out in zip(obs, self.out[0].split(sizes), strict=True):
+        for rows, out in zip(obs, torch.split(self.out[0], sizes), strict=True):
             self.net.first.native.forward(rows.numpy(), weight, bias, out.numpy())
         hidden = torch.relu_(self.out[0])
         for (matrix, shift), out in zip(self.layers[1:-1], self.out[1:-1], strict=True):
             hidden = torch.relu_(torch.addmm(shift, hidden, matrix.t(), out=out))
         matrix, shift = self.layers[-1]
         torch.addmm(shift, hidden, matrix.t(), out=self.out[-1])
-        return [{POLICY: said[:, :-1], VALUE: said[:, -1]} for said in self.out[-1].split(sizes)]
+        return [{POLICY: said[:, :-1], VALUE: said[:, -1]} for said in torch.split(self.out[-1], sizes)]
 
     @torch.no_grad()
     def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:
