@@ -37,6 +37,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "i32": (torch.int32,),
     "u32": (torch.int32,),
     "u64": (torch.int64,),
+    "i64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),
     # Bytes that only C++ reads, and structures of numbers of one kind.
