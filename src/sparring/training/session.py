@@ -23,6 +23,7 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.planning.algorithms import RATES
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.run import Run, check_name
@@ -181,11 +182,12 @@ class Session:
 
 
 def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
-    """Return the settings with another learning rate, where what learns is ours."""
+    """Return the settings with other learning rates, where what learns is ours."""
     settings = getattr(config, config.algo, None)
     if factor == 1 or settings is None:
         return config
-    lower = replace(settings, lr=settings.lr.scaled(factor))
+    rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
+    lower = replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
     changed: TrainConfig = replace(config, **{config.algo: lower})
     return changed
 
