@@ -143,8 +143,10 @@ class Policy:
         Of a policy by value that is the value of its best action.
         mask: asked by such policies alone; left out, every action is legal.
         """
-        if VALUE not in self.net.heads or not self.meta.get(VALUES, True):
-            raise ConfigError(f"{self.name} has no values; it chooses actions alone")
+        if VALUE not in self.net.heads:
+            raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
+        if not self.meta.get(VALUES, True):
+            raise ConfigError(f"{self.name} has no values: its value head was never trained")
         heads = self._forward(obs)
         if self.by_value:
             legal = torch.from_numpy(self._legal(obs, mask)).to(self.device)
