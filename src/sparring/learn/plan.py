@@ -40,7 +40,7 @@ class Plan:
     settings: tuple[Any, ...]
     """Of the algorithm, one per member."""
     replay: ReplayConfig = field(default_factory=ReplayConfig)
-    """What is remembered, of an algorithm that learns from replay."""
+    """What is remembered; of learners that remember."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Settings of a learner of your own, as they were written."""
     foreign: GamePool | None = None

@@ -1,4 +1,4 @@
-"""What `sparring bench train` measures: the settings of a training, changed where options say so."""
+"""What `sparring bench train` measures: a training's settings, changed where options say so."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def resolve(
         fused=fused,
         collect=config.collect,
         net=config.net,
-        replay=config.replay,
         settings=tuple(getattr(member, config.algo, None) for member in configs),
+        replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
     )
