@@ -82,7 +82,7 @@ struct PlacesView {
 };
 
 // The places that can be learned from, member by member.
-struct SamplesView {
+struct SampleListView {
   i32* list;  // [members, stride]
   i64 stride;
   i32* counts;  // [members]
@@ -96,7 +96,7 @@ extern "C" __global__ void mark_samples(PlacesView places, i32* marks) {
 }
 
 // `ranks` are the running sums of the marks.
-extern "C" __global__ void list_samples(PlacesView places, const i32* ranks, SamplesView samples) {
+extern "C" __global__ void list_samples(PlacesView places, const i32* ranks, SampleListView samples) {
   const i64 at = global_thread();
   if (at >= places.members * places.count()) return;
   const int member = static_cast<int>(at / places.count());

@@ -22,7 +22,7 @@ from sparring.games.rules import Rules
 from sparring.kernels import Module
 from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.kernels import blocks_of, heads_view, learner_kernels
+from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.learner import DivergedError, Report, Snapshot
@@ -53,6 +53,7 @@ class FusedLearner:
         slots: int = 0,
         graphs: bool = True,
         by_value: bool = False,
+        source: str = PPO_SOURCE,
         final_legal: bool = False,
     ) -> None:
         """Take over games whose seeds are those of the members.
@@ -61,6 +62,7 @@ class FusedLearner:
         slots: room for frozen networks of the same kind, for every member.
         graphs: False launches every kernel from Python, for debugging.
         by_value: the policy head holds values of actions, whose best is played.
+        source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
         """
         self.games, self.members = games, len(games.seeds)
@@ -82,7 +84,9 @@ class FusedLearner:
             fresh = self._fresh_net()
             self.net.load(member, fresh.state_dict())
         self._description = fresh.describe()
-        self.kernels: Module = learner_kernels(games.rules, bf16=collect.bf16, device=self.device)
+        self.kernels: Module = learner_kernels(
+            games.rules, source, bf16=collect.bf16, device=self.device
+        )
         self.rollout = FusedRollout(
             games.rules,
             games.num_games,

@@ -107,7 +107,7 @@ class Update:
         self._learning_heads = heads_view(self.kernels, net, self.learning)
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
-            "SamplesView",
+            "SampleListView",
             list=self.list,
             stride=self.list.shape[1],
             counts=self.sample_counts,
