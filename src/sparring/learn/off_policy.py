@@ -29,7 +29,7 @@ from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -271,7 +271,7 @@ class OffPolicy(ABC):
                 "steps": self.steps,
                 "owed": self.owed,
                 "replay": counts,
-                "by_value": self.by_value,
+                **self.facts,
                 **self.net.describe(),
             },
             segments=segments,
@@ -295,8 +295,13 @@ class OffPolicy(ABC):
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
-        policy = Policy(self.rules, self.net.twin(), name=f"update {self.updates}")
-        return policy.always(greedy=True) if self.by_value else policy
+        name = f"update {self.updates}"
+        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: self.by_value}
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

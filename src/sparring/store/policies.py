@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import FACTS, Policy
 from sparring.pools.foreign.base import ForeignRules
 from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
@@ -190,14 +190,19 @@ def foreign_meta(rules: Rules) -> dict[str, Any]:
     return {"foreign": rules.plain()} if isinstance(rules, ForeignRules) else {}
 
 
-def policy_meta(rules: Rules, net: Net) -> dict[str, Any]:
-    """What has to be said about a network so that it can be loaded from its weights."""
+def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What has to be said about a network so that it can be loaded from its weights.
+
+    said: `meta` of its policy, from which comes what its heads hold.
+    """
+    facts = {key: said[key] for key in FACTS if key in said} if said else {}
     return {
         "game": rules.name,
         "rules_version": rules.rules_version,
         "game_config": rules.config,
         **net.describe(),
         **foreign_meta(rules),
+        **facts,
     }
 
 
@@ -216,7 +221,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         raise ConfigError(f"{target} exists and holds no policy; choose another name")
     meta: dict[str, Any] = {
         **{key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta},
-        **policy_meta(policy.rules, policy.net),
+        **policy_meta(policy.rules, policy.net, policy.meta),
     }
     number = int(policy.meta.get("update", 0))
     target.parent.mkdir(parents=True, exist_ok=True)

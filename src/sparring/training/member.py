@@ -26,7 +26,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import PREVIOUS_BEST, Status, in_order
+from sparring.training.status import PREVIOUS_BEST, Status, in_order, shown_of
 
 
 class Member:
@@ -130,6 +130,7 @@ class Member:
         status.remember("score", stats.get("charts/score", math.nan))
         status.remember("length", stats.get("charts/length", math.nan))
         status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
+        status.learning = shown_of(stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
         values = {

@@ -16,6 +16,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
+from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
@@ -25,6 +26,7 @@ from sparring.training.planning.settings import (
     merged,
     read_config,
     read_file,
+    said_by,
     with_preset,
     written,
 )
@@ -61,19 +63,27 @@ def train(
     file = str(changes.pop("config", ""))
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
-        config = merged(
-            one_budget(with_preset(game or "", file, league=league), changes), changes, "train"
-        )
+        algo, mode = str(changes.get("algo", "")), mode_of(changes)
+        asked: dict[str, Any] = {"league": league, "algo": algo, "mode": mode}
+        base = one_budget(with_preset(game or "", file, **asked), changes)
+        config = merged(base, changes, "train")
         if uses_gpu(config.device):
-            preset = with_preset(game or "", file, gpu=True, league=league)
-            base = one_budget(preset, changes)
+            base = one_budget(with_preset(game or "", file, gpu=True, **asked), changes)
             config = merged(base, changes, "train")
+        demand_given(config, changes)
         return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
     config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
     return train_with(
         alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
     )
+
+
+def demand_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
+    """Refuse keywords that the algorithm does not have, whatever they say."""
+    with said_by("train"):
+        demand_own(config.algo, config.dqn.mode, named(changes))
+        demand_of_mode(config.dqn.mode, named(changes))
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:
