@@ -36,7 +36,7 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
 @pytest.mark.parametrize(
     ("game", "net"),
     [
-        ("skull_king", {"shared": False}),
+        ("skull_king", {"shared": False, "norm": True}),
         ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
     ],
 )
@@ -90,6 +90,7 @@ def test_bytes_are_added_up_to_the_numbers_they_are() -> None:
     ("game", "flags", "net"),
     [
         ("skull_king", {"num_players": 6}, NetConfig(hidden=(32, 32))),
+        ("skull_king", {}, NetConfig(hidden=(32, 32), norm=True)),
         ("shogi", {}, NetConfig(kind="residual", channels=8, blocks=1)),
     ],
 )

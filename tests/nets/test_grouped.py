@@ -23,6 +23,11 @@ NETS = {
     "without our own first layer": ("tic_tac_toe", NetConfig(hidden=(32,), sparse=False)),
     "continuous": ("duel", NetConfig(hidden=(64, 32))),
     "continuous, two trunks": ("duel", NetConfig(hidden=(64,), shared=False, spread="predicted")),
+    "layer norm": ("skull_king", NetConfig(hidden=(64, 32), norm=True)),
+    "layer norm, two trunks": (
+        "skull_king",
+        NetConfig(hidden=(64, 32), shared=False, norm=True, activation="tanh"),
+    ),
     "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
     "residual, odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1)),
 }
@@ -153,6 +158,7 @@ def test_making_room_draws_no_random_numbers() -> None:
 @pytest.mark.parametrize(
     ("config", "memory", "why"),
     [
+        (NetConfig(hidden=(64, 32), norm=True), 0, r"layer norm \(net\.norm\) has no kernels"),
         (NetConfig(hidden=(64, 30)), 0, r"multiples of 8, not \(64, 30\)"),
         (NetConfig(kind="residual", channels=12), 0, "multiples of 8, not 12"),
         (NetConfig(kind="residual", channels=16), 16, "memory"),

@@ -36,7 +36,9 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "u16": (torch.uint16,),
     "i32": (torch.int32,),
     "u32": (torch.int32,),
+    "i64": (torch.int64,),
     "u64": (torch.int64,),
+    "i64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),
     # Bytes that only C++ reads, and structures of numbers of one kind.

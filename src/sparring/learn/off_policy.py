@@ -23,7 +23,7 @@ from sparring.games.rules import Rules
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
-from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples
@@ -41,8 +41,6 @@ DECISIONS_PER_UPDATE = 1000
 class OffPolicy(ABC):
     """Owns the network that plays, the collector and the replay; kinds add what learns."""
 
-    greedy: bool
-    """Whether frozen networks of this kind take their best action: of DQN they do."""
     by_value: bool
     """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
 
@@ -257,7 +255,8 @@ class OffPolicy(ABC):
         rows, blobs = self.collector.state()
         net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
         tensors = {"net": net, "carried": rows, **self.learned()}
-        segments, counts = {}, {}
+        segments: dict[str, Segment] = {}
+        counts: dict[str, int] = {}
         if self.replay_config.save:
             tensors["replay"], segments, counts = self.replay.state()
         return Snapshot(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sparring.config import CollectConfig, NetConfig
+from sparring.config import CollectConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
@@ -39,6 +39,8 @@ class Plan:
     net: NetConfig
     settings: tuple[Any, ...]
     """Of the algorithm, one per member."""
+    replay: ReplayConfig = ReplayConfig()
+    """What is remembered; of learners that remember."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Settings of a learner of your own, as they were written."""
     foreign: GamePool | None = None

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import ReplayConfig
+from sparring.errors import StateError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Segment
+from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
 from sparring.learn.rollout import Rollout
-from sparring.learn.transitions import Transitions
+from sparring.learn.segments import Segments, array_of, first_of, put_rows, rows_between, tensors_of
+from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
+from sparring.nets.distribution import played
+from sparring.pools.lineups import LEARNER
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,8 @@ class Samples:
     """[batch]: of what follows there. 0 if nothing does; negative where the value is that of the
     other seat of a zero-sum game, which was to move when the game was cut."""
     next_obs: Tensor
-    """Of the same seat and role, up to n decisions later, or its last one before a cut."""
+    """Of the same seat and role, up to n decisions later, or its last one before a cut. Where
+    nothing follows (discount 0) the last decision stands for itself, with its own mask."""
     next_mask: Tensor
     weight: Tensor
     """[batch]: takes the preference of priorities back; 1 without them."""
@@ -45,7 +54,9 @@ class Replay:
 
     A decision gets its place when it is made; what it was paid and what followed is written once
     that is known, perhaps rollouts later. Until then it is not sampled, but it may be what follows
-    another one.
+    another one. Serial numbers count all that was ever stored; what follows has a higher one, so
+    that it is still there as long as the decision before it is. The work is done by
+    csrc/core/replay.hpp, which the GPU shares.
     """
 
     def __init__(
@@ -59,39 +70,157 @@ class Replay:
         squash: bool = False,
     ) -> None:
         """Make room. carried: open decisions that rollouts hand on, see `Transitions`."""
-        raise NotImplementedError
+        check_capacity(config.capacity, carried)
+        self.rules, self.config, self.squash = rules, config, squash
+        self.seed = seed % 2**64
+        self.ring = Ring(rules, row_bytes, config.capacity)
+        self.segments = Segments(self.ring)
+        self.open = np.full(carried, -1, np.int64)
+        """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
+        self.weight: npt.NDArray[np.uint32] | None = None
+        """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
+        sums = None
+        if config.prioritised:
+            self.weight = np.zeros(config.capacity, np.uint32)
+            sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
+        columns = self.ring.columns
+        raw = columns["action"].reshape(config.capacity, -1).view(np.uint8)
+        self.native = _native.ReplayRing(
+            actions=rules.actions,
+            box=rules.box,
+            **{**columns, "action": raw},
+            open=self.open,
+            weight=self.weight,
+            sums=sums,
+        )
+        self._ages = self._sampled = 0
 
     def __len__(self) -> int:
         """Decisions that can be sampled."""
-        raise NotImplementedError
+        return self.native.count
+
+    @property
+    def head(self) -> int:
+        """Entries stored so far: the serial number that comes next."""
+        return self.native.head
+
+    @property
+    def first(self) -> int:
+        """The oldest serial number that is still there."""
+        return self.native.first
 
     def mark_cuts(self, rollout: Rollout) -> None:
         """Before linking: say which cut games have a last row that stands for what would follow."""
-        raise NotImplementedError
+        flat, cuts = rollout.final_value.reshape(-1), rollout.cuts
+        for where, mirrored in zip(cuts.where, cuts.mirrored, strict=True):
+            flat[where] = 0.0
+            flat[where[mirrored] ^ 1] = 0.0
 
     def push(self, rollout: Rollout, transitions: Transitions) -> None:
         """Take over a rollout that was linked; call it before its open decisions are carried."""
-        raise NotImplementedError
+        check_capacity(self.config.capacity, transitions.places)
+        numbers = None
+        if self.rules.box:
+            numbers = np.clip(played(rollout.action, squash=self.squash), -1.0, 1.0)
+        self.native.push(
+            learner=LEARNER,
+            policy=rollout.policy,
+            seat=rollout.seat,
+            obs=rollout.obs,
+            mask=rollout.mask,
+            action=rollout.action if numbers is None else None,
+            numbers=numbers,
+            end=transitions.end,
+            next=transitions.next,
+            paid=transitions.paid,
+            discount=transitions.discount,
+            open_rows=transitions.open_rows(),
+            **last_rows(rollout),
+        )
 
     def sample(self, number: int, correction: float = 1.0) -> Samples:
         """Draw a batch; the same for the same seed, contents and number of the optimiser step."""
-        raise NotImplementedError
+        if not len(self):
+            raise StateError("nothing can be sampled yet")
+        rules, batch = self.rules, self.config.batch
+        width = self.ring["obs"].shape[1]
+        obs, next_obs = np.empty((2, batch, width), np.uint8)
+        mask, next_mask = np.empty((2, batch, rules.actions), np.uint8)
+        paid, discount, weight = np.empty((3, batch), np.float32)
+        places = np.empty(batch, np.int64)
+        action = numbers = None
+        if rules.box:
+            numbers = np.empty((batch, rules.box), np.float32)
+        else:
+            action = np.empty(batch, np.int32)
+        self._ages += self.native.sample(
+            seed=self.seed,
+            number=number % 2**32,
+            n_step=self.config.n_step,
+            correction=correction,
+            obs=obs,
+            mask=mask,
+            action=action,
+            numbers=numbers,
+            paid=paid,
+            discount=discount,
+            next_obs=next_obs,
+            next_mask=next_mask,
+            weight=weight,
+            places=places,
+        )
+        self._sampled += batch
+        return Samples(
+            torch.from_numpy(obs),
+            torch.from_numpy(mask),
+            torch.from_numpy(action if numbers is None else numbers),
+            torch.from_numpy(paid),
+            torch.from_numpy(discount),
+            torch.from_numpy(next_obs),
+            torch.from_numpy(next_mask),
+            torch.from_numpy(weight),
+            places,
+        )
 
     def reprioritise(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
         """Say how wrong the estimates of sampled decisions were."""
-        raise NotImplementedError
+        if self.weight is None:
+            raise StateError("only a prioritised replay has priorities: replay.prioritised=true")
+        self.native.reprioritise(places=places, error=error, exponent=self.config.priority_exponent)
 
     def clear(self) -> None:
-        """Forget everything."""
-        raise NotImplementedError
+        """Forget everything. Serial numbers go on, so that none means two things."""
+        self.ring["end"][:] = NOT_A_SAMPLE
+        self.open[:] = -1
+        self.native.first, self.native.count = self.native.head, 0
+        if self.weight is not None:
+            self.weight[:] = 0
+            self.native.sum_all()
 
     def stats(self) -> dict[str, float]:
-        """learning/replay_fill, a share, and learning/replay_age, decisions ago in the mean."""
-        raise NotImplementedError
+        """learning/replay_fill, a share, and learning/replay_age, decisions ago in the mean.
+
+        The age is that of what was sampled since the last call.
+        """
+        kept = self.head - self.first
+        age = self._ages / self._sampled if self._sampled else kept / 2
+        self._ages = self._sampled = 0
+        fill = kept / self.config.capacity
+        return {"learning/replay_fill": fill, "learning/replay_age": age}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
-        raise NotImplementedError
+        first, head = self.first, self.head
+        sealed = self.segments.sealed(first, head, self.open)
+        loose = self.segments.loose(first, head, sealed)
+        parts = [rows_between(self.ring, *stretch) for stretch in loose or [(head, 0)]]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["loose"] = np.array(loose, np.int64).reshape(-1, 2)
+        columns["open"] = self.open.copy()
+        if self.weight is not None:
+            columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]
+        counts = {"first": first, "head": head, "highest": self.native.highest}
+        return tensors_of(columns), self.segments.readers(sealed), counts
 
     def load_state(
         self,
@@ -99,10 +228,58 @@ class Replay:
         segments: Mapping[str, Mapping[str, Tensor]],
         meta: Mapping[str, int],
     ) -> None:
-        """Go on from `state`."""
-        raise NotImplementedError
+        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        self.clear()
+        self.segments.forget()
+        head = int(meta["head"])
+        first = max(int(meta["first"]), head - self.config.capacity)
+        found = sum(put_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items())
+        done = 0
+        for start, count in tensors["loose"].tolist():
+            rows = {name: tensors[name][done : done + count] for name in self.ring.columns}
+            found += put_rows(self.ring, start, rows, first)
+            done += count
+        if found != head - first:
+            raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
+        self.native.first, self.native.head = first, head
+        self.native.count = int(np.count_nonzero(self.ring["end"]))
+        if tensors["open"].shape == self.open.shape:
+            self.open[:] = tensors["open"].numpy()
+        if self.weight is not None:
+            self._load_weights(tensors, int(meta["highest"]))
+
+    def _load_weights(self, tensors: Mapping[str, Tensor], highest: int) -> None:
+        assert self.weight is not None
+        at = np.arange(self.first, self.head) % self.config.capacity
+        if "weight" in tensors:
+            kept = array_of(tensors["weight"], np.dtype(np.uint32))
+            self.weight[at] = kept[len(kept) - len(at) :]
+            self.native.highest = highest
+        else:  # it was saved without priorities: all count the same
+            self.weight[at] = np.where(self.ring["end"][at], self.native.highest, 0)
+        self.native.sum_all()
+
+
+def last_rows(rollout: Rollout) -> dict[str, Any]:
+    """The rows of the cuts, and which of them stands for each place in `final_value`.
+
+    There is none for a seat that was out before the cut: nothing follows.
+    """
+    cuts = rollout.cuts
+    if not cuts.where:
+        return dict.fromkeys(("cut_entry", "cut_sign", "cut_obs", "cut_mask"))
+    where, mirrored = np.concatenate(cuts.where), np.concatenate(cuts.mirrored)
+    entry = np.full(rollout.final_value.size, -1, np.int32)
+    sign = np.ones(rollout.final_value.size, np.float32)
+    entry[where] = np.arange(len(where))
+    entry[where[mirrored] ^ 1] = np.flatnonzero(mirrored)
+    sign[where[mirrored] ^ 1] = -1.0
+    obs, mask = np.concatenate(cuts.obs), np.concatenate(cuts.mask)
+    return {"cut_entry": entry, "cut_sign": sign, "cut_obs": obs, "cut_mask": mask}
 
 
 def replay_bytes(rules: Rules, row_bytes: int, config: ReplayConfig) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    raise NotImplementedError
+    each = bytes_per_decision(rules, row_bytes)
+    sums = _native.tree_sums(config.capacity) * 8 if config.prioritised else 0
+    return config.capacity * (each + 4 * config.prioritised) + sums

@@ -76,6 +76,7 @@ class Cuts:
     where: list[npt.NDArray[np.intp]] = field(default_factory=list)
     """Places in `final_value`, counted through [steps, games, seats]."""
     obs: list[npt.NDArray[np.uint8]] = field(default_factory=list)
+    mask: list[npt.NDArray[np.uint8]] = field(default_factory=list)
     mirrored: list[npt.NDArray[np.bool_]] = field(default_factory=list)
     """Whether the other seat loses what this one wins, and was not to move itself."""
 
@@ -95,6 +96,7 @@ class Cuts:
         count = rollout.final_value.shape[1]
         self.where.append((step * count + games[place]) * rules.seats + seat)
         self.obs.append(batch.final_obs[cut[place], seat].copy())
+        self.mask.append(batch.final_mask[cut[place], seat].copy())
         self.mirrored.append(rules.zero_sum & (movers.sum(1)[place] == 1))
         if over is not None:  # a foreign env: seats that were out before the cut get nothing
             place, seat = np.nonzero(over[cut])

@@ -1,7 +1,8 @@
 """Frozen networks of one shape on a CPU, whose rows are answered together.
 
 Perceptrons go through csrc/nets/grouped.hpp: one call sorts the rows by network and takes a few of
-one network at a time through all of its layers. Other networks are asked one after the other.
+one network at a time through all of its layers. Other networks, and perceptrons with layer norm,
+are asked one after the other.
 Only what actions are drawn from is computed, nobody asks frozen networks for values. A test holds
 the answers equal to those of the networks alone.
 """
@@ -47,7 +48,8 @@ class GroupedNet:
         self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             net = make_net(rules, config, memory=memory, threads=threads)
-            kind = Stacked if isinstance(net, Perceptron) else OneByOne
+            stacks = isinstance(net, Perceptron) and not config.norm
+            kind = Stacked if stacks else OneByOne
             self._kind: _Kind = kind(net, slots, threads)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
         self._loaded = np.zeros(slots + 1, np.bool_)
@@ -139,6 +141,7 @@ class OneByOne(_Kind):
     def __init__(self, net: Net, slots: int, threads: int) -> None:
         rules = net.inputs.rules
         self.nets: list[Net] = []
+        first: _native.FirstLayer | None = None
         for _ in range(slots):
             made = make_net(
                 rules,
@@ -150,12 +153,16 @@ class OneByOne(_Kind):
             # Worker threads are shared, not one crew for every slot.
             if self.nets and getattr(net, "native", None) is not None:
                 made.native = self.nets[0].native
+            if isinstance(made, Perceptron):
+                first = first or made.first.native
+                made.first.native = first
             self.nets.append(made.requires_grad_(False))
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
-        """Take over what the policy reads."""
+        """Take over what the policy reads: of two towers the first."""
         net = self.nets[at]
-        net.load_state_dict({name: state[name] for name in net.state_dict()})
+        own = {name: tuple(map(slice, value.shape)) for name, value in net.state_dict().items()}
+        net.load_state_dict({name: state[name][part] for name, part in own.items()})
 
     def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
         """One forward per network."""

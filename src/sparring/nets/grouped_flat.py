@@ -44,16 +44,23 @@ def make_grouped(
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
     if config.kind == "mlp":
-        if config.activation not in KINDS:
-            return f"activation {config.activation!r} has no kernels"
-        if any(width % 8 for width in config.hidden):
-            return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
-        return ""
+        return unsupported_layers(config)
     if config.kind != "residual":
         return f"networks of kind {config.kind!r} have no grouped passes"
     if config.channels % 8:
         return f"grouped products take channels in multiples of 8, not {config.channels}"
     return "boards with memory behind them have no grouped passes" if memory else ""
+
+
+def unsupported_layers(config: NetConfig) -> str:
+    """Say the same of perceptrons."""
+    if config.norm:
+        return "layer norm (net.norm) has no kernels"
+    if config.activation not in KINDS:
+        return f"activation {config.activation!r} has no kernels"
+    if any(width % 8 for width in config.hidden):
+        return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
+    return ""
 
 
 class GroupedPerceptron(GroupedFlat):

@@ -30,4 +30,9 @@ def make_net(
     """
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
+    if config.norm and config.kind != "mlp":
+        raise ConfigError(
+            f"net.norm True: only an mlp has layer norm, and net.kind is {config.kind!r}; "
+            "leave net.norm out or set net.kind to mlp"
+        )
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

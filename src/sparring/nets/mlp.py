@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -44,8 +44,10 @@ class Perceptron(Net):
             self.inputs, config.hidden[0] * towers, sparse=config.sparse, threads=threads
         )
         self.activation = self._make_activation()
+        if config.norm:  # every tower by itself: they have nothing to do with each other
+            self.first_norms = nn.ModuleList(nn.LayerNorm(config.hidden[0]) for _ in range(towers))
         self.towers = nn.ModuleList(
-            tower(config.hidden, self._make_activation) for _ in range(towers)
+            tower(config.hidden, self._make_activation, norm=config.norm) for _ in range(towers)
         )
         for name, width in self.heads.items():
             self.add_module(f"{name}_head", nn.Linear(config.hidden[-1], width))
@@ -76,10 +78,18 @@ class Perceptron(Net):
             if name == POLICY and self.box:
                 nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
 
+    def _first_layer(self, obs: Tensor) -> Sequence[Tensor]:
+        """What goes into every tower."""
+        if not self.config.norm:
+            return self.activation(self.first(obs)).chunk(len(self.towers), dim=1)
+        parts = self.first(obs).chunk(len(self.towers), dim=1)
+        return [
+            self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)
+        ]
+
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows [rows, row_bytes]."""
-        hidden = self.activation(self.first(obs))
-        parts = hidden.chunk(len(self.towers), dim=1)
+        parts = self._first_layer(obs)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
         heads: Heads = {}
         for at, name in enumerate(self.heads):
@@ -101,9 +111,13 @@ def head_mask(rules: Rules, config: NetConfig) -> Tensor:
     return mask
 
 
-def tower(hidden: tuple[int, ...], activation: Callable[[], nn.Module]) -> nn.Sequential:
+def tower(
+    hidden: tuple[int, ...], activation: Callable[[], nn.Module], *, norm: bool = False
+) -> nn.Sequential:
     """The layers behind the first one."""
     layers: list[nn.Module] = []
     for width, following in pairwise(hidden):
-        layers += [nn.Linear(width, following), activation()]
+        layers.append(nn.Linear(width, following))
+        layers += [nn.LayerNorm(following)] if norm else []
+        layers.append(activation())
     return nn.Sequential(*layers)

@@ -104,6 +104,7 @@ def resolve(
         collect=config.collect,
         net=config.net,
         settings=tuple(getattr(member, config.algo, None) for member in configs),
+        replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
     )

@@ -1,0 +1,173 @@
+"""Replay on a GPU: a ring for every member, filled, linked and sampled without waiting.
+
+`learn.replay.Replay` is the same on the host; a test holds the contents and the samples equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from sparring.config import ReplayConfig
+from sparring.kernels import Module
+from sparring.kernels.views import View
+from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.ring import check_capacity
+from sparring.pools.lineups import LEARNER
+
+
+class DeviceReplay:
+    """The rings of all members, and a batch of each."""
+
+    def __init__(
+        self, kernels: Module, rollout: FusedRollout, config: ReplayConfig, seeds: Tensor
+    ) -> None:
+        """Make room. seeds: of the members."""
+        self.kernels, self.rollout, self.config, self.seeds = kernels, rollout, config, seeds
+        rules, members, capacity = rollout.rules, rollout.members, config.capacity
+        check_capacity(capacity, (rollout.steps * rollout.rows) // members)
+        self.members, places = members, members * capacity
+        finals = rollout.final_value.shape
+        row_bytes, words = rollout.obs.shape[1], rules.legal_words
+        items = rollout.steps * (rollout.rows + rollout.games * rules.seats) // members
+        with torch.device(rollout.obs.device):
+            self.obs = torch.zeros(places, row_bytes, dtype=torch.uint8)
+            self.legal = torch.zeros(places, words, dtype=torch.int64)
+            self.action = torch.zeros(places, dtype=torch.int32)
+            if rules.box:  # as the games took them
+                self.action = torch.zeros(places, rules.box)
+            self.paid, self.discount = torch.zeros(places), torch.zeros(places)
+            self.next = torch.zeros(places, dtype=torch.int32)
+            self.end = torch.zeros(places, dtype=torch.uint8)
+            self.heads = torch.zeros(members, dtype=torch.int64)
+            """Serial numbers that come next."""
+            self.firsts = torch.zeros(members, dtype=torch.int64)
+            """The oldest that count."""
+            self.serial = torch.full((rollout.places,), -1, dtype=torch.int64)
+            """Of what was remembered, by place of the rollout."""
+            self._stands_for = torch.zeros(finals, dtype=torch.int32)
+            self._last_row = torch.zeros(finals, dtype=torch.int32)
+            self._last_serial = torch.zeros(finals, dtype=torch.int64)
+            self._marks = torch.zeros(members, items, dtype=torch.int32)
+            # What was drawn last.
+            shape = members, config.batch
+            self.number = torch.zeros(1, dtype=torch.int32)
+            """Of the optimiser step."""
+            self.picked = torch.zeros(shape, dtype=torch.int32)
+            self.after = torch.zeros(shape, dtype=torch.int32)
+            self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
+            self.weight = torch.ones(shape)
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Describe the arrays to the kernels."""
+        view, rollout = self.kernels.view, self.rollout
+        members, rules = self.members, rollout.rules
+        names = ("obs", "legal", "action", "paid", "discount", "next", "end", "heads")
+        self._rings = view(
+            "RingsView",
+            capacity=self.config.capacity,
+            row_bytes=self.obs.shape[1],
+            **{name: getattr(self, name) for name in names},
+        )
+        last = view(
+            "LastRowsView",
+            stands_for=self._stands_for,
+            row=self._last_row,
+            serial=self._last_serial,
+        )
+        kept = ("seat", "policy", "obs", "legal", "action", "cut_obs", "cut_at", "cut_count")
+        self._remember = view(
+            "RememberView",
+            members=members,
+            rows_each=rollout.rows // members,
+            steps=rollout.steps,
+            layers=len(rollout.cut_at),
+            rows_per_game=rules.rows,
+            games_each=rollout.games // members,
+            seats=rules.seats,
+            carried=rollout.carried,
+            learner=LEARNER,
+            squash=int(rollout.squash),
+            **{name: getattr(rollout, name) for name in kept},
+            final_legal=rollout.final_legal,
+            final_value=rollout.final_value,
+            last=last,
+            serial=self.serial,
+            marks=self._marks,
+        )
+        linked = ("end", "next", "paid", "discount", "tail")
+        self.links: View = view("Links", **{name: getattr(rollout, name) for name in linked})
+
+    def push(self, link: Callable[[], None]) -> None:
+        """Take over a rollout, before its open decisions are carried.
+
+        link: links its rows, once it is known which cut games have a last row.
+        """
+        kernels, rollout, marks = self.kernels, self.rollout, self._marks
+        places = rollout.places
+        self._stands_for.fill_(-1)
+        kernels.note_cuts(blocks_of(rollout.cut_at.numel()), 256, self._remember)
+        link()
+        marks.zero_()
+        kernels.mark_rows(blocks_of(rollout.steps * rollout.rows), 256, self._remember)
+        by_place = blocks_of(places)
+        kernels.mark_last_rows(by_place, 256, self._remember, self.links, places)
+        marks.cumsum_(1)
+        kernels.remember(blocks_of(marks.numel(), 8), 256, self._remember, self._rings)
+        self.heads.add_(marks[:, -1])
+        torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
+        kernels.settle(by_place, 256, self._remember, self._rings, self.links, places)
+        kernels.carry_serials(
+            blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
+        )
+
+    def draw(self) -> None:
+        """Draw a batch of every member; the same for the same contents and number."""
+        drawn = self.kernels.view(
+            "DrawView",
+            members=self.members,
+            batch=self.config.batch,
+            n_step=self.config.n_step,
+            seeds=self.seeds,
+            number=self.number,
+            firsts=self.firsts,
+            picked=self.picked,
+            after=self.after,
+            paid=self.batch_paid,
+            discount=self.batch_discount,
+        )
+        self.kernels.draw_samples(blocks_of(self.picked.numel()), 256, self._rings, drawn)
+
+    def rows(self, places: Tensor) -> Tensor:
+        """The byte rows at these places [members, batch, row_bytes]."""
+        return self.obs.index_select(0, places.view(-1)).view(*places.shape, -1)
+
+    def masks(self, places: Tensor) -> Tensor:
+        """Which actions are legal there [members, batch, actions], bytes."""
+        legal = self.legal.index_select(0, places.view(-1))
+        return mask_of(legal, self.rollout.rules).view(*places.shape, -1)
+
+    def actions(self) -> Tensor:
+        """Those that were taken, [members, batch] or [members, batch, box]."""
+        return self.action.index_select(0, self.picked.view(-1)).view(
+            *self.picked.shape, *self.action.shape[1:]
+        )
+
+    def figures(self) -> dict[str, Tensor]:
+        """What can be sampled, and what is kept, by member."""
+        return {
+            "sampleable": (self.end.view(self.members, -1) != 0).sum(1),
+            "kept": self.heads - self.firsts,
+        }
+
+    def noise(self, numbers: int, out: Tensor) -> None:
+        """Standard normal numbers for every sample [members, batch, numbers]."""
+        self.kernels.draw_noise(
+            blocks_of(self.picked.numel()),
+            256,
+            *(self.seeds, self.number, self.members, self.config.batch, numbers, out),
+        )
