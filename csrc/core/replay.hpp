@@ -69,12 +69,22 @@ SPARRING_FN inline void unpack_mask(const u64* words, int actions, u8* out) {
   for (; i < actions; ++i) out[i] = static_cast<u8>(words[i >> 6] >> (i & 63) & 1);
 }
 
-// A row that was seen; nobody has said yet what followed.
+// What followed a decision. next: a place, -1 where nothing does.
+SPARRING_FN inline void store_link(const RingView& ring, int place, u8 end, int next, f32 paid,
+                                   f32 discount) {
+  ring.end[place] = end;
+  ring.next[place] = next < 0 ? place : next;
+  ring.paid[place] = paid;
+  ring.discount[place] = next < 0 ? 0 : discount;
+}
+
+// A row that was seen; nobody has said yet what was done and what followed.
 SPARRING_FN inline void store_row(const RingView& ring, int place, const u8* obs, const u8* mask) {
   copy_bytes(ring.obs + i64{place} * ring.row_bytes, obs, ring.row_bytes);
   u64* words = ring.mask + i64{place} * ring.mask_words();
   for (int w = 0; w < ring.mask_words(); ++w) words[w] = pack_mask(mask, 64 * w, ring.actions);
-  ring.end[place] = kNotASample;
+  zero_bytes(ring.action + i64{place} * ring.action_bytes, ring.action_bytes);
+  store_link(ring, place, kNotASample, -1, 0, 0);
 }
 
 SPARRING_FN inline void store_action(const RingView& ring, int place, i32 action) {
@@ -88,15 +98,6 @@ SPARRING_FN inline void store_action(const RingView& ring, int place, i32 action
 
 SPARRING_FN inline void store_numbers(const RingView& ring, int place, const f32* numbers) {
   copy_bytes(ring.action + i64{place} * ring.action_bytes, numbers, ring.action_bytes);
-}
-
-// What followed a decision. next: a place, -1 where nothing does.
-SPARRING_FN inline void store_link(const RingView& ring, int place, u8 end, int next, f32 paid,
-                                   f32 discount) {
-  ring.end[place] = end;
-  ring.next[place] = next < 0 ? place : next;
-  ring.paid[place] = paid;
-  ring.discount[place] = next < 0 ? 0 : discount;
 }
 
 // Sampling

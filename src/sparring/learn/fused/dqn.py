@@ -96,6 +96,7 @@ class FusedDQN(FusedOffPolicy):
         self.step_with(self.adam, "lr")
         if not self.config.target_every:
             self._follow()
+        self.replay.reprioritise(error)
         self._learned(error)
 
     @torch.no_grad()

@@ -163,14 +163,14 @@ class FusedOffPolicy(FusedLearner):
         self.losses.zero_()
         self.made, spent = 0, {"rollout": 0.0, "update": 0.0}
         totals: list[dict[str, float]] = [{} for _ in range(self.members)]
-        met = 0
+        met = np.zeros(self.rollout.met.shape, np.int64)
         for _ in range(self.rounds):
             moments = [Moment(made, progress) for made in self.decisions]
             shown = self._turn_knobs(moments)
             took = self._round(totals)
-            met = met + self.rollout.met.cpu().numpy().astype(np.int64)
+            met += self.rollout.met.cpu().numpy()
             spent = {name: spent[name] + took[name] for name in spent}
-        self._met = met if isinstance(met, np.ndarray) else None
+        self._met = met
         self.phases.seconds = spent
         self.updates += 1
         losses, broken = self.losses.tolist(), self.broken.tolist()
@@ -202,6 +202,7 @@ class FusedOffPolicy(FusedLearner):
         ]
         self.gamma_into.copy_(torch.tensor(into))
         self.clock.fill_(self.rollouts)
+        self.replay.correction.fill_(self.replay_config.priority_correction.at(moments[0]))
         at_random = self.replay_config.warmup_by == "random"
         by_game = [
             np.ones(self.games.each, np.float32)

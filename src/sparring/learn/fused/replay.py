@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
@@ -60,6 +61,14 @@ class DeviceReplay:
             self.after = torch.zeros(shape, dtype=torch.int32)
             self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
             self.weight = torch.ones(shape)
+            # Priorities, as whole numbers.
+            leaves = capacity if config.prioritised else 0
+            self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
+            nodes = _native.tree_sums(capacity) if leaves else 0
+            self._sums = torch.zeros(members, nodes, dtype=torch.int64)
+            self.highest = torch.full((members,), _native.WEIGHT_OF_ONE, dtype=torch.int32)
+            self._lowest = torch.zeros(members, dtype=torch.int32)
+            self.correction = torch.ones(1)
         self._make_views()
 
     def _make_views(self) -> None:
@@ -99,6 +108,29 @@ class DeviceReplay:
             serial=self.serial,
             marks=self._marks,
         )
+        prioritised = self.config.prioritised
+        self._priorities = view(
+            "PrioritiesView",
+            leaves=self.config.capacity,
+            sums_each=self._sums.shape[1],
+            leaf=self.leaf if prioritised else None,
+            sums=self._sums,
+            highest=self.highest,
+            lowest=self._lowest,
+        )
+        self._drawn = view(
+            "DrawView",
+            members=members,
+            batch=self.config.batch,
+            n_step=self.config.n_step,
+            seeds=self.seeds,
+            number=self.number,
+            firsts=self.firsts,
+            picked=self.picked,
+            after=self.after,
+            paid=self.batch_paid,
+            discount=self.batch_discount,
+        )
         linked = ("end", "next", "paid", "discount", "tail")
         self.links: View = view("Links", **{name: getattr(rollout, name) for name in linked})
 
@@ -117,30 +149,50 @@ class DeviceReplay:
         by_place = blocks_of(places)
         kernels.mark_last_rows(by_place, 256, self._remember, self.links, places)
         marks.cumsum_(1)
-        kernels.remember(blocks_of(marks.numel(), 8), 256, self._remember, self._rings)
+        kernels.remember(blocks_of(marks.numel(), 8), 256, *self._into)
         self.heads.add_(marks[:, -1])
         torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
-        kernels.settle(by_place, 256, self._remember, self._rings, self.links, places)
+        kernels.settle(by_place, 256, *self._into, self.links, places)
+        self._sum_up()
         kernels.carry_serials(
             blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
         )
 
+    @property
+    def _into(self) -> tuple[View, View, View]:
+        return self._remember, self._rings, self._priorities
+
     def draw(self) -> None:
         """Draw a batch of every member; the same for the same contents and number."""
-        drawn = self.kernels.view(
-            "DrawView",
-            members=self.members,
-            batch=self.config.batch,
-            n_step=self.config.n_step,
-            seeds=self.seeds,
-            number=self.number,
-            firsts=self.firsts,
-            picked=self.picked,
-            after=self.after,
-            paid=self.batch_paid,
-            discount=self.batch_discount,
-        )
-        self.kernels.draw_samples(blocks_of(self.picked.numel()), 256, self._rings, drawn)
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        priorities, drawn = self._priorities, self._drawn
+        kernels.draw_samples(blocks, 256, self._rings, priorities, drawn)
+        if self.config.prioritised:
+            self._lowest.fill_(-1)  # all bits: the highest number
+            kernels.find_lowest(blocks, 256, priorities, drawn)
+            kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
+
+    def reprioritise(self, error: Tensor) -> None:
+        """Say how wrong the estimates of the batch were [members, batch]."""
+        if not self.config.prioritised:
+            return
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        kernels.forget_weights(blocks, 256, self._priorities, self._drawn)
+        exponent = self.config.priority_exponent
+        errors = error.float().contiguous()
+        kernels.weigh(blocks, 256, self._priorities, self._drawn, errors, exponent)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Sum all trees anew; with a GPU that is cheaper than finding out which nodes changed."""
+        if not self.config.prioritised:
+            return
+        nodes, level = self.config.capacity, 0
+        while nodes > 1 or not level:
+            nodes, level = -(-nodes // _native.TREE_FAN), level + 1
+            self.kernels.sum_level(
+                blocks_of(self.members * nodes), 256, self._priorities, self.members, level
+            )
 
     def rows(self, places: Tensor) -> Tensor:
         """The byte rows at these places [members, batch, row_bytes]."""

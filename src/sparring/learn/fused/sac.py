@@ -130,7 +130,7 @@ class FusedSAC(FusedOffPolicy):
             replay.noise(2 * self.rules.box, self._noise)
         numbers = self.critics.widen(replay.rows(replay.picked))
         target = self._targets(temperature)
-        loss, _ = critic_loss(self._taken(numbers), target, replay.weight)
+        loss, error = critic_loss(self._taken(numbers), target, replay.weight)
         (grad,) = torch.autograd.grad(loss.sum(), [self.critics.flat])
         self._critics.grad.copy_(grad.view(self.members, -1))
         self.step_with(self.critic_adam, "critic_lr")
@@ -139,6 +139,7 @@ class FusedSAC(FusedOffPolicy):
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.step_with(self.temperature_adam, "temperature_lr")
         self.critics.follow(self.knob("tau")[:, None, None])
+        replay.reprioritise(error)
         self.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
     def _ask(
