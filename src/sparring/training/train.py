@@ -76,7 +76,8 @@ def train(
         demand_given(config, changes)
         return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
-    config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
+    config = own_settings(pool.num_games, file, changes, box=pool.rules.box)
+    config = replace(config, game=pool.rules.name)
     return train_with(
         alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
     )
@@ -103,11 +104,27 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
     return list(given)
 
 
-def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConfig:
-    """What an environment of somebody else's is trained with, if it plays so many games."""
-    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": games}}
-    base = merged(TrainConfig(), usual, "your own environment")
-    base = one_budget(merged(base, read_file(file) if file else {}, file), changes)
+OWN_USUAL: dict[str, dict[str, Any]] = {
+    "ppo": {"ppo": {"gamma": 0.99}},
+    "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
+    "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
+}
+"""What suits environments of somebody else's better than the defaults, by algorithm."""
+OWN_USUAL_BOX: dict[str, dict[str, Any]] = {"sac": {"net": {"squash": True, "spread": "predicted"}}}
+"""What else, where actions are continuous."""
+
+
+def own_settings(games: int, file: str, changes: Mapping[str, Any], *, box: int = 0) -> TrainConfig:
+    """What an environment of somebody else's is trained with, if it plays so many games.
+
+    box: numbers of a continuous action.
+    """
+    given = read_file(file) if file else {}
+    algo = str(changes.get("algo", given.get("algo", TrainConfig.algo)))
+    base: TrainConfig = merged(TrainConfig(), {"collect": {"games": games}}, "your own environment")
+    for usual in (OWN_USUAL, OWN_USUAL_BOX if box else {}):
+        base = merged(base, usual.get(algo, {}), "your own environment")
+    base = one_budget(merged(base, given, file), changes)
     config: TrainConfig = merged(base, {**changes, "config": file}, "train")
     return config
 
