@@ -429,6 +429,7 @@ void bind_pool(nb::module_& m) {
 
 namespace sparring {
 void bind_learning(nb::module_& m);
+void bind_replay(nb::module_& m);
 void bind_shogi(nb::module_& m);
 }  // namespace sparring
 
@@ -446,5 +447,6 @@ NB_MODULE(_native, m) {
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_learning(m);
+  sparring::bind_replay(m);
   sparring::bind_shogi(m);
 }

@@ -7,6 +7,7 @@
 
 #include "core/rng.hpp"
 #include "cuda/number.cuh"
+#include "nets/exploring.hpp"
 #include "nets/gaussian.hpp"
 
 namespace sparring {
@@ -46,14 +47,28 @@ struct FrozenView {
   SPARRING_FN bool any() const { return position != nullptr; }
 };
 
+// What a learner by values does differently. Without `epsilon` nobody explores.
+struct ExploreView {
+  const f32* epsilon;  // [rows], how probable any legal action is
+  int greedy;          // the best action is taken, else one is drawn
+  int worth;           // kept as a row's value, see Worth
+
+  SPARRING_FN bool any() const { return epsilon != nullptr; }
+};
+
+// What a row is worth: what the value head says, the best of the policy head, or that one as an
+// advantage over the mean of the legal ones, on top of the value head.
+enum Worth : int { kValueHead = 0, kBestAction = 1, kDueling = 2 };
+
 // Rows that ask for a decision, `rows_each` of every member, numbered from `first_row` in each.
 struct AskedView {
   const u64* legal;   // [rows, kWords]
   const i16* policy;  // [rows], whose decision it is
   int learner;        // the policy id that is answered
   FrozenView frozen;  // answered instead of the learner, if there is any
-  const u64* seeds;   // [members]
-  const i32* clock;   // the number of the rollout
+  ExploreView explore;
+  const u64* seeds;  // [members]
+  const i32* clock;  // the number of the rollout
   const f32* value_scale;
   int rows, rows_each, first_row, step;
 };
@@ -120,13 +135,19 @@ extern "C" __global__ void __launch_bounds__(256)
   const bool mine = frozen || asked.policy[row] == asked.learner;
   const f32 far = frozen && asked.frozen.greedy[group] ? 0.0f : 1.0f;
   f32 log_density = 0, radius = 0, turns = 0;
+  Rng chance =
+      exploring_rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
+                    static_cast<u32>(asked.clock[0]), static_cast<u32>(asked.step), kBox);
+  const bool random =
+      !frozen && asked.explore.any() && explores(asked.explore.epsilon[row], chance);
   for (int i = 0; i < kBox; ++i) {
     if (i % 2 == 0) {
       radius = sqrtf(-2 * logf((static_cast<f32>(rng.next()) + 1) * (1.0f / 4294967296.0f)));
       turns = 2 * static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f);
     }
     const f32 normal = far * radius * (i % 2 ? sinpif(turns) : cospif(turns));
-    const f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
+    f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_spread[i]);
+    if (random) drawn = explored_number(answers.played != nullptr, chance);
     log_density -= 0.5f * normal * normal + gaussian.log_spread[i] + Gaussian::kShift;
     answers.action[row * kBox + i] = mine ? drawn : 0.0f;
     if (answers.played) answers.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
@@ -175,6 +196,20 @@ struct Choices {
     return -1;
   }
 
+  // What the best action adds to the value of a row, by Worth.
+  SPARRING_FN f32 worth(int kind) const {
+    if (kind == kValueHead) return 0;
+    if (kind == kBestAction) return top;
+    f32 sum = 0, count = 0;
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (logit[c] == kNever) continue;
+      sum += logit[c];
+      count += 1;
+    }
+    return top - warp_sum(sum) / fmaxf(warp_sum(count), 1.0f);
+  }
+
   // Any lane may ask for any action.
   SPARRING_FN f32 logit_of(int action) const {
     f32 found = 0;
@@ -208,7 +243,8 @@ extern "C" __global__ void __launch_bounds__(256)
   Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
           static_cast<u32>(asked.clock[0]), Stream::kSampling, static_cast<u32>(asked.step));
   const f32 at = static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f) * choices.total;
-  int chosen = frozen && asked.frozen.greedy[group] ? choices.best() : -1;
+  const bool greedy = frozen ? asked.frozen.greedy[group] : asked.explore.greedy;
+  int chosen = greedy ? choices.best() : -1;
   f32 up_to = 0;
 #pragma unroll
   for (int c = 0; c < kChunks; ++c) {
@@ -228,13 +264,22 @@ extern "C" __global__ void __launch_bounds__(256)
       if (const u32 any = __ballot_sync(kAll, choices.weight[c] > 0))
         chosen = c * kWarp + 31 - __clz(static_cast<int>(any));
   }
+  const f32 worth = choices.worth(asked.explore.worth);
+  if (!frozen && asked.explore.any()) {
+    Rng chance = exploring_rng(asked.seeds[member],
+                               static_cast<u32>(asked.first_row + row % asked.rows_each),
+                               static_cast<u32>(asked.clock[0]), static_cast<u32>(asked.step), 0);
+    if (explores(asked.explore.epsilon[row], chance))
+      chosen = any_legal(asked.legal + row * kWords, kWords, chance);
+  }
   const f32 log_p = choices.logit_of(chosen < 0 ? 0 : chosen) - choices.top - logf(choices.total);
   if (lane() != 0) return;
   const bool mine = chosen >= 0;
   answers.action[row] = mine ? chosen : 0;
   if (frozen) return;
   answers.log_prob[row] = mine ? log_p : 0.0f;
-  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+  const f32 value = heads.value_of(row, member) * asked.value_scale[member];
+  answers.value[row] = asked.explore.worth == kBestAction ? worth : value + worth;
 }
 #endif
 

@@ -129,7 +129,7 @@ struct OutcomeView {
 };
 
 // Games that ended, by game; the caller picks those whose end the step reported. Without `length`
-// nothing is kept but rows, without `obs` no rows.
+// nothing is kept but rows, without `obs` no rows, without `legal` no masks.
 struct FinalsView {
   u8* obs;          // [games, seats, kRowBytes]
   Legal<G>* legal;  // [games, seats], where a seat was still to act
@@ -149,13 +149,13 @@ struct FinalsView {
         policy[first + s] = table.player[s];
       }
     }
-    if (!obs) return;
-    for (int s = 0; s < kSeats; ++s) {
+    for (int s = 0; obs && s < kSeats; ++s) {
       u8* out = obs + (first + s) * kRowBytes;
       observe_into(seen.stage.row(out), table, seen.setting, s, seen.side, seen.memory);
       seen.stage.put_row(out);
-      legal[first + s] = Legal<G>::none();
     }
+    if (!legal) return;
+    for (int s = 0; s < kSeats; ++s) legal[first + s] = Legal<G>::none();
     if (!result.truncated) return;
     for (int r = 0; r < G::kRows; ++r)
       if (const int s = table.game.seat(r); s >= 0)

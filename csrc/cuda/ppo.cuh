@@ -51,7 +51,7 @@ struct Moments {
 inline constexpr int kMoments = sizeof(Moments) / sizeof(f64);
 
 // One block of `partials` per block of threads.
-extern "C" __global__ void sum_advantages(SamplesView samples, const f32* advantage,
+extern "C" __global__ void sum_advantages(SampleListView samples, const f32* advantage,
                                           const f32* value, const f32* paid, Moments* partials) {
   const int member = static_cast<int>(blockIdx.y);
   f64 sums[kMoments]{};
@@ -178,7 +178,7 @@ struct DealView {
 };
 
 // Deals the samples of an epoch to its minibatches.
-extern "C" __global__ void shuffle(SamplesView samples, DealView deal) {
+extern "C" __global__ void shuffle(SampleListView samples, DealView deal) {
   const i64 at = global_thread();
   if (at >= i64{deal.minibatches} * deal.members * deal.room) return;
   const int row = static_cast<int>(at % deal.room);

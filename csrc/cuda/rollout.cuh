@@ -39,16 +39,29 @@ struct EstimateView {
   int each;
 };
 
-// One thread links the decisions of one game and estimates their advantages. The discounts of the
-// rollout are those of the game's member.
+// The rollout with the discounts of a game's member.
+SPARRING_FN inline RolloutView discounted(const RolloutView& rollout, const EstimateView& estimate,
+                                          int game) {
+  const int member = game / estimate.each;
+  RolloutView own = rollout;
+  own.gamma = estimate.gamma[i64{member} * estimate.apart];
+  own.gamma_into = estimate.gamma_into + member * rollout.roles;
+  return own;
+}
+
+// One thread links the decisions of one game.
+extern "C" __global__ void link(RolloutView rollout, Links links, EstimateView estimate) {
+  const int game = static_cast<int>(global_thread());
+  if (game < rollout.games) link_game(discounted(rollout, estimate, game), links, game);
+}
+
+// One thread links the decisions of one game and estimates their advantages.
 extern "C" __global__ void estimate_advantages(RolloutView rollout, Links links,
                                                EstimateView estimate) {
   const int game = static_cast<int>(global_thread());
   if (game >= rollout.games) return;
   const int member = game / estimate.each;
-  RolloutView own = rollout;
-  own.gamma = estimate.gamma[i64{member} * estimate.apart];
-  own.gamma_into = estimate.gamma_into + member * rollout.roles;
+  const RolloutView own = discounted(rollout, estimate, game);
   link_game(own, links, game);
   gae_of_game(own, links, estimate.value, estimate.gae_lambda[i64{member} * estimate.apart],
               estimate.advantage, game);
@@ -69,7 +82,7 @@ struct PlacesView {
 };
 
 // The places that can be learned from, member by member.
-struct SamplesView {
+struct SampleListView {
   i32* list;  // [members, stride]
   i64 stride;
   i32* counts;  // [members]
@@ -83,7 +96,7 @@ extern "C" __global__ void mark_samples(PlacesView places, i32* marks) {
 }
 
 // `ranks` are the running sums of the marks.
-extern "C" __global__ void list_samples(PlacesView places, const i32* ranks, SamplesView samples) {
+extern "C" __global__ void list_samples(PlacesView places, const i32* ranks, SampleListView samples) {
   const i64 at = global_thread();
   if (at >= places.members * places.count()) return;
   const int member = static_cast<int>(at / places.count());

@@ -1,9 +1,11 @@
 // Random actions in place of a network's: who takes one, and which. On the CPU and on the GPU.
 #pragma once
 
-#include <cmath>
-
 #include "core/rng.hpp"
+
+#if SPARRING_HOST
+#include <cmath>
+#endif
 
 namespace sparring {
 
@@ -20,6 +22,25 @@ SPARRING_FN inline Rng exploring_rng(u64 seed, u32 row, u32 rollout, u32 step, i
 
 // Whether a row takes a random action.
 SPARRING_FN inline bool explores(f32 epsilon, Rng& rng) { return rng.uniform() < epsilon; }
+
+// Any legal action, each as likely as the others; 0 if there is none. `legal` are bits.
+SPARRING_FN inline i32 any_legal(const u64* legal, int words, Rng& rng) {
+  int count = 0;
+  for (int w = 0; w < words; ++w) count += popcount(legal[w]);
+  if (!count) return 0;
+  int left = rng.below(count);
+  for (int w = 0; w < words; ++w) {
+    u64 bits = legal[w];
+    const int here = popcount(bits);
+    if (left >= here) {
+      left -= here;
+      continue;
+    }
+    for (; left; --left) bits &= bits - 1;
+    return 64 * w + lowest_bit(bits);
+  }
+  return 0;
+}
 
 // One number of a random continuous action, strictly within -1..1, as it would have been drawn.
 SPARRING_FN inline f32 explored_number(bool squash, Rng& rng) {

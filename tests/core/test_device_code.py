@@ -26,7 +26,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def learn_code(game: str = "skull_king", *, bf16: bool = True, **sizes: int) -> bytes:
     constants = learner.action_constants(Rules(game), bf16=bf16) | sizes
-    return kernels.compiled(learner.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    return kernels.compiled(learner.PPO_SOURCE, constants, exact=False, arch="sm_90", draft=True)
 
 
 def pool_code(game: str, memory: int) -> bytes:

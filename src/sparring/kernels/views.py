@@ -36,6 +36,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "u16": (torch.uint16,),
     "i32": (torch.int32,),
     "u32": (torch.int32,),
+    "i64": (torch.int64,),
     "u64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),

@@ -22,6 +22,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
 
@@ -134,6 +135,11 @@ class DQN(OffPolicy):
             self.packed_target.weight.lerp_(self.packed.weight, self.knobs.tau)
         elif (self.steps + 1) % every == 0:
             self.packed_target.weight.copy_(self.packed.weight)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, DUELING: self.config.dueling}
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""

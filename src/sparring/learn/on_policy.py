@@ -23,11 +23,12 @@ from sparring.games.rules import Rules
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -87,6 +88,7 @@ class OnPolicy(ABC, Generic[K]):
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=lr, eps=self.eps, fused=True)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)
+        self.mirroring = Mirroring.of(pool, collect, self.device)
         self.collector = Collector(
             pool,
             collect,
@@ -174,7 +176,9 @@ class OnPolicy(ABC, Generic[K]):
         with self.phases("update"):
             key = np.array([self.seed % 2**64, self.updates], np.uint64)  # a list loses digits
             order = np.random.Generator(np.random.Philox(key=key))
-            for _ in range(self.epochs):
+            for number in range(self.epochs):
+                if self.mirroring:
+                    data["mirrored"] = self._mirrored(len(samples), number)
                 shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
                 split = torch.split(shuffled, self._minibatch(len(samples)))
                 epoch = [self._descend(data, picked, knobs) for picked in split]
@@ -197,13 +201,20 @@ class OnPolicy(ABC, Generic[K]):
             self.collector.carry()
         return stats
 
+    def _mirrored(self, samples: int, epoch: int) -> Tensor:
+        """Which samples an epoch sees in the mirror: all that the one before saw plain."""
+        return coins(self.seed, self.updates, samples).to(self.device) ^ bool(epoch % 2)
+
     def _minibatch(self, samples: int) -> int:
         """Equal minibatches, as near to the configured size as the samples allow."""
         return -(-samples // max(1, round(samples / self.minibatch)))
 
     def _descend(self, data: Mapping[str, Tensor], picked: Tensor, knobs: K) -> dict[str, Tensor]:
         """One optimiser step. A loss that is not finite is never stepped on."""
-        loss, shown = self.loss({name: tensor[picked] for name, tensor in data.items()}, knobs)
+        minibatch = {name: tensor[picked] for name, tensor in data.items()}
+        if self.mirroring:
+            self.mirroring.turn(minibatch, minibatch["mirrored"])
+        loss, shown = self.loss(minibatch, knobs)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
@@ -240,6 +251,11 @@ class OnPolicy(ABC, Generic[K]):
 
     # Saving and playing
 
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: True} if self.by_value else {}
+
     def notes(self) -> dict[str, Any]:
         """Plain values that a snapshot holds besides its counts."""
         return {}
@@ -265,6 +281,7 @@ class OnPolicy(ABC, Generic[K]):
                 "samples": self.samples,
                 "opponent_rows": self.collector.opponent_rows,
                 **self.notes(),
+                **self.facts,
                 **self.net.describe(),
             },
         )
@@ -285,8 +302,8 @@ class OnPolicy(ABC, Generic[K]):
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
-        policy = Policy(self.rules, self.net.twin(), name=f"update {self.updates}")
-        return policy.always(greedy=True) if self.by_value else policy
+        name = f"update {self.updates}"
+        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

@@ -83,8 +83,12 @@ def ppo_loss(
     advantage: Tensor,
     returns: Tensor,
     knobs: Knobs,
+    mirrored: Tensor | None = None,
 ) -> Losses:
-    """The clipped surrogate, the squared value error and the entropy bonus."""
+    """The clipped surrogate, the squared value error and the entropy bonus.
+
+    mirrored: rows that are images of what was played; others say how far the policy has moved.
+    """
     clip, value_clip = knobs.clip, knobs.value_clip
     log_prob, entropy_each = evaluate_actions(logits, mask, action)
     log_ratio = log_prob - old_log_prob
@@ -99,9 +103,16 @@ def ppo_loss(
     entropy = entropy_each.mean()
     total = policy_loss + knobs.value_weight * value_loss - knobs.entropy * entropy
     with torch.no_grad():
-        approx_kl = ((ratio - 1) - log_ratio).mean()
-        clipfrac = ((ratio - 1).abs() > clip).float().mean()
+        approx_kl = plain_mean((ratio - 1) - log_ratio, mirrored)
+        clipfrac = plain_mean(((ratio - 1).abs() > clip).float(), mirrored)
     return Losses(total, policy_loss, value_loss, entropy, approx_kl, clipfrac)
+
+
+def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
+    """The mean over rows as they were played."""
+    if mirrored is None:
+        return each.mean()
+    return each.masked_fill(mirrored, 0.0).sum() / (~mirrored).sum().clamp(min=1)
 
 
 class PPO(OnPolicy[Knobs]):
@@ -186,6 +197,7 @@ class PPO(OnPolicy[Knobs]):
             advantage=minibatch["advantage"],
             returns=minibatch["returns"],
             knobs=knobs,
+            mirrored=minibatch.get("mirrored"),
         )
         return losses.total, {name: getattr(losses, name) for name in LOGGED}
 

@@ -22,6 +22,7 @@ from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_loss, q_values, spread_epsilon
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE
+from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
 
@@ -156,6 +157,7 @@ class PQN(OnPolicy[Knobs]):
             "learning/epsilon": knobs.epsilon,
         }
 
-    def notes(self) -> dict[str, Any]:
-        """How its policy is played."""
-        return {"by_value": True}
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, DUELING: self.config.dueling}

@@ -11,13 +11,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.errors import StateError
 from sparring.games.rules import Rules
 from sparring.learn.learner import Segment
-from sparring.learn.ring import Ring, bytes_per_decision, check_capacity, pack_masks, unpack_masks
+from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
 from sparring.learn.rollout import Rollout
-from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, TRUNCATED, Transitions
+from sparring.learn.segments import Segments, array_of, tensors_of
+from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 from sparring.nets.distribution import played
 from sparring.pools.lineups import LEARNER
 
@@ -53,7 +55,8 @@ class Replay:
     A decision gets its place when it is made; what it was paid and what followed is written once
     that is known, perhaps rollouts later. Until then it is not sampled, but it may be what follows
     another one. Serial numbers count all that was ever stored; what follows has a higher one, so
-    that it is still there as long as the decision before it is.
+    that it is still there as long as the decision before it is. The work is done by
+    csrc/core/replay.hpp, which the GPU shares.
     """
 
     def __init__(
@@ -68,19 +71,43 @@ class Replay:
     ) -> None:
         """Make room. carried: open decisions that rollouts hand on, see `Transitions`."""
         check_capacity(config.capacity, carried)
-        self.rules, self.config, self.seed, self.squash = rules, config, seed, squash
+        self.rules, self.config, self.squash = rules, config, squash
+        self.seed = seed % 2**64
         self.ring = Ring(rules, row_bytes, config.capacity)
-        self.first = 0
-        """The oldest serial number that counts."""
-        self.head = 0
-        """The serial number that comes next."""
-        self.count = 0
+        self.segments = Segments(self.ring)
         self.open = np.full(carried, -1, np.int64)
         """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
+        self.weight: npt.NDArray[np.uint32] | None = None
+        """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
+        sums = None
+        if config.prioritised:
+            self.weight = np.zeros(config.capacity, np.uint32)
+            sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
+        columns = self.ring.columns
+        raw = columns["action"].reshape(config.capacity, -1).view(np.uint8)
+        self.native = _native.ReplayRing(
+            actions=rules.actions,
+            box=rules.box,
+            **{**columns, "action": raw},
+            open=self.open,
+            weight=self.weight,
+            sums=sums,
+        )
+        self._ages = self._sampled = 0
 
     def __len__(self) -> int:
         """Decisions that can be sampled."""
-        return self.count
+        return self.native.count
+
+    @property
+    def head(self) -> int:
+        """Entries stored so far: the serial number that comes next."""
+        return self.native.head
+
+    @property
+    def first(self) -> int:
+        """The oldest serial number that is still there."""
+        return self.native.first
 
     def mark_cuts(self, rollout: Rollout) -> None:
         """Before linking: say which cut games have a last row that stands for what would follow."""
@@ -91,122 +118,105 @@ class Replay:
 
     def push(self, rollout: Rollout, transitions: Transitions) -> None:
         """Take over a rollout that was linked; call it before its open decisions are carried."""
-        mine = (rollout.policy == LEARNER) & (rollout.seat >= 0)
-        places = transitions.carried + np.flatnonzero(mine)
-        cut = np.flatnonzero(transitions.end == TRUNCATED)
-        entry, sign = last_rows(rollout, transitions.next[cut])
-        stored = np.unique(entry[entry >= 0])
-        check_capacity(self.config.capacity, len(places) + len(stored))
-        serial = np.full(transitions.places, -1, np.int64)
-        serial[: transitions.carried] = self.open
-        serial[places] = self.head + np.arange(len(places))
-        behind = self.head + len(places)
-        self._free(len(places) + len(stored))
-        self.ring.write(self.head, self._rows_of(rollout, places))
-        if len(stored):
-            obs, mask = np.concatenate(rollout.cuts.obs), np.concatenate(rollout.cuts.mask)
-            self.ring.write(behind, {"obs": obs[stored], "mask": pack_masks(mask[stored])})
-        self.head = behind + len(stored)
-        self.first = max(self.first, self.head - self.config.capacity)
-        follows = np.full(transitions.places, -1, np.int64)
-        going = np.flatnonzero(transitions.end == TO_NEXT)
-        follows[going] = serial[transitions.next[going]]
-        follows[cut] = np.where(entry >= 0, behind + np.searchsorted(stored, entry), -1)
-        discount = transitions.discount.copy()
-        discount[cut] *= sign
-        self._link(serial, follows, discount, transitions)
-        rows = transitions.open_rows()
-        self.open = np.where(rows >= 0, serial[rows], -1)
-
-    def _rows_of(self, rollout: Rollout, places: npt.NDArray[np.intp]) -> dict[str, Any]:
-        """What is stored of decisions when they are made."""
-        action = rollout.action[places]
+        check_capacity(self.config.capacity, transitions.places)
+        numbers = None
         if self.rules.box:
-            action = np.clip(played(action, squash=self.squash), -1.0, 1.0)
-        mask = pack_masks(rollout.mask[places])
-        return {"obs": rollout.obs[places], "mask": mask, "action": action}
-
-    def _free(self, count: int) -> None:
-        """Forget what lies where the next `count` rows are written."""
-        for here, _ in self.ring.stretches(self.head, count):
-            self.count -= int(np.count_nonzero(self.ring["end"][here]))
-            self.ring["end"][here] = NOT_A_SAMPLE
-
-    def _link(
-        self,
-        serial: npt.NDArray[np.int64],
-        follows: npt.NDArray[np.int64],
-        discount: npt.NDArray[np.float32],
-        transitions: Transitions,
-    ) -> None:
-        """Write what followed decisions; those that were overwritten meanwhile are skipped."""
-        linked = np.flatnonzero((transitions.end != NOT_A_SAMPLE) & (serial >= self.first))
-        at, after = serial[linked] % self.config.capacity, follows[linked]
-        ring, known = self.ring, after >= 0
-        ring["end"][at] = transitions.end[linked]
-        ring["paid"][at] = transitions.paid[linked]
-        ring["next"][at] = np.where(known, after % self.config.capacity, at)
-        ring["discount"][at] = np.where(known, discount[linked], np.float32(0))
-        self.count += len(linked)
+            numbers = np.clip(played(rollout.action, squash=self.squash), -1.0, 1.0)
+        self.native.push(
+            learner=LEARNER,
+            policy=rollout.policy,
+            seat=rollout.seat,
+            obs=rollout.obs,
+            mask=rollout.mask,
+            action=rollout.action if numbers is None else None,
+            numbers=numbers,
+            end=transitions.end,
+            next=transitions.next,
+            paid=transitions.paid,
+            discount=transitions.discount,
+            open_rows=transitions.open_rows(),
+            **last_rows(rollout),
+        )
 
     def sample(self, number: int, correction: float = 1.0) -> Samples:
         """Draw a batch; the same for the same seed, contents and number of the optimiser step."""
-        if not self.count:
+        if not len(self):
             raise StateError("nothing can be sampled yet")
-        ring, config = self.ring, self.config
-        rng = np.random.default_rng((self.seed, number))
-        fit = np.flatnonzero(ring["end"])
-        places = fit[rng.integers(0, len(fit), config.batch)]
-        paid, discount, last = self._follow(places)
-        actions = self.rules.actions
-        action = ring["action"][places]
-        return Samples(
-            obs=torch.from_numpy(ring["obs"][places]),
-            mask=torch.from_numpy(unpack_masks(ring["mask"][places], actions)),
-            action=torch.from_numpy(action if self.rules.box else action.astype(np.int32)),
-            paid=torch.from_numpy(paid),
-            discount=torch.from_numpy(discount),
-            next_obs=torch.from_numpy(ring["obs"][last]),
-            next_mask=torch.from_numpy(unpack_masks(ring["mask"][last], actions)),
-            weight=torch.ones(config.batch),
+        rules, batch = self.rules, self.config.batch
+        width = self.ring["obs"].shape[1]
+        obs, next_obs = np.empty((2, batch, width), np.uint8)
+        mask, next_mask = np.empty((2, batch, rules.actions), np.uint8)
+        paid, discount, weight = np.empty((3, batch), np.float32)
+        places = np.empty(batch, np.int64)
+        action = numbers = None
+        if rules.box:
+            numbers = np.empty((batch, rules.box), np.float32)
+        else:
+            action = np.empty(batch, np.int32)
+        self._ages += self.native.sample(
+            seed=self.seed,
+            number=number % 2**32,
+            n_step=self.config.n_step,
+            correction=correction,
+            obs=obs,
+            mask=mask,
+            action=action,
+            numbers=numbers,
+            paid=paid,
+            discount=discount,
+            next_obs=next_obs,
+            next_mask=next_mask,
+            weight=weight,
             places=places,
         )
-
-    def _follow(self, places: npt.NDArray[np.int64]) -> tuple[Any, Any, Any]:
-        """Payments of up to n decisions, the discount of what follows them, and its place."""
-        ring, at = self.ring, places.copy()
-        paid, discount = np.zeros(len(at), np.float32), np.ones(len(at), np.float32)
-        going = np.ones(len(at), np.bool_)
-        for _ in range(self.config.n_step):
-            here = at[going]
-            paid[going] += discount[going] * ring["paid"][here]
-            discount[going] *= ring["discount"][here]
-            going &= discount != 0
-            at[going] = ring["next"][at[going]]
-            going &= ring["end"][at] != NOT_A_SAMPLE
-        return paid, discount, at
+        self._sampled += batch
+        return Samples(
+            torch.from_numpy(obs),
+            torch.from_numpy(mask),
+            torch.from_numpy(action if numbers is None else numbers),
+            torch.from_numpy(paid),
+            torch.from_numpy(discount),
+            torch.from_numpy(next_obs),
+            torch.from_numpy(next_mask),
+            torch.from_numpy(weight),
+            places,
+        )
 
     def reprioritise(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
         """Say how wrong the estimates of sampled decisions were."""
-        raise NotImplementedError
+        if self.weight is None:
+            raise StateError("only a prioritised replay has priorities: replay.prioritised=true")
+        self.native.reprioritise(places=places, error=error, exponent=self.config.priority_exponent)
 
     def clear(self) -> None:
-        """Forget everything. Serial numbers go on, so that no name is used twice."""
+        """Forget everything. Serial numbers go on, so that none means two things."""
         self.ring["end"][:] = NOT_A_SAMPLE
-        self.first, self.count = self.head, 0
         self.open[:] = -1
+        self.native.first, self.native.count = self.native.head, 0
+        if self.weight is not None:
+            self.weight[:] = 0
+            self.native.sum_all()
 
     def stats(self) -> dict[str, float]:
-        """learning/replay_fill, a share, and learning/replay_age, decisions ago in the mean."""
+        """learning/replay_fill, a share, and learning/replay_age, decisions ago in the mean.
+
+        The age is that of what was sampled since the last call.
+        """
         kept = self.head - self.first
-        return {
-            "learning/replay_fill": kept / self.config.capacity,
-            "learning/replay_age": kept / 2,
-        }
+        age = self._ages / self._sampled if self._sampled else kept / 2
+        self._ages = self._sampled = 0
+        fill = kept / self.config.capacity
+        return {"learning/replay_fill": fill, "learning/replay_age": age}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
-        raise NotImplementedError
+        first, head = self.first, self.head
+        columns, readers = self.segments.save(first, head, self.open)
+        columns["open"] = self.open.copy()
+        if self.weight is not None:
+            columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]
+        counts = {"first": first, "head": head, "highest": self.native.highest}
+        return tensors_of(columns), readers, counts
 
     def load_state(
         self,
@@ -214,29 +224,50 @@ class Replay:
         segments: Mapping[str, Mapping[str, Tensor]],
         meta: Mapping[str, int],
     ) -> None:
-        """Go on from `state`."""
-        raise NotImplementedError
+        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        self.clear()
+        head = int(meta["head"])
+        first = max(int(meta["first"]), head - self.config.capacity)
+        self.segments.load(tensors, segments, first, head)
+        self.native.first, self.native.head = first, head
+        self.native.count = int(np.count_nonzero(self.ring["end"]))
+        if tensors["open"].shape == self.open.shape:
+            self.open[:] = tensors["open"].numpy()
+        if self.weight is not None:
+            self._load_weights(tensors, int(meta["highest"]))
+
+    def _load_weights(self, tensors: Mapping[str, Tensor], highest: int) -> None:
+        assert self.weight is not None
+        at = np.arange(self.first, self.head) % self.config.capacity
+        if "weight" in tensors:
+            kept = array_of(tensors["weight"], np.dtype(np.uint32))
+            self.weight[at] = kept[len(kept) - len(at) :]
+            self.native.highest = highest
+        else:  # it was saved without priorities: all count the same
+            self.weight[at] = np.where(self.ring["end"][at], self.native.highest, 0)
+        self.native.sum_all()
 
 
-def last_rows(
-    rollout: Rollout, wanted: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
-    """Which of the cuts' rows stands for each of these places in `final_value`, and its sign.
+def last_rows(rollout: Rollout) -> dict[str, Any]:
+    """The rows of the cuts, and which of them stands for each place in `final_value`.
 
-    -1 where there is none: that seat was out before the cut, and nothing follows.
+    There is none for a seat that was out before the cut: nothing follows.
     """
     cuts = rollout.cuts
-    if not (len(wanted) and cuts.where):
-        return np.full(len(wanted), -1, np.intp), np.ones(len(wanted), np.float32)
+    if not cuts.where:
+        return dict.fromkeys(("cut_entry", "cut_sign", "cut_obs", "cut_mask"))
     where, mirrored = np.concatenate(cuts.where), np.concatenate(cuts.mirrored)
-    entry = np.full(rollout.final_value.size, -1, np.intp)
-    entry[where] = np.arange(len(where))
+    entry = np.full(rollout.final_value.size, -1, np.int32)
     sign = np.ones(rollout.final_value.size, np.float32)
+    entry[where] = np.arange(len(where))
     entry[where[mirrored] ^ 1] = np.flatnonzero(mirrored)
     sign[where[mirrored] ^ 1] = -1.0
-    return entry[wanted], sign[wanted]
+    obs, mask = np.concatenate(cuts.obs), np.concatenate(cuts.mask)
+    return {"cut_entry": entry, "cut_sign": sign, "cut_obs": obs, "cut_mask": mask}
 
 
 def replay_bytes(rules: Rules, row_bytes: int, config: ReplayConfig) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    return config.capacity * bytes_per_decision(rules, row_bytes)
+    each = bytes_per_decision(rules, row_bytes)
+    sums = _native.tree_sums(config.capacity) * 8 if config.prioritised else 0
+    return config.capacity * (each + 4 * config.prioritised) + sums

@@ -46,20 +46,6 @@ def mask_words(actions: int) -> int:
     return -(-actions // 64)
 
 
-def pack_masks(mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Masks of bytes [rows, actions] as bits, the first action lowest."""
-    packed = np.zeros((len(mask), 8 * mask_words(mask.shape[1])), np.uint8)
-    bits = np.packbits(mask, axis=1, bitorder="little")
-    packed[:, : bits.shape[1]] = bits
-    return packed.view("<u8").astype(np.uint64, copy=False)
-
-
-def unpack_masks(words: npt.NDArray[np.uint64], actions: int) -> npt.NDArray[np.uint8]:
-    """The bytes again."""
-    raw = np.ascontiguousarray(words).astype("<u8", copy=False).view(np.uint8)
-    return np.unpackbits(raw, axis=1, count=actions, bitorder="little")
-
-
 def check_capacity(capacity: int, rows: int) -> None:
     """Refuse a ring that rollouts of so many rows would overrun, or whose places have no number."""
     if capacity < LEAST_ROLLOUTS * rows:
@@ -78,9 +64,12 @@ class Ring:
     def __init__(self, rules: Rules, row_bytes: int, capacity: int) -> None:
         self.capacity = capacity
         self.columns: dict[str, npt.NDArray[Any]] = {
-            name: np.zeros((capacity, *shape), kind)
+            # Whatever is read was written before. Unlike zeros, NumPy lets the system put these
+            # into large pages, and rows that are picked at random are found sooner.
+            name: np.empty((capacity, *shape), kind)
             for name, (kind, shape) in columns_of(rules, row_bytes).items()
         }
+        self.columns["end"][:] = 0
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """A column."""
@@ -91,11 +80,6 @@ class Ring:
         for name, values in rows.items():
             for here, there in self.stretches(first, len(values)):
                 self.columns[name][here] = values[there]
-
-    def read(self, first: int, count: int) -> dict[str, npt.NDArray[Any]]:
-        """Copy the rows of serial numbers from `first` on."""
-        at = np.arange(first, first + count) % self.capacity
-        return {name: values[at] for name, values in self.columns.items()}
 
     def stretches(self, first: int, count: int) -> Iterator[tuple[slice, slice]]:
         """Where serial numbers lie: slices of the ring, each with that of the numbers."""

@@ -119,7 +119,7 @@ class Sampler:
         head = np.ascontiguousarray(logits.detach().float().cpu().numpy())
         log_prob = np.empty(count, np.float32)
         explored = None if epsilon is None else np.ascontiguousarray(epsilon, np.float32)
-        where: tuple[Any, ...] = (self.seed, rows, rollout, step, greedy, explored)
+        where = (self.seed, rows, rollout, step, greedy, explored)
         action: npt.NDArray[Any]
         if mask.shape[1] == 0:
             action = np.empty((count, head.shape[1] // 2), np.float32)

@@ -193,7 +193,9 @@ class LeanPasses:
             hidden = torch.relu_(torch.addmm(shift, hidden, matrix.t(), out=out))
         matrix, shift = self.layers[-1]
         torch.addmm(shift, hidden, matrix.t(), out=self.out[-1])
-        return [{POLICY: said[:, :-1], VALUE: said[:, -1]} for said in torch.split(self.out[-1], sizes)]
+        return [
+            {POLICY: said[:, :-1], VALUE: said[:, -1]} for said in torch.split(self.out[-1], sizes)
+        ]
 
     @torch.no_grad()
     def backward(self, policy_grad: Tensor, value_grad: Tensor) -> None:

@@ -148,7 +148,8 @@ class CudaPool:
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)
         self._outcome = view("OutcomeView", **batch.outcome())
-        self._finals = view("FinalsView", **batch.finals | unseen)
+        masked = {} if self._observe else {"legal": None}
+        self._finals = view("FinalsView", **batch.finals | unseen | masked)
         self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
         nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count"))
         self._no_met = view("MetView", met=None, policies=0, players=0, each=1)
@@ -243,6 +244,7 @@ class CudaPool:
         learner: int,
         met: Tensor | None = None,
         policies: int = 0,
+        final_legal: Tensor | None = None,
     ) -> None:
         """Answer all rows and write into a learner's arrays; may be captured in a graph.
 
@@ -250,6 +252,7 @@ class CudaPool:
             named as those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
         met: [members, players, 3], where games that the learner won, drew and lost are counted;
             the first `policies` players are policies, the others bots.
+        final_legal: [games, seats, words], where what seats might do is written when they are cut.
         """
         counted = self._no_met
         if met is not None:
@@ -257,9 +260,13 @@ class CudaPool:
                 "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
             )
         layers = len(ends["cut_at"])
+        finals = self._no_finals
+        if final_legal is not None:
+            kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
+            finals = self.view("FinalsView", **kept)
         self._kernels.step(
             *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
-            *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), self._no_finals),
+            *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
 

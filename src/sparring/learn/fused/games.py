@@ -114,6 +114,7 @@ class DeviceGames:
                 learner=LEARNER,
                 met=rollout.met,
                 policies=rollout.policies,
+                final_legal=rollout.final_legal[step] if rollout.final_legal is not None else None,
             )
 
 

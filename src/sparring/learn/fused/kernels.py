@@ -9,7 +9,8 @@ from sparring.kernels import Module, build
 from sparring.kernels.views import View
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
 
-SOURCE = '#include "cuda/ppo.cuh"\n'
+PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
+REPLAY_SOURCE = '#include "cuda/optimiser.cuh"\n#include "cuda/replay.cuh"\n'
 
 
 def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
@@ -22,9 +23,9 @@ def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
     }
 
 
-def learner_kernels(rules: Rules, *, bf16: bool, device: torch.device) -> Module:
+def learner_kernels(rules: Rules, source: str, *, bf16: bool, device: torch.device) -> Module:
     """Compile what a learner launches."""
-    return build(SOURCE, action_constants(rules, bf16=bf16), exact=False, device=device)
+    return build(source, action_constants(rules, bf16=bf16), exact=False, device=device)
 
 
 def heads_view(kernels: Module, net: FlatNet, at: Pass) -> View:

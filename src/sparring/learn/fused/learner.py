@@ -1,17 +1,14 @@
-"""PPO on a GPU: games, rollout, advantages and update as two CUDA graphs.
+"""What learners on a GPU have in common: how rows are answered, graphs, opponents, counts.
 
-The same algorithm as `learn.ppo`, which stays the readable one and the one for CPUs; tests hold
-the two equal. Nothing waits for the device inside a rollout or an update, nothing is allocated,
-and Python runs once per update. Several members of a population learn side by side in the same
-arrays. Where games live on CPU threads, their rollout is no graph but the answers to rows are.
+The members of a population learn side by side in the same arrays. Nothing waits for the device
+inside a rollout, nothing is allocated. Where games live on CPU threads, their rollout is no graph
+but the answers to rows are.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,58 +16,61 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.rules import Rules
 from sparring.kernels import Module
+from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.kernels import blocks_of, heads_view, learner_kernels
-from sparring.learn.fused.minibatches import check_configs
+from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.fused.update import Update
 from sparring.learn.learner import DivergedError, Report, Snapshot
-from sparring.learn.on_policy import optimiser_state
 from sparring.learn.opponents import check_slot
 from sparring.learn.phases import Phases
-from sparring.learn.ppo import LOGGED, has_unit
 from sparring.nets.flat import FlatNet
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
-from sparring.schedule import Moment
 
 
-class FusedPPO:
-    """The learner of one member or of a whole population."""
+class FusedLearner:
+    """Plays with the networks of one member or of a whole population; kinds add what learns."""
+
+    figures: Figures
+    """What the host is told about an update."""
 
     def __init__(
         self,
         games: Games,
         collect: CollectConfig,
-        configs: PPOConfig | Sequence[PPOConfig],
         net: NetConfig,
         *,
         by_role: bool = False,
         slots: int = 0,
         graphs: bool = True,
+        by_value: bool = False,
+        source: str = PPO_SOURCE,
+        final_legal: bool = False,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
-        configs: one for all members, or one each; they share what decides the shapes.
         by_role: a decision's next one is the seat's next in the same role.
         slots: room for frozen networks of the same kind, for every member.
         graphs: False launches every kernel from Python, for debugging.
+        by_value: the policy head holds values of actions, whose best is played.
+        source: the kernels that are launched.
+        final_legal: keep what seats might do when games are cut.
         """
         self.games, self.members = games, len(games.seeds)
-        given = [configs] * self.members if isinstance(configs, PPOConfig) else list(configs)
-        check_configs(games, collect.games, given)
-        self.slots = slots
+        if games.each != collect.games:
+            raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
+        self.slots, self.device, self.graphs = slots, games.device, graphs
+        self.by_value = by_value
         check_answered(self.pool.policies, range(slots + 1))
-        self.configs, self.device, self.graphs = given, games.device, graphs
         self.net: FlatNet = make_flat(
             games.rules,
             net,
@@ -84,7 +84,9 @@ class FusedPPO:
             fresh = self._fresh_net()
             self.net.load(member, fresh.state_dict())
         self._description = fresh.describe()
-        self.kernels: Module = learner_kernels(games.rules, bf16=collect.bf16, device=self.device)
+        self.kernels: Module = learner_kernels(
+            games.rules, source, bf16=collect.bf16, device=self.device
+        )
         self.rollout = FusedRollout(
             games.rules,
             games.num_games,
@@ -95,19 +97,25 @@ class FusedPPO:
             squash=self.net.squash,
             device=self.device,
             policies=slots + 1,
+            final_legal=final_legal,
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None
         if slots:
             self._frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
-        self.acting = cutting = self.net.passing(games.at_once, learn=False)
-        if games.at_once * self.members != self.rollout.rows:
-            cutting = self.net.passing(self.rollout.rows // self.members, learn=False)
-        self.update = Update(
-            self.kernels, self.net, games, self.rollout, cutting=cutting, configs=given
-        )
+        self.acting = self.net.passing(games.at_once, learn=False)
+        self.clock = torch.zeros(1, dtype=torch.int32, device=self.device)
+        """The number of the rollout."""
+        # The bits of unsigned 64-bit seeds.
+        seeds = np.array([seed % 2**64 for seed in games.seeds], np.uint64)
+        self.seeds = torch.from_numpy(seeds.view(np.int64)).to(self.device)
+        self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self._nobody = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
         self._acting_heads = heads_view(self.kernels, self.net, self.acting)
+        self.epsilon: Tensor | None = None
+        """By row of a step, how probable a random action is; None: nobody explores."""
+        self.worth = 0
+        """What is kept as the value of a row; `Worth` in csrc/cuda/act.cuh."""
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
         self.opponent_rows = [0] * self.members
@@ -120,8 +128,6 @@ class FusedPPO:
         self._captured: dict[str, torch.cuda.CUDAGraph] = {}
         self._graph_pool: Any = None
         self._ran: set[str] = set()
-        self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
-        self._ended_at = time.perf_counter()
 
     @property
     def pool(self) -> Any:
@@ -141,79 +147,6 @@ class FusedPPO:
 
     def _fresh_net(self) -> Net:
         return make_net(self.games.rules, self.net.config, memory=self.pool.memory_bytes)
-
-    def iterate(self, progress: float) -> list[Report]:
-        """Play a rollout and learn from it; returns what each member earned and learned."""
-        self._check_filled()
-        moments = [Moment(made, progress) for made in self.decisions]
-        knobs = self.update.turn_knobs(self.updates, moments)
-        took = self._work("rollout", self._play, whole=self.games.captures)
-        now = time.perf_counter()
-        busy = min(took / max(now - self._ended_at, 1e-9), 1.0)
-        self._ended_at = now
-        self.updates += 1
-        self._met = self.rollout.met.cpu().numpy().astype(np.int64)
-        reports = []
-        for member, mine in enumerate(knobs):
-            self._count(member, mine.lr)
-            named: dict[str, float] = {}
-            if not self.diverged[member]:
-                named = self._stats(member)
-                named |= {"learning/lr": mine.lr, "learning/entropy_weight": mine.entropy}
-                if self.games.gpu_alone:  # else the time between events is the CPU's too
-                    named["charts/gpu_busy"] = busy
-            reports.append(self._report(member, named))
-        return reports
-
-    def rehearse(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
-        rollout, front = self.rollout, slice(0, self.rollout.carried)
-        kept = [
-            *self.update.kept(),
-            rollout.open,
-            *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
-            *(rollout.log_prob[front], rollout.value[front]),
-        ]
-        before = [tensor.clone() for tensor in kept]
-        self._work("free rollout", self._answer_all, whole=True)
-        for tensor, old in zip(kept, before, strict=True):
-            tensor.copy_(old)
-        torch.cuda.synchronize()
-        reports = []
-        for member in range(self.members):
-            samples = self.samples[member] + int(self.update.figures(member)["samples"])
-            counts = self.decisions[member], samples, self.opponent_rows[member]
-            reports.append(Report(self._stats(member), *counts))
-        return reports
-
-    def _work(self, name: str, rollout: Callable[[], None], *, whole: bool) -> float:
-        """Run rollout and update, wait for them, and return the device's seconds.
-
-        whole: the rollout is one graph.
-        """
-        start, middle, end = self._events
-        start.record()
-        if whole:
-            self._run(name, rollout)
-        else:
-            rollout()
-        # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
-        for number in range(self.rollout.cut_layers()):
-            self._run(f"cuts {number}", partial(self.update.value_cuts, number))
-        middle.record()
-        if self._frozen:
-            self._run("advantages", self.update.begin)
-            self._run(f"update {self.update.fit()}", self.update.finish)
-        else:
-            self._run("update", self.update.learn)
-        end.record()
-        self.update.fetch()
-        torch.cuda.current_stream().synchronize()
-        self.phases.seconds = {
-            "rollout": start.elapsed_time(middle) / 1000,
-            "update": middle.elapsed_time(end) / 1000,
-        }
-        return float(start.elapsed_time(end)) / 1000
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         """Replay a graph. The first time runs without one, which also wakes up every library."""
@@ -250,19 +183,23 @@ class FusedPPO:
 
     def _answer(self, step: int, rows: slice) -> None:
         """One forward pass for rows of a step, and an action for each."""
-        rollout, update, view = self.rollout, self.update, self.kernels.view
+        rollout, view = self.rollout, self.kernels.view
         at, count = rollout.at(step, rows), rows.stop - rows.start
         if self._frozen:
             self._frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
         self.acting.read(rollout.obs[at])
         self.acting.forward()
+        epsilon = self.epsilon[rows] if self.epsilon is not None else None
         asked: dict[str, Any] = {
             "legal": rollout.legal[at],
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
             "frozen": self._nobody,
-            "seeds": update.seeds,
-            "clock": update.clock,
+            "explore": view(
+                "ExploreView", epsilon=epsilon, greedy=int(self.by_value), worth=self.worth
+            ),
+            "seeds": self.seeds,
+            "clock": self.clock,
             "value_scale": self.net.value_scale,
             "rows": count,
             "rows_each": count // self.members,
@@ -276,7 +213,7 @@ class FusedPPO:
             value=rollout.value[at],
             played=rollout.played if rollout.squash else None,
         )
-        blocks = blocks_of(count, update.block_rows)
+        blocks = blocks_of(count, self.block_rows)
         self.kernels.draw(blocks, 256, self._acting_heads, view("AskedView", **asked), answers)
         if self._frozen:
             self._frozen.answer(asked, answers, blocks)
@@ -289,7 +226,7 @@ class FusedPPO:
         """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         assert self._frozen
-        self._frozen.put(member, slot, weights, greedy=greedy)
+        self._frozen.put(member, slot, weights, greedy=greedy or self.by_value)
 
     def set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot from now on, when games begin."""
@@ -311,18 +248,9 @@ class FusedPPO:
 
     # Reports
 
-    def _stats(self, member: int) -> dict[str, float]:
-        """Name what an update found as curves show it."""
-        found, update = self.update.figures(member), self.update
-        steps = found["optimiser_steps"]
-        stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
-        stats |= {
-            "losses/explained_variance": found["explained_variance"],
-            "learning/value_scale": found["value_scale"],
-            "learning/optimiser_steps": steps,
-            "learning/samples": found["samples"],
-            "learning/decisions": found["decisions"],
-            "learning/left_out": max(found["samples"] - update.minibatches * update.room, 0.0),
+    def _earned(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Name what finished games brought as curves show it."""
+        stats = {
             "learning/cuts_dropped": found["cuts_dropped"],
             "charts/games": found["earned_games"],
             "charts/forced": found["forced"],
@@ -333,12 +261,8 @@ class FusedPPO:
             stats["charts/score"] = found["earned_score"] / found["earned_seats"]
         return stats
 
-    def _count(self, member: int, lr: float) -> None:
-        """Add up what was done; raises what went wrong on the device."""
-        found = self.update.figures(member)
-        if found["diverged"]:
-            self._give_up(member, lr)
-            return
+    def _check_rollout(self, found: Mapping[str, float]) -> None:
+        """Raise what went wrong with games on the device, and say what was left out."""
         if found["opponent_rows"] and not self.slots:
             raise ConfigError(
                 f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
@@ -354,11 +278,6 @@ class FusedPPO:
                 "from, learning/cuts_dropped counts them; raise the game's limit"
             )
             warnings.warn(SparringWarning(text), stacklevel=3)
-        if not found["samples"]:
-            raise ConfigError("the rollout completed no decision; raise collect.steps")
-        self.samples[member] += int(found["samples"])
-        self.decisions[member] += int(found["decisions"])
-        self.opponent_rows[member] += int(found["opponent_rows"])
 
     def _give_up(self, member: int, lr: float) -> None:
         """Note that a member learns no more; one that is trained alone is an error."""
@@ -379,8 +298,8 @@ class FusedPPO:
 
     # Saving and playing
 
-    def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of `PPO.snapshot`.
+    def _saved(self, member: int) -> Snapshot:
+        """Copy what playing depends on.
 
         The games of one that diverged are left out: they were played on by a broken network.
         """
@@ -389,37 +308,29 @@ class FusedPPO:
         if not self.diverged[member]:
             blobs = {"games.bin": self.games.state(member), "open.bin": open_decisions}
         return Snapshot(
-            tensors={
-                "net": self.net.state(member),
-                "optimiser": self.update.optimiser(member),
-                "carried": rows,
-            },
+            tensors={"net": self.net.state(member), "carried": rows},
             blobs=blobs,
             meta={
                 "update": self.updates,
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
-                "has_unit": bool(self.update.has_unit[member]),
                 **self._description,
             },
         )
 
-    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a member of a fresh learner where the snapshot was taken."""
+    def _put_saved(self, snapshot: Snapshot, member: int) -> None:
+        """Go on from `_saved`."""
         try:
             self.net.load(member, snapshot.tensors["net"])
         except (KeyError, RuntimeError) as wrong:
             raise StateError(f"the checkpoint holds another network: {wrong}") from None
-        self.update.load_optimiser(member, optimiser_state(snapshot))
         if "games.bin" in snapshot.blobs:
             carried = snapshot.tensors["carried"]
             self.rollout.put_front(member, carried, snapshot.blobs["open.bin"])
             self.games.load_state(snapshot.blobs["games.bin"], member)
         meta = snapshot.meta
         self.updates, self.diverged[member] = meta["update"], ""
-        self.update.diverged[member] = 0
-        self.update.has_unit[member] = int(has_unit(snapshot))
         self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]
         self.opponent_rows[member] = int(meta.get("opponent_rows", 0))
 
@@ -427,4 +338,9 @@ class FusedPPO:
         """Return what plays; it never changes again."""
         net = self._fresh_net()
         net.load_state_dict(self.net.state(member))
-        return Policy(self.rules, net, name=f"update {self.updates}")
+        return Policy(self.rules, net, name=f"update {self.updates}", meta=self.facts)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: True} if self.by_value else {}

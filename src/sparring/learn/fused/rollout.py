@@ -35,9 +35,11 @@ class FusedRollout:
         device: torch.device,
         chains: int = 1,
         policies: int = 1,
+        final_legal: bool = False,
     ) -> None:
         """Make the arrays, once and for all.
 
+        final_legal: keep what seats might do when games are cut.
         policies: those that may sit at tables, the learner included.
         chains: of a seat's decisions, one or one for every role.
         squash: continuous actions pass through tanh on their way to the games.
@@ -74,6 +76,10 @@ class FusedRollout:
             self.cut_obs = torch.zeros(layers, rows, row_bytes, dtype=torch.uint8)
             self.cut_at = torch.zeros(layers, rows, dtype=torch.int32)
             self.cut_count = torch.zeros(games, dtype=torch.int32)
+            self.final_legal: Tensor | None = None
+            """What seats that were to move might do when their game was cut."""
+            if final_legal:
+                self.final_legal = torch.zeros(steps, games, seats, words, dtype=torch.int64)
             # Transitions and advantages, and decisions that wait for the same seat's next one.
             self.open = torch.zeros(self.carried, OPEN.itemsize // 4, dtype=torch.int32)
             self.open[:, 0] = -1

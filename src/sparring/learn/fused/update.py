@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from sparring.config import PPOConfig
-from sparring.errors import SparringError, StateError
+from sparring.errors import SparringError
 from sparring.kernels import Module
+from sparring.learn.fused.adam import FlatAdam
+from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.minibatches import put_back, room_of
-from sparring.learn.fused.rollout import EARNED, FusedRollout
+from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
-BETAS, EPSILON = (0.9, 0.999), 1e-5
+EPSILON = 1e-5
 """Adam's, as in `learn.ppo`."""
-MOMENT_BLOCKS, SQUARE_BLOCKS = 256, 128
-KINDS = ("exp_avg", "exp_avg_sq")
-"""Adam's moments, by the names that checkpoints have for them."""
+MOMENT_BLOCKS = 256
 
 
 class Update:
@@ -44,10 +43,15 @@ class Update:
         *,
         cutting: Pass,
         configs: Sequence[PPOConfig],
+        seeds: Tensor,
+        clock: Tensor,
     ) -> None:
-        """Make everything, once and for all. `cutting` has room for the rows of cut games."""
+        """Make everything, once and for all.
+
+        cutting: has room for the rows of cut games. clock: the number of the update.
+        """
         self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
-        self.cutting = cutting
+        self.cutting, self.seeds, self.clock = cutting, seeds, clock
         self.configs, self.config, self.members = configs, configs[0], len(configs)
         members, device, names = self.members, games.device, kernels.names
         samples = rollout.steps * rollout.rows // members
@@ -65,11 +69,6 @@ class Update:
         with torch.device(device):
             self.knobs = torch.zeros(members, len(self.knob_names))
             self.gamma_into = torch.zeros(members, roles)
-            self.clock = torch.zeros(1, dtype=torch.int32)
-            """The number of the update."""
-            # The bits of unsigned 64-bit seeds.
-            seeds = np.array([seed % 2**64 for seed in games.seeds], np.uint64)
-            self.seeds = torch.from_numpy(seeds.view(np.int64)).to(device)
             self.marks = torch.zeros(members, places_each, dtype=torch.int32)
             self.ranks = torch.zeros(members, places_each, dtype=torch.int32)
             self.list = torch.zeros(members, places_each, dtype=torch.int32)
@@ -87,18 +86,18 @@ class Update:
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
-            self.plans = torch.zeros(self.minibatches, members, len(names("Plan")))
-            self.squares = torch.zeros(members, SQUARE_BLOCKS)
-            self.adam_steps = torch.zeros(members, dtype=torch.int32)
-            self.first_moment = torch.zeros_like(net.weight)
-            self.second_moment = torch.zeros_like(net.weight)
+        self.adam = FlatAdam(
+            kernels,
+            net,
+            epsilon=EPSILON,
+            stopped=self.stopped,
+            diverged=self.diverged,
+            plans=self.minibatches,
+        )
         self._knobs_host, self._into_host = (
             torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
         )
-        figures = self._measure()
-        self._figure_names = list(figures)
-        self._figures = torch.zeros(members, len(figures), dtype=torch.float64, device=device)
-        self._figures_host = torch.zeros(self._figures.shape, dtype=torch.float64, pin_memory=True)
+        self.figures = Figures(self._measure, members)
         self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
         self._make_views()
 
@@ -108,7 +107,7 @@ class Update:
         self._learning_heads = heads_view(self.kernels, net, self.learning)
         self._cutting_heads = heads_view(self.kernels, net, self.cutting)
         self._samples = view(
-            "SamplesView",
+            "SampleListView",
             list=self.list,
             stride=self.list.shape[1],
             counts=self.sample_counts,
@@ -120,14 +119,6 @@ class Update:
             rows_each=rollout.rows // self.members,
             steps=rollout.steps,
             end=rollout.end,
-        )
-        self._weights = view(
-            "WeightsView",
-            weight=net.weight,
-            compute=net.compute,
-            grad=net.grad,
-            scale=net.scale,
-            count=net.size,
         )
 
     def knob(self, name: str) -> Tensor:
@@ -178,7 +169,7 @@ class Update:
             self._end_epoch()
         self._take_back()
         self._carry()
-        self._figures.copy_(torch.stack([f.double() for f in self._measure().values()], 1))
+        self.figures.take()
 
     def _take_back(self) -> None:
         """Leave members that diverged as they were before this update."""
@@ -318,44 +309,16 @@ class Update:
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
         at.backward()
-        self._step(number)
-
-    def _step(self, number: int) -> None:
-        """Adam behind a clipped gradient."""
-        kernels, (beta1, beta2), plans = self.kernels, BETAS, self.plans[number]
-        kernels.square((SQUARE_BLOCKS, self.members), 256, self._weights, self.squares)
-        plan = kernels.view(
-            "PlanView",
-            squares=self.squares,
-            blocks=SQUARE_BLOCKS,
-            lr=self.knob("lr"),
-            max_grad_norm=self.knob("max_grad_norm"),
-            apart=len(self.knob_names),
-            beta1=beta1,
-            beta2=beta2,
-            adam_steps=self.adam_steps,
-            stopped=self.stopped,
-            diverged=self.diverged,
-            plans=plans,
+        self.adam.step(
+            self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
         )
-        kernels.plan_step(self.members, 256, plan)
-        adam = kernels.view(
-            "AdamView",
-            first=self.first_moment,
-            second=self.second_moment,
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=EPSILON,
-            plans=plans,
-        )
-        kernels.adam((blocks_of(self.net.size), self.members), 256, self._weights, adam)
 
     def _end_epoch(self) -> None:
         """Add up what was learned; members whose policy moved far enough stop here."""
         epoch = self.kernels.view(
             "EpochView",
             means=self.means,
-            plans=self.plans,
+            plans=self.adam.plans,
             minibatches=self.minibatches,
             members=self.members,
             knobs=self.knobs,
@@ -380,66 +343,27 @@ class Update:
 
     def _measure(self) -> dict[str, Tensor]:
         """Every figure of an update by name, one number per member."""
-        members, rollout = self.members, self.rollout
-
-        def by_member(of_step: Tensor) -> Tensor:
-            return of_step.view(rollout.steps, members, -1).sum((0, 2))
-
-        own, asked = rollout.policy == LEARNER, rollout.policy >= 0
-        earned = rollout.earned.double().view(members, -1, len(EARNED)).sum(1)
         explained = self.kernels.names("Statistics").index("explained")
         return {
             "samples": self.sample_counts,
-            "decisions": by_member(own),
-            "opponent_rows": by_member(asked & ~own),
-            "forced": by_member(rollout.skipped.int()),
-            "frozen": (self.games.frozen != 0).view(members, -1).sum(1),
             "diverged": self.diverged,
-            "cuts_dropped": rollout.cuts_dropped().view(members, -1).sum(1),
             "explained_variance": self.statistics[:, explained],
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
-            **{f"earned_{name}": earned[:, i] for i, name in enumerate(EARNED)},
+            **rollout_figures(self.rollout, self.games),
         }
-
-    def fetch(self) -> None:
-        """Have the figures brought to the host; they are there once the stream is done."""
-        self._figures_host.copy_(self._figures, non_blocking=True)
-
-    def figures(self, member: int) -> dict[str, float]:
-        """The figures of a member that were fetched last."""
-        return dict(zip(self._figure_names, self._figures_host[member].tolist(), strict=True))
 
     # Saving
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimiser."""
         net = self.net
-        moments = [self.first_moment, self.second_moment, self.adam_steps]
-        return [net.weight, net.compute, net.value_scale, self.has_unit, *moments]
+        return [net.weight, net.compute, net.value_scale, self.has_unit, *self.adam.kept()]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
         """Adam's moments of a member, named as torch's optimiser names it."""
-        moments = (self.first_moment[member], self.second_moment[member])
-        named = {kind: self.net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
-        step = torch.tensor(float(self.adam_steps[member]))
-        found = {}
-        for index, name in enumerate(self.net.parameter_names()):
-            found[f"{index}.step"] = step.clone()
-            for kind in KINDS:
-                found[f"{index}.{kind}"] = named[kind][name]
-        return found
+        return self.adam.state(member, self.net)
 
     def load_optimiser(self, member: int, state: Mapping[int, Mapping[str, Tensor]]) -> None:
-        """Go on with moments of another time; there are none before the first update."""
-        names = self.net.parameter_names()
-        for array, kind in zip((self.first_moment, self.second_moment), KINDS, strict=True):
-            if not state:
-                array[member] = 0
-                continue
-            try:
-                named = {name: state[index][kind] for index, name in enumerate(names)}
-                array[member] = self.net.pack(named).to(array.device)
-            except (KeyError, RuntimeError) as wrong:
-                raise StateError(f"the checkpoint holds another network: {wrong}") from None
-        self.adam_steps[member] = int(state[0]["step"]) if state else 0
+        """Go on with moments of another time."""
+        self.adam.load_state(member, self.net, state)

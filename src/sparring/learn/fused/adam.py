@@ -1,0 +1,145 @@
+"""Adam behind a clipped gradient, over the flat arrays of all members; csrc/cuda/optimiser.cuh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from sparring.errors import StateError
+from sparring.kernels import Module
+from sparring.learn.fused.kernels import blocks_of
+
+BETAS = (0.9, 0.999)
+SQUARE_BLOCKS = 128
+KINDS = ("exp_avg", "exp_avg_sq")
+"""Adam's moments, by the names that checkpoints have for them."""
+
+
+class Weights(Protocol):
+    """What is optimised: flat arrays [members, size]."""
+
+    size: int
+    weight: Tensor
+    """In float32."""
+    compute: Tensor
+    """Those that are computed with."""
+    grad: Tensor
+    scale: Tensor
+    """[size], what turns the former into the latter."""
+
+
+class Named(Weights, Protocol):
+    """Weights that checkpoints know by name."""
+
+    def pack(self, named: Mapping[str, Tensor]) -> Tensor:
+        """Return named tensors as one flat array."""
+
+    def unpack(self, flat: Tensor) -> dict[str, Tensor]:
+        """Return a flat array as named tensors."""
+
+    def parameter_names(self) -> list[str]:
+        """The parameters in the order in which torch's optimiser numbers them."""
+
+
+class FlatAdam:
+    """Moments, and the launches of an optimiser step."""
+
+    def __init__(
+        self,
+        kernels: Module,
+        weights: Weights,
+        *,
+        epsilon: float,
+        stopped: Tensor,
+        diverged: Tensor,
+        plans: int = 1,
+    ) -> None:
+        """Make everything, once and for all.
+
+        stopped: [members], who is not stepped. diverged: [members], marks whose gradient is not
+            finite; those are not stepped any more either.
+        plans: steps whose plans are kept, see `Plan` in csrc/cuda/optimiser.cuh.
+        """
+        self.kernels, self.weights, self.epsilon = kernels, weights, epsilon
+        self.stopped, self.diverged = stopped, diverged
+        members = len(weights.weight)
+        with torch.device(weights.weight.device):
+            self.squares = torch.zeros(members, SQUARE_BLOCKS)
+            self.plans = torch.zeros(plans, members, len(kernels.names("Plan")))
+            self.steps = torch.zeros(members, dtype=torch.int32)
+            self.first = torch.zeros_like(weights.weight)
+            self.second = torch.zeros_like(weights.weight)
+        self._view = kernels.view(
+            "WeightsView",
+            weight=weights.weight,
+            compute=weights.compute,
+            grad=weights.grad,
+            scale=weights.scale,
+            count=weights.size,
+        )
+
+    def step(self, lr: Tensor, max_grad_norm: Tensor, *, apart: int, number: int = 0) -> None:
+        """Follow the gradient; `apart` numbers lie between the knobs of two members."""
+        kernels, (beta1, beta2), plans = self.kernels, BETAS, self.plans[number]
+        members = len(self.steps)
+        kernels.square((SQUARE_BLOCKS, members), 256, self._view, self.squares)
+        plan = kernels.view(
+            "PlanView",
+            squares=self.squares,
+            blocks=SQUARE_BLOCKS,
+            lr=lr,
+            max_grad_norm=max_grad_norm,
+            apart=apart,
+            beta1=beta1,
+            beta2=beta2,
+            adam_steps=self.steps,
+            stopped=self.stopped,
+            diverged=self.diverged,
+            plans=plans,
+        )
+        kernels.plan_step(members, 256, plan)
+        adam = kernels.view(
+            "AdamView",
+            first=self.first,
+            second=self.second,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=self.epsilon,
+            plans=plans,
+        )
+        kernels.adam((blocks_of(self.weights.size), members), 256, self._view, adam)
+
+    def kept(self) -> list[Tensor]:
+        """What a step changes of its own."""
+        return [self.first, self.second, self.steps]
+
+    def state(self, member: int, net: Named) -> dict[str, Tensor]:
+        """The moments of a member, named as torch's optimiser names them."""
+        moments = (self.first[member], self.second[member])
+        named = {kind: net.unpack(m) for kind, m in zip(KINDS, moments, strict=True)}
+        step = torch.tensor(float(self.steps[member]))
+        found = {}
+        for index, name in enumerate(net.parameter_names()):
+            found[f"{index}.step"] = step.clone()
+            for kind in KINDS:
+                found[f"{index}.{kind}"] = named[kind][name]
+        return found
+
+    def load_state(
+        self, member: int, net: Named, state: Mapping[int, Mapping[str, Tensor]]
+    ) -> None:
+        """Go on with moments of another time; there are none before the first step."""
+        names = net.parameter_names()
+        for array, kind in zip((self.first, self.second), KINDS, strict=True):
+            if not state:
+                array[member] = 0
+                continue
+            try:
+                named = {name: state[index][kind] for index, name in enumerate(names)}
+                array[member] = net.pack(named).to(array.device)
+            except (KeyError, RuntimeError) as wrong:
+                raise StateError(f"the checkpoint holds another network: {wrong}") from None
+        self.steps[member] = int(state[0]["step"]) if state else 0

@@ -1,0 +1,287 @@
+"""Replay on a GPU: a ring for every member, filled, linked and sampled without waiting.
+
+`learn.replay.Replay` is the same on the host; a test holds the contents and the samples equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparring import _native
+from sparring.config import ReplayConfig
+from sparring.kernels import Module
+from sparring.kernels.views import View
+from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.ring import MemberRing
+from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.learner import Segment
+from sparring.learn.ring import check_capacity
+from sparring.learn.segments import Segments, tensors_of
+from sparring.pools.lineups import LEARNER
+
+
+class DeviceReplay:
+    """The rings of all members, and a batch of each."""
+
+    def __init__(
+        self, kernels: Module, rollout: FusedRollout, config: ReplayConfig, seeds: Tensor
+    ) -> None:
+        """Make room. seeds: of the members."""
+        self.kernels, self.rollout, self.config, self.seeds = kernels, rollout, config, seeds
+        rules, members, capacity = rollout.rules, rollout.members, config.capacity
+        check_capacity(capacity, (rollout.steps * rollout.rows) // members)
+        self.members, places = members, members * capacity
+        finals = rollout.final_value.shape
+        row_bytes, words = rollout.obs.shape[1], rules.legal_words
+        items = rollout.steps * (rollout.rows + rollout.games * rules.seats) // members
+        with torch.device(rollout.obs.device):
+            self.obs = torch.zeros(places, row_bytes, dtype=torch.uint8)
+            self.legal = torch.zeros(places, words, dtype=torch.int64)
+            self.action = torch.zeros(places, dtype=torch.int32)
+            if rules.box:  # as the games took them
+                self.action = torch.zeros(places, rules.box)
+            self.paid, self.discount = torch.zeros(places), torch.zeros(places)
+            self.next = torch.zeros(places, dtype=torch.int32)
+            self.end = torch.zeros(places, dtype=torch.uint8)
+            self.heads = torch.zeros(members, dtype=torch.int64)
+            """Serial numbers that come next."""
+            self.firsts = torch.zeros(members, dtype=torch.int64)
+            """The oldest that count."""
+            self.serial = torch.full((rollout.places,), -1, dtype=torch.int64)
+            """Of what was remembered, by place of the rollout."""
+            self._stands_for = torch.zeros(finals, dtype=torch.int32)
+            self._last_row = torch.zeros(finals, dtype=torch.int32)
+            self._last_serial = torch.zeros(finals, dtype=torch.int64)
+            self._marks = torch.zeros(members, items, dtype=torch.int32)
+            # What was drawn last.
+            shape = members, config.batch
+            self.number = torch.zeros(1, dtype=torch.int32)
+            """Of the optimiser step."""
+            self.picked = torch.zeros(shape, dtype=torch.int32)
+            self.after = torch.zeros(shape, dtype=torch.int32)
+            self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
+            self.weight = torch.ones(shape)
+            # Priorities, as whole numbers.
+            leaves = capacity if config.prioritised else 0
+            self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
+            nodes = _native.tree_sums(capacity) if leaves else 0
+            self._sums = torch.zeros(members, nodes, dtype=torch.int64)
+            self.highest = torch.full((members,), _native.WEIGHT_OF_ONE, dtype=torch.int32)
+            self._lowest = torch.zeros(members, dtype=torch.int32)
+            self.correction = torch.ones(1)
+        self._segments = [Segments(self._ring_of(member)) for member in range(members)]
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Describe the arrays to the kernels."""
+        view, rollout = self.kernels.view, self.rollout
+        members, rules = self.members, rollout.rules
+        names = ("obs", "legal", "action", "paid", "discount", "next", "end", "heads")
+        self._rings = view(
+            "RingsView",
+            capacity=self.config.capacity,
+            row_bytes=self.obs.shape[1],
+            **{name: getattr(self, name) for name in names},
+        )
+        last = view(
+            "LastRowsView",
+            stands_for=self._stands_for,
+            row=self._last_row,
+            serial=self._last_serial,
+        )
+        kept = ("seat", "policy", "obs", "legal", "action", "cut_obs", "cut_at", "cut_count")
+        self._remember = view(
+            "RememberView",
+            members=members,
+            rows_each=rollout.rows // members,
+            steps=rollout.steps,
+            layers=len(rollout.cut_at),
+            rows_per_game=rules.rows,
+            games_each=rollout.games // members,
+            seats=rules.seats,
+            carried=rollout.carried,
+            learner=LEARNER,
+            squash=int(rollout.squash),
+            **{name: getattr(rollout, name) for name in kept},
+            final_legal=rollout.final_legal,
+            final_value=rollout.final_value,
+            last=last,
+            serial=self.serial,
+            marks=self._marks,
+        )
+        prioritised = self.config.prioritised
+        self._priorities = view(
+            "PrioritiesView",
+            leaves=self.config.capacity,
+            sums_each=self._sums.shape[1],
+            leaf=self.leaf if prioritised else None,
+            sums=self._sums,
+            highest=self.highest,
+            lowest=self._lowest,
+        )
+        self._drawn = view(
+            "DrawView",
+            members=members,
+            batch=self.config.batch,
+            n_step=self.config.n_step,
+            seeds=self.seeds,
+            number=self.number,
+            firsts=self.firsts,
+            picked=self.picked,
+            after=self.after,
+            paid=self.batch_paid,
+            discount=self.batch_discount,
+        )
+        linked = ("end", "next", "paid", "discount", "tail")
+        self.links: View = view("Links", **{name: getattr(rollout, name) for name in linked})
+
+    def push(self, link: Callable[[], None]) -> None:
+        """Take over a rollout, before its open decisions are carried.
+
+        link: links its rows, once it is known which cut games have a last row.
+        """
+        kernels, rollout, marks = self.kernels, self.rollout, self._marks
+        places = rollout.places
+        self._stands_for.fill_(-1)
+        kernels.note_cuts(blocks_of(rollout.cut_at.numel()), 256, self._remember)
+        link()
+        marks.zero_()
+        kernels.mark_rows(blocks_of(rollout.steps * rollout.rows), 256, self._remember)
+        by_place = blocks_of(places)
+        kernels.mark_last_rows(by_place, 256, self._remember, self.links, places)
+        marks.cumsum_(1)
+        kernels.remember(blocks_of(marks.numel(), 8), 256, *self._into)
+        self.heads.add_(marks[:, -1])
+        torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
+        kernels.settle(by_place, 256, *self._into, self.links, places)
+        self._sum_up()
+        kernels.carry_serials(
+            blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
+        )
+
+    @property
+    def _into(self) -> tuple[View, View, View]:
+        return self._remember, self._rings, self._priorities
+
+    def draw(self) -> None:
+        """Draw a batch of every member; the same for the same contents and number."""
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        priorities, drawn = self._priorities, self._drawn
+        kernels.draw_samples(blocks, 256, self._rings, priorities, drawn)
+        if self.config.prioritised:
+            self._lowest.fill_(-1)  # all bits: the highest number
+            kernels.find_lowest(blocks, 256, priorities, drawn)
+            kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
+
+    def reprioritise(self, error: Tensor) -> None:
+        """Say how wrong the estimates of the batch were [members, batch]."""
+        if not self.config.prioritised:
+            return
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        kernels.forget_weights(blocks, 256, self._priorities, self._drawn)
+        exponent = self.config.priority_exponent
+        errors = error.float().contiguous()
+        kernels.weigh(blocks, 256, self._priorities, self._drawn, errors, exponent)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Sum all trees anew; with a GPU that is cheaper than finding out which nodes changed."""
+        if not self.config.prioritised:
+            return
+        nodes, level = self.config.capacity, 0
+        while nodes > 1 or not level:
+            nodes, level = -(-nodes // _native.TREE_FAN), level + 1
+            self.kernels.sum_level(
+                blocks_of(self.members * nodes), 256, self._priorities, self.members, level
+            )
+
+    def rows(self, places: Tensor) -> Tensor:
+        """The byte rows at these places [members, batch, row_bytes]."""
+        return self.obs.index_select(0, places.view(-1)).view(*places.shape, -1)
+
+    def masks(self, places: Tensor) -> Tensor:
+        """Which actions are legal there [members, batch, actions], bytes."""
+        legal = self.legal.index_select(0, places.view(-1))
+        return mask_of(legal, self.rollout.rules).view(*places.shape, -1)
+
+    def actions(self) -> Tensor:
+        """Those that were taken, [members, batch] or [members, batch, box]."""
+        return self.action.index_select(0, self.picked.view(-1)).view(
+            *self.picked.shape, *self.action.shape[1:]
+        )
+
+    def figures(self) -> dict[str, Tensor]:
+        """What can be sampled, and what is kept, by member."""
+        return {
+            "sampleable": (self.end.view(self.members, -1) != 0).sum(1),
+            "kept": self.heads - self.firsts,
+        }
+
+    def noise(self, numbers: int, out: Tensor) -> None:
+        """Standard normal numbers for every sample [members, batch, numbers]."""
+        self.kernels.draw_noise(
+            blocks_of(self.picked.numel()),
+            256,
+            *(self.seeds, self.number, self.members, self.config.batch, numbers, out),
+        )
+
+    # Saving, in the layout of `learn.replay.Replay.state`
+
+    def _ring_of(self, member: int) -> MemberRing:
+        first, capacity = member * self.config.capacity, self.config.capacity
+        names = {"mask": "legal"}
+        columns = {
+            name: getattr(self, names.get(name, name))[first : first + capacity]
+            for name in ("obs", "mask", "action", "next", "end", "paid", "discount")
+        }
+        return MemberRing(self.rollout.rules, capacity, columns)
+
+    def _carried_of(self, member: int) -> slice:
+        each = self.rollout.carried // self.members
+        return slice(member * each, (member + 1) * each)
+
+    def state(self, member: int) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
+        """Return what is still changing, sealed segments by name, and counts."""
+        first, head = int(self.firsts[member]), int(self.heads[member])
+        still_open = self.serial[self._carried_of(member)].cpu().numpy()
+        columns, readers = self._segments[member].save(first, head, still_open)
+        columns["open"] = still_open
+        if self.config.prioritised:
+            at = torch.arange(first, head, device=self.leaf.device) % self.config.capacity
+            columns["weight"] = self.leaf[member, at].cpu().numpy().view(np.uint32)
+        highest = int(self.highest[member]) % 2**32
+        return tensors_of(columns), readers, {"first": first, "head": head, "highest": highest}
+
+    def load_state(
+        self,
+        member: int,
+        tensors: Mapping[str, Tensor],
+        segments: Mapping[str, Mapping[str, Tensor]],
+        meta: Mapping[str, int],
+    ) -> None:
+        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        ring, capacity = self._ring_of(member), self.config.capacity
+        ring.columns["end"].tensor.zero_()
+        head = int(meta["head"])
+        first = max(int(meta["first"]), head - capacity)
+        self._segments[member].load(tensors, segments, first, head)
+        self.firsts[member], self.heads[member] = first, head
+        carried = self.serial[self._carried_of(member)]
+        if tensors["open"].shape == carried.shape:
+            carried.copy_(tensors["open"])
+        if not self.config.prioritised:
+            return
+        at = torch.arange(first, head, device=self.leaf.device) % capacity
+        self.leaf[member] = 0
+        if "weight" in tensors:
+            kept = tensors["weight"][len(tensors["weight"]) - len(at) :]
+            self.leaf[member, at] = kept.to(self.leaf.device)
+            self.highest[member] = int(np.array(meta["highest"], np.uint32).view(np.int32))
+        else:  # it was saved without priorities: all count the same
+            fit = ring.columns["end"].tensor[at] != 0
+            self.leaf[member, at] = torch.where(fit, self.highest[member], 0)
+        self._sum_up()

@@ -1,0 +1,245 @@
+"""SAC on a GPU: `learn.sac` for all members of a population, as graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
+from sparring.errors import ConfigError, StateError
+from sparring.learn.fused.adam import KINDS, FlatAdam
+from sparring.learn.fused.games import Games
+from sparring.learn.fused.off_policy import FusedOffPolicy
+from sparring.learn.learner import Report, Snapshot
+from sparring.learn.on_policy import optimiser_state
+from sparring.learn.sac import (
+    actor_loss,
+    check_actor,
+    chosen,
+    critic_loss,
+    critic_target,
+    discrete_actor_loss,
+    discrete_critic_target,
+    entropy_target,
+    squashed_sample,
+)
+from sparring.nets.critics import Critics
+from sparring.nets.distribution import masked_log_probs
+from sparring.schedule import Moment
+
+SHARED = ("critic_hidden", "critic_norm", "target_entropy", "target_share")
+"""What members of a population have in common."""
+ANY_NORM = 1e30
+"""Longest gradient where every length is followed."""
+
+
+class Flat:
+    """Weights of a module as Adam on the device takes them: one row per member."""
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        self.weight, self.size = weight, weight.shape[1]
+        self.compute = torch.zeros_like(weight, dtype=dtype)
+        """Nobody computes with it."""
+        self.grad = torch.zeros_like(weight)
+        self.scale = torch.ones(self.size, device=weight.device)
+
+
+class FusedSAC(FusedOffPolicy):
+    """The usual network is the actor, beside it critics and a temperature, for each member."""
+
+    knob_names = ("lr", "critic_lr", "temperature_lr", "gamma", "tau", "max_grad_norm")
+    loss_names = ("critic_loss", "policy_loss", "entropy")
+
+    def __init__(
+        self,
+        games: Games,
+        collect: CollectConfig,
+        configs: Sequence[SACConfig],
+        replay: ReplayConfig,
+        net: NetConfig,
+        **options: Any,
+    ) -> None:
+        """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
+        check_actor(games.rules, net)
+        for name in SHARED:
+            if len({getattr(config, name) for config in configs}) > 1:
+                raise ConfigError(f"members of a population share sac.{name}")
+        super().__init__(games, collect, configs, replay, net, by_value=False, **options)
+        self.config = configs[0]
+        self.critics = self._make_critics()
+        self._critics = Flat(self.critics.flat.detach().view(self.members, -1), self.net.dtype)
+        self.critic_adam = self.make_adam(self._critics)
+        self.temperatures = [config.temperature or config.first_temperature for config in configs]
+        """As they were before the last update."""
+        logs = [[math.log(temperature)] for temperature in self.temperatures]
+        self._log = Flat(torch.tensor(logs, device=self.device), self.net.dtype)
+        self.temperature_adam = self.make_adam(self._log)
+        finds = [[float(not config.temperature)] for config in configs]
+        self._finds = torch.tensor(finds, device=self.device)
+        """Whether temperatures find themselves."""
+        shape = self.members, replay.batch, 2 * self.rules.box
+        self._noise = torch.zeros(shape, device=self.device)
+        """Of the actions in a batch, and of those that follow."""
+
+    def _make_critics(self) -> Critics:
+        """Fresh critics; each member's are those of a run of its own."""
+        config, net = self.config, self._fresh_net()
+
+        def make(members: int) -> Critics:
+            return Critics(
+                net.inputs,
+                config.critic_hidden or net.config.hidden,
+                activation=net.config.activation,
+                norm=config.critic_norm,
+                members=members,
+            )
+
+        critics = make(self.members)
+        for member, seed in enumerate(self.games.seeds):
+            torch.manual_seed(seed)
+            self._fresh_net()  # was made first
+            critics.flat.data[member] = make(1).flat.data[0]
+        critics.target.copy_(critics.flat.data)
+        return critics.to(self.device)
+
+    def knobs_of(self, config: SACConfig, moment: Moment) -> dict[str, float]:
+        """Every schedule of a member."""
+        found = {name: getattr(config, name).at(moment) for name in self.knob_names}
+        return {**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM}
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play and learn; returns what each member earned and learned."""
+        self.temperatures = self._log.weight[:, 0].exp().tolist()
+        reports = super().iterate(progress)
+        for report, temperature in zip(reports, self.temperatures, strict=True):
+            if report.stats:
+                report.stats["learning/temperature"] = temperature
+        return reports
+
+    def descend(self) -> None:
+        """One step of the critics, the actors, the temperatures and the targets.
+
+        All of them see the temperatures as they were before.
+        """
+        replay, temperature = self.replay, self._log.weight.exp()
+        if self.rules.box:
+            replay.noise(2 * self.rules.box, self._noise)
+        numbers = self.critics.widen(replay.rows(replay.picked))
+        target = self._targets(temperature)
+        loss, error = critic_loss(self._taken(numbers), target, replay.weight)
+        (grad,) = torch.autograd.grad(loss.sum(), [self.critics.flat])
+        self._critics.grad.copy_(grad.view(self.members, -1))
+        self.step_with(self.critic_adam, "critic_lr")
+        policy_loss, entropy, aim = self._judge(numbers, temperature)
+        self.step_with(self.adam, "lr")
+        self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
+        self.step_with(self.temperature_adam, "temperature_lr")
+        self.critics.follow(self.knob("tau")[:, None, None])
+        replay.reprioritise(error)
+        self.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
+
+    def _ask(
+        self, numbers: Tensor, action: Tensor | None = None, weights: Tensor | None = None
+    ) -> Tensor:
+        """What critics say, in float32; the products may be rounded."""
+        # A cache of rounded weights would be read again by a graph that is replayed later.
+        rounding = torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.net.bf16, cache_enabled=False
+        )
+        with rounding:
+            q: Tensor = self.critics(numbers, action, weights=weights)
+        return q.float()
+
+    @torch.no_grad()
+    def _targets(self, temperature: Tensor) -> Tensor:
+        """What the critics should say of the actions that were taken."""
+        replay, ahead, aims = self.replay, self.ahead, self.critics.target
+        numbers = self.critics.widen(replay.rows(replay.after))
+        ahead.read(replay.obs, replay.after)
+        ahead.forward()
+        paid, discount = replay.batch_paid, replay.batch_discount
+        if self.rules.box:
+            noise = self._noise[..., self.rules.box :]
+            action, log_prob = squashed_sample(self.head(ahead), noise)
+            q = self._ask(numbers, action, weights=aims)
+            return critic_target(paid, discount, q, log_prob, temperature)
+        log_probs = masked_log_probs(self.head(ahead), replay.masks(replay.after))
+        q = self._ask(numbers, weights=aims)
+        return discrete_critic_target(paid, discount, q, log_probs, temperature)
+
+    def _taken(self, numbers: Tensor) -> Tensor:
+        """What the critics do say of them."""
+        action = self.replay.actions()
+        return self._ask(numbers, action) if self.rules.box else chosen(self._ask(numbers), action)
+
+    def _judge(self, numbers: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
+        """Fill the gradient of the actors; return their loss, entropies and what those aim at."""
+        replay, learning = self.replay, self.learning
+        learning.read(replay.obs, replay.picked)
+        learning.forward()
+        head = self.head(learning).requires_grad_()
+        aim: Tensor | float
+        if self.rules.box:
+            action, log_prob = squashed_sample(head, self._noise[..., : self.rules.box])
+            q = self._ask(numbers, action, weights=self.critics.flat.detach())
+            loss, entropy = actor_loss(q, log_prob, temperature), -log_prob
+            aim = self.config.target_entropy or -float(self.rules.box)
+        else:
+            mask = replay.masks(replay.picked)
+            log_probs = masked_log_probs(head, mask)
+            q = self._ask(numbers, weights=self.critics.flat.detach())
+            loss, entropy = discrete_actor_loss(q, log_probs, temperature)
+            aim = entropy_target(mask, self.config)
+        (grad,) = torch.autograd.grad(loss.sum(), [head])
+        learning.logits_grad[..., : head.shape[-1]].copy_(grad)
+        learning.backward()
+        return loss, entropy.detach(), aim
+
+    def kept(self) -> list[Tensor]:
+        """Everything that an optimiser step changes."""
+        adams = (self.adam, self.critic_adam, self.temperature_adam)
+        moments = [tensor for adam in adams for tensor in adam.kept()]
+        weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
+        return [*weights, self.critics.target, *moments]
+
+    def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
+        """Critics, their targets, the temperature, and what every optimiser remembers."""
+        own = slice(member, member + 1)
+        critics = {"flat": self.critics.flat.detach()[own], "target": self.critics.target[own]}
+        return {
+            "critics": {name: tensor.cpu().clone() for name, tensor in critics.items()},
+            "temperature": {"log": self._log.weight[member, 0].cpu().clone()},
+            "optimiser": self.adam.state(member, self.net) if self.steps else {},
+            "critic_optimiser": self._moments(self.critic_adam, member, critics["flat"].shape),
+            "temperature_optimiser": self._moments(self.temperature_adam, member, ()),
+        }
+
+    def _moments(self, adam: FlatAdam, member: int, shape: tuple[int, ...]) -> dict[str, Tensor]:
+        """What an optimiser of a single tensor remembers."""
+        if not self.steps:
+            return {}
+        moments = zip(KINDS, (adam.first, adam.second), strict=True)
+        found = {f"0.{kind}": of[member].view(shape).cpu().clone() for kind, of in moments}
+        return {"0.step": torch.tensor(float(adam.steps[member])), **found}
+
+    def put_learned(self, member: int, snapshot: Snapshot) -> None:
+        """Go on with `learned` of another moment."""
+        tensors, flat = snapshot.tensors, self.critics.flat.data
+        if tensors["critics"]["flat"].shape[1:] != flat.shape[1:]:
+            raise StateError("the checkpoint holds other critics; set net and sac as they were")
+        flat[member] = tensors["critics"]["flat"][0].to(self.device)
+        self.critics.target[member] = tensors["critics"]["target"][0].to(self.device)
+        self._log.weight[member] = tensors["temperature"]["log"].to(self.device)
+        self.adam.load_state(member, self.net, optimiser_state(snapshot))
+        for adam, name in (
+            (self.critic_adam, "critic_optimiser"),
+            (self.temperature_adam, "temperature_optimiser"),
+        ):
+            kept = tensors.get(name, {})
+            adam.steps[member] = int(kept["0.step"]) if kept else 0
+            for array, kind in zip((adam.first, adam.second), KINDS, strict=True):
+                array[member] = kept[f"0.{kind}"].view(-1).to(self.device) if kept else 0.0
