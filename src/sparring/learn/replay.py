@@ -278,8 +278,12 @@ def last_rows(rollout: Rollout) -> dict[str, Any]:
     return {"cut_entry": entry, "cut_sign": sign, "cut_obs": obs, "cut_mask": mask}
 
 
-def replay_bytes(rules: Rules, row_bytes: int, config: ReplayConfig) -> int:
+def replay_bytes(
+    rules: Rules, row_bytes: int, config: ReplayConfig, *, device: bool = False
+) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    each = bytes_per_decision(rules, row_bytes)
-    sums = _native.tree_sums(config.capacity) * 8 if config.prioritised else 0
-    return config.capacity * (each + 4 * config.prioritised) + sums
+    each = bytes_per_decision(rules, row_bytes) + 4 * config.prioritised
+    if device and not rules.box:
+        each += 2  # there an action always takes four bytes
+    sums = 8 * _native.tree_sums(config.capacity) if config.prioritised else 0
+    return config.capacity * each + sums
