@@ -140,7 +140,8 @@ def train_ours(task: Task, seed: int) -> Course:
         vector_kwargs={"autoreset_mode": same_step},
     )
     pool = VectorEnvPool(env, seed=seed)
-    config = merged(TrainConfig(), {**task.ours, "seed": seed, "threads": 1, "device": "cpu"})
+    settings = {**task.ours, "seed": seed, "threads": 1, "device": "cpu"}
+    config = merged(TrainConfig(), settings, "known ground")
     learner = make_learner(config, resolve([config], pool=pool))
     course, decisions = Course(task.ours["algo"], seed), 0
     while decisions < task.steps:
@@ -159,12 +160,17 @@ def train_ours(task: Task, seed: int) -> Course:
 
 def acting(learner: Learner, pool: VectorEnvPool) -> Act:
     """The learner's policy as a function of what the environment shows."""
-    policy = learner.policy()
+    policy, space = learner.policy(), pool.env.single_action_space
 
     def act(obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        rows = pool.encode(obs)
+        rows = np.zeros((len(obs), policy.rules.obs_bytes), np.uint8)
+        numbers = np.ascontiguousarray(obs, np.float32).view(np.uint8)
+        rows[:, : numbers.shape[1]] = numbers
         mask = np.ones((len(rows), policy.rules.actions), np.uint8)
-        return pool.decode(policy.act(rows, mask, greedy=True))
+        action = policy.act(rows, mask, greedy=True)
+        if policy.rules.box:  # from -1..1 to the bounds of the environment
+            return space.low + (action + 1) / 2 * (space.high - space.low)
+        return action
 
     return act
 
@@ -222,7 +228,9 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--ours", action="store_true", help="not stable-baselines3's, unless asked")
     parser.add_argument("--sb3", action="store_true", help="not ours, unless asked")
-    parser.add_argument("--set", default="{}", help="settings of ours as JSON, laid over the task's")
+    parser.add_argument(
+        "--set", default="{}", help="settings of ours as JSON, laid over the task's"
+    )
     parser.add_argument("--json", help="a file for all curves")
     given = parser.parse_args()
     torch.set_num_threads(1)
