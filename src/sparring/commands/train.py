@@ -83,6 +83,7 @@ def run(config: TrainConfig | ResumeConfig) -> int:
                 updates=config.updates,
                 decisions=config.decisions,
                 episodes=config.episodes,
+                clear_replay=config.clear_replay,
                 quiet=config.json,
             ),
             as_json=config.json,

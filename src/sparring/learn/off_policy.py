@@ -24,6 +24,7 @@ from sparring.learn.collect import Actor, Collector
 from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
+from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples
@@ -72,6 +73,7 @@ class OffPolicy(ABC):
         self.net.to(self.device)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)
+        self.mirroring = Mirroring.of(pool, collect)  # samples come from the host
         self.exploring = Exploring(self.forward, pool.rules, seed, greedy=self.by_value)
         self.collector = Collector(
             pool,
@@ -209,6 +211,9 @@ class OffPolicy(ABC):
         while self.owed >= config.batch and len(self.replay):
             with self.phases("sampling"):
                 samples = self.replay.sample(self.steps, config.priority_correction.at(moment))
+                if self.mirroring:
+                    coin = coins(self.seed, self.steps, config.batch)
+                    samples = self.mirroring.apply(samples, coin)
             with self.phases("update"):
                 losses, error = self.descend(samples)
             if config.prioritised:

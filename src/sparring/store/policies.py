@@ -120,19 +120,22 @@ def entry_of(file: Path) -> Entry | None:
 
 
 def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
-    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole."""
+    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole.
+
+    To be played, not to go on: nobody looks after the segments that it names.
+    """
     if path.is_file():
         return path, snapshot(path)
     if (path / MANIFEST).is_file():
-        return path, load(path)
+        return path, load(path, segments=False)
     checkpoints = path / CHECKPOINTS
     best, why = best_of(path), ""
     if best is not None:
         try:
-            return (named := checkpoints / f"{best:08d}"), load(named)
+            return (named := checkpoints / f"{best:08d}"), load(named, segments=False)
         except CheckpointError as wrong:
             why = f"the best checkpoint of {path.name}, {best}, cannot be used: {wrong}"
-    newest = newest_valid(checkpoints) if checkpoints.is_dir() else None
+    newest = newest_valid(checkpoints, segments=False) if checkpoints.is_dir() else None
     if newest is None:
         raise CheckpointError(
             f"{path} holds no checkpoint; give a run folder, one of its checkpoints/<number> "
@@ -141,7 +144,7 @@ def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
     if why:
         text = f"taking checkpoint {int(newest.name)}, the newest that is whole: {why}"
         warnings.warn(SparringWarning(text), stacklevel=3)
-    return newest, load(newest)
+    return newest, load(newest, segments=False)
 
 
 def best_of(run: Path) -> int | None:

@@ -96,19 +96,27 @@ class Session:
                 start_from(self.learner, config.init, member)
 
     def finish(
-        self, runs: Sequence[Run], *, resume: checkpoints.Checkpoint | None = None
+        self,
+        runs: Sequence[Run],
+        *,
+        resume: checkpoints.Checkpoint | None = None,
+        note: str = "",
     ) -> list[Agent]:
         """Run the loop to its end and load what came out of it. The runs are held by the caller.
 
         After a divergence it goes on once more, from the last checkpoint at a lower rate.
+        note: an event of the resume.
         """
         try:
-            return self._train(runs, resume)
+            return self._train(runs, resume, {note: {}} if note else {})
         except DivergedError as wrong:
             why = str(wrong)
-        session, saved, facts = self._calmer(runs[0], why)
+        session, saved, facts = self._calmer(runs[0], why, resume)
+        events: dict[str, dict[str, Any]] = {LOWERED: facts}
+        if note and saved is resume:
+            events = {note: {}, **events}
         try:
-            return session._train([runs[0]], saved, lowered=facts)
+            return session._train([runs[0]], saved, events)
         except DivergedError as wrong:
             raise DivergedError(f"{wrong}; {self._advice(runs[0])}") from None
 
@@ -116,7 +124,7 @@ class Session:
         self,
         runs: Sequence[Run],
         resume: checkpoints.Checkpoint | None,
-        lowered: dict[str, Any] | None = None,
+        events: Mapping[str, Mapping[str, Any]],
     ) -> list[Agent]:
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -130,11 +138,10 @@ class Session:
                 watch=display,
                 callbacks=self.callbacks,
             )
-            if lowered:
-                (member,) = trainer.members
-                if resume is None:
-                    member.forget_all()
-                member.note(LOWERED, **lowered)
+            if LOWERED in events and resume is None:
+                trainer.members[0].forget_all()
+            for what, facts in events.items():
+                trainer.members[0].note(what, **facts)
             ended = trainer.train()
         return [
             Agent(
@@ -148,7 +155,7 @@ class Session:
         ]
 
     def _calmer(
-        self, run: Run, why: str
+        self, run: Run, why: str, resume: checkpoints.Checkpoint | None
     ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
         """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
         config = self.configs[0]
@@ -156,6 +163,8 @@ class Session:
             raise DivergedError(f"{why}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
+        if saved and resume and saved.number == resume.number:
+            saved = resume  # perhaps without its replay, as was asked for
         del self.learner  # there may be no room for two
         session = Session.prepare(
             self.configs,

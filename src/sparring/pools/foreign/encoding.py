@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
+from sparring.pools.foreign.bounds import Bounds, bounds_of
 
 Numbers = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -31,10 +32,13 @@ class Encoding:
     """The Gymnasium space of the numbers, without the mask."""
     numbers: int
     actions: int
+    """How many there are to choose from; 0 where an action is numbers."""
     first_action: int
     """What the env calls action 0."""
     masked: bool
     """Observations are dictionaries with an `action_mask`."""
+    bounds: Bounds | None = None
+    """Of actions that are numbers; there are no masks then."""
 
     def mask_in(self, obs: Any) -> Any:
         """Return the mask inside an observation or a batch of them, None without one."""
@@ -62,14 +66,10 @@ def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
     if gymnasium is None:
         raise ConfigError(f'{where}: spaces are Gymnasium\'s; pip install "sparring[gymnasium]"')
     spaces = gymnasium.spaces
-    if isinstance(actions, spaces.Box):
-        raise ConfigError(
-            f"{where}: actions are {actions}; continuous actions come later, until then use an env "
-            "with a Discrete action space"
-        )
-    if not isinstance(actions, spaces.Discrete):
-        raise ConfigError(f"{where}: actions are {actions}; only Discrete can be learned")
-    masked = isinstance(observations, spaces.Dict) and MASK in observations.spaces
+    if not isinstance(actions, spaces.Discrete | spaces.Box):
+        raise ConfigError(f"{where}: actions are {actions}; only Discrete and Box can be learned")
+    bounds = bounds_of(actions, where) if isinstance(actions, spaces.Box) else None
+    masked = not bounds and isinstance(observations, spaces.Dict) and MASK in observations.spaces
     if masked:
         rest = {key: space for key, space in observations.spaces.items() if key != MASK}
         observations = spaces.Dict(rest)
@@ -77,6 +77,8 @@ def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
     numbers = int(spaces.flatdim(observations))
     if not numbers:
         raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
+    if bounds:
+        return Encoding(observations, numbers, 0, 0, masked, bounds)
     return Encoding(observations, numbers, int(actions.n), int(actions.start), masked)
 
 

@@ -46,15 +46,15 @@ class VectorEnvPool(ForeignPool):
         obs, info = self.env.reset(seed=seed)
         check_info(info)
         self._held[:] = False
-        self._masks_in = self._find_masks(info)
+        self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
         numbers = self._encoding.flatten(obs, self.num_games)
         self._check(numbers, np.zeros(self.num_games))
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
 
-    def _step(self, action: npt.NDArray[np.int64]) -> None:
+    def _step(self, action: npt.NDArray[Any]) -> None:
         batch, held = self._batch, self._held
-        own = (action + self.rules.first_action).astype(self.env.single_action_space.dtype)
+        own = self.rules.env_actions(action).astype(self.env.single_action_space.dtype, copy=False)
         obs, reward, terminated, truncated, info = self.env.step(own)
         check_info(info)
         # What comes with a reset belongs to no decision. TimeLimit may set both flags at once.
@@ -152,7 +152,7 @@ class VectorEnvPool(ForeignPool):
                 mask[known] = encoding.mask(np.stack(list(info[MASK][known])), int(known.sum()))
             return mask, known.copy()
         if self._masks_in == "nothing":
-            if MASK in info:
+            if MASK in info and not self.rules.box:
                 raise SparringError(
                     f"{self.rules.name} gives an {MASK} at step {self.steps} and gave none at its "
                     "reset; put one into the info of every reset and step"

@@ -19,6 +19,7 @@ from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_of
 from sparring.learn.cast import Cast
 from sparring.learn.learner import Learner
+from sparring.learn.mirror import demand_mirror
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
@@ -110,6 +111,7 @@ def resolve(
         options=read_options(config.algo_set),
         foreign=pool,
     )
+    demand_mirror(plan)
     demand_room(plan)
     return plan
 
