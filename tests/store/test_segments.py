@@ -48,9 +48,13 @@ def files(folder: Path) -> set[str]:
 
 
 def file_of(folder: Path, number: int, part: int) -> Path:
-    file: Path = checkpoint.load(folder / f"{number:08d}", segments=False).segments[  # type: ignore[attr-defined]
-        f"part-{part}"
-    ].file
+    file: Path = (
+        checkpoint.load(folder / f"{number:08d}", segments=False)
+        .segments[  # type: ignore[attr-defined]
+            f"part-{part}"
+        ]
+        .file
+    )
     return file
 
 

@@ -6,11 +6,16 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from sparring.config import DQNConfig
 from sparring.errors import ConfigError, nearest
+from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
+from sparring.learn.pqn import PQN
+from sparring.learn.q_learning import demand_discrete
 
 Factory = Callable[[Plan], Learner]
 
@@ -48,7 +53,24 @@ def make_ppo(plan: Plan) -> Learner:
     )
 
 
-LEARNERS: dict[str, Factory] = {"ppo": make_ppo}
+def make_dqn(plan: Plan) -> Learner:
+    """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
+    config: DQNConfig = plan.settings[0]
+    options: dict[str, Any] = {
+        "seed": plan.seed,
+        "threads": plan.threads,
+        "device": plan.device,
+        "by_role": plan.by_role,
+        "slots": plan.cast.slots,
+        "actors": plan.cast.actors,
+    }
+    demand_discrete(plan.rules)
+    if config.mode == "rollouts":
+        return PQN(plan.host_pool(), plan.collect, config, plan.net, **options)
+    return DQN(plan.host_pool(), plan.collect, config, plan.replay, plan.net, **options)
+
+
+LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn}
 """What `algo` may be, besides module:factory."""
 
 
