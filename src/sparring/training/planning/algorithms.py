@@ -17,7 +17,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """The tables of settings that each of ours has; a learner of somebody's own has none of them."""
 OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))
-FUSED = frozenset({"ppo"})
+FUSED = frozenset({"ppo", "dqn", "sac"})
 """Those whose rollout and update can be graphs on a GPU; others go step by step."""
 DISCRETE = frozenset({"dqn"})
 """Those that know discrete actions alone."""
