@@ -85,6 +85,11 @@ def run(config: ExportConfig) -> int:
 
 def how_to_choose(policy: Policy) -> str:
     """Say what is to be done with the first output."""
+    if policy.by_value:
+        return (
+            "The logits rank actions by their values: mask illegal ones and take the largest; "
+            "never draw from them."
+        )
     if not policy.rules.box:
         return "Mask illegal actions before choosing: the logits are those of all actions."
     bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
@@ -186,6 +191,7 @@ def write(policy: Policy, path: Path) -> None:
             "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
             "box": str(rules.box),
             "squash": str(int(policy.net.config.squash)),
+            "choose": "largest legal logit" if policy.by_value else "draw, or largest legal logit",
         }
     )
     program.save(str(path), external_data=False)

@@ -38,7 +38,6 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "u32": (torch.int32,),
     "i64": (torch.int64,),
     "u64": (torch.int64,),
-    "i64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),
     # Bytes that only C++ reads, and structures of numbers of one kind.

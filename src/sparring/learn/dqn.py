@@ -22,6 +22,7 @@ from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
+from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
 
@@ -150,6 +151,11 @@ class DQN(OffPolicy):
 
     def _here(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, non_blocking=True)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, DUELING: self.config.dueling}
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""

@@ -19,6 +19,7 @@ from sparring.games.rules import Rules
 from sparring.learn.collect import Actor, Collector, Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.nets.distribution import evaluate_actions
@@ -93,8 +94,12 @@ def ppo_loss(
     advantage: Tensor,
     returns: Tensor,
     knobs: Knobs,
+    mirrored: Tensor | None = None,
 ) -> Losses:
-    """The clipped surrogate, the squared value error and the entropy bonus."""
+    """The clipped surrogate, the squared value error and the entropy bonus.
+
+    mirrored: rows that are images of what was played; others say how far the policy has moved.
+    """
     clip, value_clip = knobs.clip, knobs.value_clip
     log_prob, entropy_each = evaluate_actions(logits, mask, action)
     log_ratio = log_prob - old_log_prob
@@ -109,9 +114,16 @@ def ppo_loss(
     entropy = entropy_each.mean()
     total = policy_loss + knobs.value_weight * value_loss - knobs.entropy * entropy
     with torch.no_grad():
-        approx_kl = ((ratio - 1) - log_ratio).mean()
-        clipfrac = ((ratio - 1).abs() > clip).float().mean()
+        approx_kl = plain_mean((ratio - 1) - log_ratio, mirrored)
+        clipfrac = plain_mean(((ratio - 1).abs() > clip).float(), mirrored)
     return Losses(total, policy_loss, value_loss, entropy, approx_kl, clipfrac)
+
+
+def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
+    """The mean over rows as they were played."""
+    if mirrored is None:
+        return each.mean()
+    return each.masked_fill(mirrored, 0.0).sum() / (~mirrored).sum().clamp(min=1)
 
 
 class PPO:
@@ -145,6 +157,7 @@ class PPO:
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=first.lr, eps=1e-5, fused=True)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)
+        self.mirroring = Mirroring.of(pool, collect, self.device)
         self.collector = Collector(
             pool,
             collect,
@@ -202,7 +215,9 @@ class PPO:
         with self.phases("update"):
             key = np.array([self.seed % 2**64, self.updates], np.uint64)  # a list loses digits
             order = np.random.Generator(np.random.Philox(key=key))
-            for _ in range(self.config.epochs):
+            for epoch in range(self.config.epochs):
+                if self.mirroring:
+                    data["mirrored"] = self._mirrored(len(samples), epoch)
                 shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
                 kl = []
                 for picked in torch.split(shuffled, self._minibatch(len(samples))):
@@ -273,6 +288,10 @@ class PPO:
         arrays["advantage"] = ((advantage - advantage.mean()) / spread).astype(np.float32)
         return {name: torch.from_numpy(array).to(self.device) for name, array in arrays.items()}
 
+    def _mirrored(self, samples: int, epoch: int) -> Tensor:
+        """Which samples an epoch sees in the mirror: all that the one before saw plain."""
+        return coins(self.seed, self.updates, samples).to(self.device) ^ bool(epoch % 2)
+
     def _minibatch(self, samples: int) -> int:
         """Equal minibatches, as near to the configured size as the samples allow."""
         return -(-samples // max(1, round(samples / self.config.minibatch)))
@@ -282,6 +301,8 @@ class PPO:
     ) -> tuple[Losses, Tensor]:
         """One optimiser step. A loss that is not finite is never stepped on."""
         minibatch = {name: tensor[picked] for name, tensor in data.items()}
+        if self.mirroring:
+            self.mirroring.turn(minibatch, minibatch["mirrored"])
         heads = self.forward(minibatch["obs"])
         losses = ppo_loss(
             heads["policy"],
@@ -293,6 +314,7 @@ class PPO:
             advantage=minibatch["advantage"],
             returns=minibatch["returns"],
             knobs=knobs,
+            mirrored=minibatch.get("mirrored"),
         )
         self.optimiser.zero_grad(set_to_none=True)
         losses.total.backward()  # type: ignore[no-untyped-call]

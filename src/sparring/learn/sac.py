@@ -29,6 +29,7 @@ from sparring.nets.distribution import (
     mean_and_spread,
 )
 from sparring.nets.net import POLICY
+from sparring.nets.policy import VALUES
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -261,6 +262,11 @@ class SAC(OffPolicy):
         if self.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(weights, self.max_grad_norm, norm)
         optimiser.step()
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads: critics hold the values, apart."""
+        return {**super().facts, VALUES: False}
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimiser remembers."""

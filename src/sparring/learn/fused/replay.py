@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,8 +16,11 @@ from sparring.config import ReplayConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.learner import Segment
 from sparring.learn.ring import check_capacity
+from sparring.learn.segments import Segments, tensors_of
 from sparring.pools.lineups import LEARNER
 
 
@@ -69,6 +73,7 @@ class DeviceReplay:
             self.highest = torch.full((members,), _native.WEIGHT_OF_ONE, dtype=torch.int32)
             self._lowest = torch.zeros(members, dtype=torch.int32)
             self.correction = torch.ones(1)
+        self._segments = [Segments(self._ring_of(member)) for member in range(members)]
         self._make_views()
 
     def _make_views(self) -> None:
@@ -223,3 +228,60 @@ class DeviceReplay:
             256,
             *(self.seeds, self.number, self.members, self.config.batch, numbers, out),
         )
+
+    # Saving, in the layout of `learn.replay.Replay.state`
+
+    def _ring_of(self, member: int) -> MemberRing:
+        first, capacity = member * self.config.capacity, self.config.capacity
+        names = {"mask": "legal"}
+        columns = {
+            name: getattr(self, names.get(name, name))[first : first + capacity]
+            for name in ("obs", "mask", "action", "next", "end", "paid", "discount")
+        }
+        return MemberRing(self.rollout.rules, capacity, columns)
+
+    def _carried_of(self, member: int) -> slice:
+        each = self.rollout.carried // self.members
+        return slice(member * each, (member + 1) * each)
+
+    def state(self, member: int) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
+        """Return what is still changing, sealed segments by name, and counts."""
+        first, head = int(self.firsts[member]), int(self.heads[member])
+        still_open = self.serial[self._carried_of(member)].cpu().numpy()
+        columns, readers = self._segments[member].save(first, head, still_open)
+        columns["open"] = still_open
+        if self.config.prioritised:
+            at = torch.arange(first, head, device=self.leaf.device) % self.config.capacity
+            columns["weight"] = self.leaf[member, at].cpu().numpy().view(np.uint32)
+        highest = int(self.highest[member]) % 2**32
+        return tensors_of(columns), readers, {"first": first, "head": head, "highest": highest}
+
+    def load_state(
+        self,
+        member: int,
+        tensors: Mapping[str, Tensor],
+        segments: Mapping[str, Mapping[str, Tensor]],
+        meta: Mapping[str, int],
+    ) -> None:
+        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        ring, capacity = self._ring_of(member), self.config.capacity
+        ring.columns["end"].tensor.zero_()
+        head = int(meta["head"])
+        first = max(int(meta["first"]), head - capacity)
+        self._segments[member].load(tensors, segments, first, head)
+        self.firsts[member], self.heads[member] = first, head
+        carried = self.serial[self._carried_of(member)]
+        if tensors["open"].shape == carried.shape:
+            carried.copy_(tensors["open"])
+        if not self.config.prioritised:
+            return
+        at = torch.arange(first, head, device=self.leaf.device) % capacity
+        self.leaf[member] = 0
+        if "weight" in tensors:
+            kept = tensors["weight"][len(tensors["weight"]) - len(at) :]
+            self.leaf[member, at] = kept.to(self.leaf.device)
+            self.highest[member] = int(np.array(meta["highest"], np.uint32).view(np.int32))
+        else:  # it was saved without priorities: all count the same
+            fit = ring.columns["end"].tensor[at] != 0
+            self.leaf[member, at] = torch.where(fit, self.highest[member], 0)
+        self._sum_up()

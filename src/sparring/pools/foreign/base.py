@@ -114,6 +114,11 @@ class ForeignRules(Rules):
         """The numbers of a flattened observation, as they are."""
         return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
 
+    @cached_property
+    def mirror(self) -> None:
+        """Nobody says that there is one, whatever the env is called."""
+        return None
+
     def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
         given = np.asarray(numbers, np.float32)
