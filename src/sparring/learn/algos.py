@@ -6,11 +6,16 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sparring.errors import ConfigError, nearest
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
+from sparring.learn.sac import SAC
+
+if TYPE_CHECKING:
+    from sparring.learn.fused import Games
 
 Factory = Callable[[Plan], Learner]
 
@@ -18,28 +23,11 @@ Factory = Callable[[Plan], Learner]
 def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step in torch."""
     if not plan.fused:
-        return PPO(
-            plan.host_pool(),
-            plan.collect,
-            plan.settings[0],
-            plan.net,
-            seed=plan.seed,
-            threads=plan.threads,
-            device=plan.device,
-            by_role=plan.by_role,
-            slots=plan.cast.slots,
-            actors=plan.cast.actors,
-        )
-    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, FusedPPO, Games, HostGames
+        return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+    from sparring.learn.fused import FusedPPO
 
-    games: Games
-    if plan.games_on == CPU:
-        pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
-        games = HostGames(pool, plan.device)
-    else:
-        games = DeviceGames(plan.device_pool())
     return FusedPPO(
-        games,
+        fused_games(plan),
         plan.collect,
         plan.settings,
         plan.net,
@@ -48,7 +36,47 @@ def make_ppo(plan: Plan) -> Learner:
     )
 
 
-LEARNERS: dict[str, Factory] = {"ppo": make_ppo}
+def make_sac(plan: Plan) -> Learner:
+    """SAC: as graphs on a GPU, or step by step in torch."""
+    if not plan.fused:
+        pool, config = plan.host_pool(), plan.settings[0]
+        return SAC(pool, plan.collect, config, plan.replay, plan.net, **hosted(plan))
+    from sparring.learn.fused.sac import FusedSAC
+
+    return FusedSAC(
+        fused_games(plan),
+        plan.collect,
+        plan.settings,
+        plan.replay,
+        plan.net,
+        by_role=plan.by_role,
+        slots=plan.cast.slots,
+    )
+
+
+def hosted(plan: Plan) -> dict[str, Any]:
+    """What every learner step by step is told besides."""
+    return {
+        "seed": plan.seed,
+        "threads": plan.threads,
+        "device": plan.device,
+        "by_role": plan.by_role,
+        "slots": plan.cast.slots,
+        "actors": plan.cast.actors,
+    }
+
+
+def fused_games(plan: Plan) -> Games:
+    """The games as learners on a GPU take them: there, or on CPU threads."""
+    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
+
+    if plan.games_on != CPU:
+        return DeviceGames(plan.device_pool())
+    pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+    return HostGames(pool, plan.device)
+
+
+LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "sac": make_sac}
 """What `algo` may be, besides module:factory."""
 
 

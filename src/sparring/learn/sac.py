@@ -134,7 +134,6 @@ def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
 class SAC(OffPolicy):
     """The learner: the usual network is the actor, beside it critics and a temperature."""
 
-    greedy = False
     by_value = False
 
     def __init__(
@@ -179,7 +178,7 @@ class SAC(OffPolicy):
             "lr": config.lr.at(moment),
             "critic_lr": config.critic_lr.at(moment),
             "gamma": config.gamma.at(moment),
-            "temperature": math.exp(float(self.log_temperature)),
+            "temperature": math.exp(float(self.log_temperature.detach())),
         }
 
     def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
