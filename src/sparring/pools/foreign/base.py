@@ -149,10 +149,18 @@ class ForeignBatch:
         self.skipped = np.zeros((games, rules.seats), np.uint16)
         self.terminated = np.zeros(games, np.bool_)
         self.truncated = np.zeros(games, np.bool_)
-        self.clear_ends()
+        self.make_ends(0)
+        self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
 
     def clear_ends(self, count: int = 0) -> None:
         """Make room for games that end."""
+        if count:
+            self.make_ends(count)
+        else:  # as in most steps: nothing has to be made for them
+            vars(self).update(self._no_ends)
+
+    def make_ends(self, count: int) -> None:
+        """Make the arrays of games that end."""
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
@@ -234,11 +242,13 @@ class ForeignPool(ABC):
         deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
         self._length += deciding.sum(axis=1, dtype=np.int32)
         self._step(given)
-        batch.reward *= self._weight
+        if self._weight != 1:
+            batch.reward *= self._weight
         ended = batch.final_game
-        batch.final_policy[:] = self._players[ended]
-        if self.memory_bytes:
-            batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
+        if len(ended):
+            batch.final_policy[:] = self._players[ended]
+            if self.memory_bytes:
+                batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
         self._seat(ended)
         self._check_masks()
         self._running = True
@@ -322,10 +332,12 @@ class ForeignPool(ABC):
 
     def _seat(self, games: npt.NDArray[Any]) -> None:
         """Draw who sits in games that begin, and show in every row who is asked."""
-        self.memory[games] = 0
         for game in games:
+            self.memory[game] = 0
             self._episode[game] += 1
             self._players[game] = self._draw.seats(int(game), int(self._episode[game]))
+        if not self._players.any() and not self.memory_bytes:
+            return  # the learner is everybody, as rows say already
         batch, rows = self._batch, self.rules.rows
         asked = np.flatnonzero(batch.policy != NOBODY)
         game, seat = asked // rows, batch.seat[asked]
@@ -340,7 +352,7 @@ class ForeignPool(ABC):
 
     @abstractmethod
     def _step(self, action: npt.NDArray[Any]) -> None:
-        """Step all envs and fill the batch; actions of rows without a decision are 0."""
+        """Step all envs and fill the batch; actions of rows without a decision mean nothing."""
 
     def _where(self, game: int) -> str:
         return f"{self.rules.name} env {game}, step {self.steps}"
@@ -365,12 +377,15 @@ class ForeignPool(ABC):
             )
         return answer
 
-    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what is not finite; what lies beyond -1..1 is cut off later."""
         if given.dtype.kind not in "iuf":
             raise IllegalActionError(f"actions are {given.dtype}, need numbers within -1..1")
+        fine = np.isfinite(given)
+        if fine.all():
+            return given
         asked = (self._batch.policy != NOBODY)[:, None]
-        for row, number in np.argwhere(asked & ~np.isfinite(given))[:1]:
+        for row, number in np.argwhere(asked & ~fine)[:1]:
             raise IllegalActionError(
                 f"{self._who(row)}: action component {number} is {given[row, number]}; give finite "
                 "numbers"
