@@ -14,13 +14,14 @@ import sparring
 from reference.philox import Philox
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.mirror import STREAM, Mirroring, coins
+from sparring.learn.mirror import STREAM, Mirroring, coins, demand_mirror
 from sparring.learn.ppo import PPO, Knobs, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.pools.foreign.base import ForeignRules
 from sparring.schedule import Moment, Schedule
+from sparring.training.planning.plan import resolve
 
 ZERO = Schedule.constant(0.0)
 COLLECT = CollectConfig(games=8, steps=16, mirror=True)
@@ -207,6 +208,13 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     called_like_ours = ForeignRules("shogi", seats=1, rows=1, actions=2, numbers=3)
     assert called_like_ours.mirror is None
+
+
+def test_graphs_on_a_gpu_do_without_for_now() -> None:
+    config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
+    plan = resolve([config])
+    with pytest.raises(ConfigError, match=r"collect\.mirror: not yet on the GPU; .*--device cpu"):
+        demand_mirror(replace(plan, fused=True))
 
 
 def test_memory_has_no_image() -> None:
