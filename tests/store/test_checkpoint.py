@@ -306,9 +306,7 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     answer.set()
 
 
-def test_submit_does_not_wait_for_the_disk(
-    tmp_path: Path, slow_disk: threading.Event
-) -> None:
+def test_submit_does_not_wait_for_the_disk(tmp_path: Path, slow_disk: threading.Event) -> None:
     given = content(1)
     with BackgroundSaver(tmp_path) as saver:
         saver.submit(1, **given)  # returns although the disk does not answer

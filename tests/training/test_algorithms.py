@@ -149,7 +149,7 @@ def test_a_whole_configuration_with_another_algorithms_settings_is_refused() -> 
 
 def test_an_algorithm_is_not_varied() -> None:
     config = TrainConfig(vary=('algo="ppo","dqn"',))
-    with pytest.raises(sparring.ConfigError, match="vary: algo: .* sparring compare"):
+    with pytest.raises(sparring.ConfigError, match=r"vary: algo: .* sparring compare"):
         members_of(config)
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparring.errors import ConfigError, nearest
+from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
+from sparring.learn.pqn import PQN
+from sparring.learn.q_learning import demand_discrete
 from sparring.learn.sac import SAC
 
 if TYPE_CHECKING:
@@ -26,32 +29,33 @@ def make_ppo(plan: Plan) -> Learner:
         return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
     from sparring.learn.fused import FusedPPO
 
-    return FusedPPO(
-        fused_games(plan),
-        plan.collect,
-        plan.settings,
-        plan.net,
-        by_role=plan.by_role,
-        slots=plan.cast.slots,
-    )
+    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **fused(plan))
+
+
+def make_dqn(plan: Plan) -> Learner:
+    """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
+    demand_discrete(plan.rules)
+    config, net = plan.settings[0], plan.net
+    if config.mode == "rollouts":
+        return PQN(plan.host_pool(), plan.collect, config, net, **hosted(plan))
+    if not plan.fused:
+        return DQN(plan.host_pool(), plan.collect, config, plan.replay, net, **hosted(plan))
+    from sparring.learn.fused.dqn import FusedDQN
+
+    games = fused_games(plan)
+    return FusedDQN(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
 
 
 def make_sac(plan: Plan) -> Learner:
     """SAC: as graphs on a GPU, or step by step in torch."""
+    net = plan.net
     if not plan.fused:
         pool, config = plan.host_pool(), plan.settings[0]
-        return SAC(pool, plan.collect, config, plan.replay, plan.net, **hosted(plan))
+        return SAC(pool, plan.collect, config, plan.replay, net, **hosted(plan))
     from sparring.learn.fused.sac import FusedSAC
 
-    return FusedSAC(
-        fused_games(plan),
-        plan.collect,
-        plan.settings,
-        plan.replay,
-        plan.net,
-        by_role=plan.by_role,
-        slots=plan.cast.slots,
-    )
+    games = fused_games(plan)
+    return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
 
 
 def hosted(plan: Plan) -> dict[str, Any]:
@@ -66,6 +70,11 @@ def hosted(plan: Plan) -> dict[str, Any]:
     }
 
 
+def fused(plan: Plan) -> dict[str, Any]:
+    """What every learner of graphs on a GPU is told besides."""
+    return {"by_role": plan.by_role, "slots": plan.cast.slots}
+
+
 def fused_games(plan: Plan) -> Games:
     """The games as learners on a GPU take them: there, or on CPU threads."""
     from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
@@ -76,7 +85,7 @@ def fused_games(plan: Plan) -> Games:
     return HostGames(pool, plan.device)
 
 
-LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "sac": make_sac}
+LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn, "sac": make_sac}
 """What `algo` may be, besides module:factory."""
 
 

@@ -79,10 +79,11 @@ class Replay:
         """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
         self.weight: npt.NDArray[np.uint32] | None = None
         """Of every place, 0 where nothing can be sampled: priorities in whole numbers."""
-        sums = None
+        self.sums: npt.NDArray[np.uint64] | None = None
+        """Of weights, the total first; see csrc/core/sum_tree.hpp."""
         if config.prioritised:
             self.weight = np.zeros(config.capacity, np.uint32)
-            sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
+            self.sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
         columns = self.ring.columns
         raw = columns["action"].reshape(config.capacity, -1).view(np.uint8)
         self.native = _native.ReplayRing(
@@ -91,7 +92,7 @@ class Replay:
             **{**columns, "action": raw},
             open=self.open,
             weight=self.weight,
-            sums=sums,
+            sums=self.sums,
         )
         self._ages = self._sampled = 0
 
@@ -266,8 +267,12 @@ def last_rows(rollout: Rollout) -> dict[str, Any]:
     return {"cut_entry": entry, "cut_sign": sign, "cut_obs": obs, "cut_mask": mask}
 
 
-def replay_bytes(rules: Rules, row_bytes: int, config: ReplayConfig) -> int:
+def replay_bytes(
+    rules: Rules, row_bytes: int, config: ReplayConfig, *, device: bool = False
+) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    each = bytes_per_decision(rules, row_bytes)
-    sums = _native.tree_sums(config.capacity) * 8 if config.prioritised else 0
-    return config.capacity * (each + 4 * config.prioritised) + sums
+    each = bytes_per_decision(rules, row_bytes) + 4 * config.prioritised
+    if device and not rules.box:
+        each += 2  # there an action always takes four bytes
+    sums = 8 * _native.tree_sums(config.capacity) if config.prioritised else 0
+    return config.capacity * each + sums

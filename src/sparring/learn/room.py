@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from sparring.config import DQNConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
+from sparring.learn.replay import replay_bytes
+from sparring.learn.ring import check_capacity
 from sparring.learn.transitions import OPEN
-from sparring.machine import demand_memory
+from sparring.machine import UNNOTICED, demand_memory, free_memory, show_size
 from sparring.pools.limits import bytes_per_game
 
 MOST_PLACES = 2**31 - 1
@@ -29,17 +32,49 @@ def demand_room(plan: Plan) -> None:
     what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
     if host:
         demand_memory("collect.games", games, host, what)
+    if remembers(plan) and not plan.fused:
+        demand_replay(plan, games * host)
     # On the GPU a quarter of the rows has room for what cut games looked like.
     cuts = plan.fused * -(-collect.steps // 4) * rules.rows * rules.obs_bytes
     device = pool + rollout - host + cuts
     if device:
         free = torch.cuda.mem_get_info(plan.device)[0]
         demand_memory("collect.games", games, device, f"{what} on the GPU", free=free)
+        if remembers(plan) and plan.fused:
+            demand_replay(plan, games * device, free=free)
     places = games * places_per_game(rules, collect.steps)
     if places > MOST_PLACES:
         raise ConfigError(
             f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
             f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
+        )
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether the learner has a replay."""
+    own = plan.settings[0]
+    return isinstance(own, SACConfig) or (isinstance(own, DQNConfig) and own.mode == "replay")
+
+
+def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
+    """Refuse a replay that does not fit beside what is taken, or that a rollout would overrun.
+
+    free: bytes of the GPU; None asks the machine.
+    """
+    rules, collect, replay = plan.rules, plan.collect, plan.replay
+    opened = rules.seats * (len(rules.roles) if plan.by_role else 1)
+    check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
+    memory = plan.foreign.memory_bytes if plan.foreign else 0
+    where, members = "" if free is None else " on the GPU", len(plan.seeds)
+    needed = members * replay_bytes(rules, rules.obs_bytes + memory, replay, device=bool(where))
+    if free is None and needed < UNNOTICED:
+        return
+    left = max((free_memory() if free is None else free) - taken, 0)
+    if needed > left:
+        of = f" of each of {members} runs" if members > 1 else ""
+        raise ConfigError(
+            f"replay.capacity {replay.capacity}{of} needs {show_size(needed)}{where}, "
+            f"{show_size(left)} are free; at most {int(left / needed * replay.capacity)} fit"
         )
 
 

@@ -49,12 +49,16 @@ def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, 
                 f"--{name}: {base.algo} learns from {'fresh rollouts' if rollouts else 'replay'} "
                 f"here; it has {', '.join(f'--{own}' for own in names)}"
             )
-    given = given_of(config, *names)
-    if not rollouts:
-        # Learning has begun when rounds are measured; before that they would be of playing alone.
-        return {"replay": {**given, "warmup": 0}}
-    # Every round makes all its epochs, so that rounds can be compared.
-    return {base.algo: given | ({"target_kl": 0.0} if base.algo == "ppo" else {})}
+    # Rounds are those of a run under way: all epochs are made, learning from replay has begun, and
+    # what plays is the network.
+    steady: dict[str, dict[str, Any]] = {
+        "ppo": {"target_kl": 0.0},
+        "dqn": {"epsilon": base.dqn.epsilon.values[-1]},
+    }
+    own, given = steady.get(base.algo, {}), given_of(config, *names)
+    if rollouts:
+        return {base.algo: {**own, **given}}
+    return {base.algo: own, "replay": {**given, "warmup": 0}}
 
 
 def learns_from_rollouts(settings: TrainConfig) -> bool:

@@ -15,7 +15,7 @@ from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.ppo import optimiser_state
+from sparring.learn.on_policy import optimiser_state
 from sparring.learn.sac import (
     actor_loss,
     check_actor,
