@@ -14,9 +14,9 @@ from sparring.pools.foreign.base import (
     TRUNCATED,
     ForeignPool,
     check_finite,
-    rules_for,
 )
 from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
+from sparring.pools.foreign.rules import rules_for
 from sparring.pools.lineups import LEARNER
 
 Bools = npt.NDArray[np.bool_]
