@@ -210,10 +210,12 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     assert called_like_ours.mirror is None
 
 
-def test_graphs_on_a_gpu_do_without_for_now() -> None:
+def test_ppo_has_none_as_graphs_on_a_gpu() -> None:
     config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
     plan = resolve([config])
-    with pytest.raises(ConfigError, match=r"collect\.mirror: not yet on the GPU; .*--device cpu"):
+    with pytest.raises(
+        ConfigError, match=r"collect\.mirror: PPO has none on the GPU; .*--device cpu"
+    ):
         demand_mirror(replace(plan, fused=True))
 
 
