@@ -134,7 +134,8 @@ class AutogradPasses:
 
     def forward(self, *obs: Tensor) -> list[Heads]:
         """One forward for each batch; only the first is learned from."""
-        self.heads = self.run(obs[0])
+        with torch.enable_grad():  # whatever the caller does not want to be recorded
+            self.heads = self.run(obs[0])
         with torch.no_grad():
             said = [{name: head.detach() for name, head in self.heads.items()}]
             return said + [self.run(rows) for rows in obs[1:]]
