@@ -20,7 +20,7 @@ from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsi
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE, Heads
-from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
@@ -74,6 +74,8 @@ class DQN(OffPolicy):
         self.passes = passes_of(self.packed, self.forward)
         ahead = Forward(self.target.requires_grad_(False), self.device, collect)
         self.ahead = passes_of(self.packed_target, ahead)
+        if is_lean(self.packed):
+            self.forward.lean = LeanPasses(self.packed).forward
         self.optimiser = PackedAdam(self.packed)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
