@@ -134,7 +134,8 @@ class AutogradPasses:
 
     def forward(self, *obs: Tensor) -> list[Heads]:
         """One forward for each batch; only the first is learned from."""
-        self.heads = self.run(obs[0])
+        with torch.enable_grad():  # whatever the caller does not want to be recorded
+            self.heads = self.run(obs[0])
         with torch.no_grad():
             said = [{name: head.detach() for name, head in self.heads.items()}]
             return said + [self.run(rows) for rows in obs[1:]]
@@ -159,7 +160,7 @@ class LeanPasses:
         self.layers, self.grads = (self._lay_out(packed, x) for x in (packed.weight, packed.grad))
         self.out: list[Tensor] = []
         self.obs: tuple[Tensor, ...] = ()
-        self._buffers: dict[int, list[Tensor]] = {}
+        self._buffers = [torch.empty(0, 1)]
 
     def _lay_out(self, packed: Packed, array: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of every layer; those of the heads are one."""
@@ -174,11 +175,11 @@ class LeanPasses:
         return [*layers, (weight.view(-1, self.hidden[-1]), bias)]
 
     def _room(self, rows: int) -> list[Tensor]:
-        """What layers put out, kept for the next batch of this size."""
-        if rows not in self._buffers:
+        """What layers put out, kept for the next batch that is not larger."""
+        if rows > len(self._buffers[-1]):
             widths = (*self.hidden, self.policy_width + 1)
-            self._buffers[rows] = [torch.empty(rows, width) for width in widths]
-        return self._buffers[rows]
+            self._buffers = [torch.empty(rows, width) for width in widths]
+        return [buffer[:rows] for buffer in self._buffers]
 
     @torch.no_grad()
     def forward(self, *obs: Tensor) -> list[Heads]:
@@ -218,10 +219,14 @@ class LeanPasses:
         )
 
 
+def is_lean(packed: Packed) -> bool:
+    """Whether a network has passes that are written out."""
+    net, config = packed.net, packed.net.config
+    plain = isinstance(net, Perceptron) and not (config.norm or net.box)
+    usual = config.shared and config.sparse and config.activation == "relu"
+    return plain and usual and packed.weight.device.type == "cpu"
+
+
 def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:
     """The leanest passes that a network has."""
-    net, config = packed.net, packed.net.config
-    lean = isinstance(net, Perceptron) and config.shared and not (config.norm or net.box)
-    lean = lean and config.activation == "relu" and config.sparse
-    lean = lean and packed.weight.device.type == "cpu" and list(net.heads) == [POLICY, VALUE]
-    return LeanPasses(packed) if lean else AutogradPasses(packed, run)
+    return LeanPasses(packed) if is_lean(packed) else AutogradPasses(packed, run)
