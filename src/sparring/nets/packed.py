@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from sparring.nets.mlp import Perceptron
@@ -26,8 +26,8 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 class Packed:
     """A network whose parameters are views of one array. It must not be moved any more."""
 
-    def __init__(self, net: Net) -> None:
-        """Take over a network where it is."""
+    def __init__(self, net: nn.Module) -> None:
+        """Take over a network, or anything else that learns, where it is."""
         self.net = net
         parameters = dict(net.named_parameters())
         places, size = {}, 0
@@ -220,8 +220,10 @@ class LeanPasses:
 
 def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:
     """The leanest passes that a network has."""
-    net, config = packed.net, packed.net.config
-    lean = isinstance(net, Perceptron) and config.shared and not (config.norm or net.box)
+    net = packed.net
+    assert isinstance(net, Net)
+    config, one_spread = net.config, net.box and net.config.spread == "shared"
+    lean = isinstance(net, Perceptron) and config.shared and not (config.norm or one_spread)
     lean = lean and config.activation == "relu" and config.sparse
     lean = lean and packed.weight.device.type == "cpu" and list(net.heads) == [POLICY, VALUE]
     return LeanPasses(packed) if lean else AutogradPasses(packed, run)
