@@ -214,7 +214,7 @@ def test_ppo_has_none_as_graphs_on_a_gpu() -> None:
     config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
     plan = resolve([config])
     with pytest.raises(
-        ConfigError, match=r"collect\.mirror: PPO has none on the GPU; .*--device cpu"
+        ConfigError, match=r"mirror: PPO has none on the GPU; .*--device cpu"
     ):
         demand_mirror(replace(plan, fused=True))
 

@@ -342,7 +342,7 @@ def pairs(theirs: Any, sac: SAC) -> list[tuple[Tensor, Tensor]]:
                 layers += [(critic[2 * layer], matrix.t(), shift[0])]
     for linear, matrix, shift in layers:
         found += [(linear.weight, matrix.detach()), (linear.bias, shift.detach())]
-    return [*found, (theirs.log_ent_coef, sac.log_temperature.detach().reshape(1))]
+    return [*found, (theirs.log_ent_coef, sac.temperature.log.detach().reshape(1))]
 
 
 @torch.no_grad()
@@ -431,4 +431,4 @@ def test_a_fixed_temperature_stays() -> None:
     sac.iterate(0.0)
     sac.iterate(0.0)
     assert sac.steps > 0
-    assert float(sac.log_temperature.detach().exp()) == pytest.approx(0.25)
+    assert float(sac.temperature.log.detach().exp()) == pytest.approx(0.25)

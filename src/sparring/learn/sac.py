@@ -19,8 +19,9 @@ from torch import Tensor
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
-from sparring.learn.off_policy import OffPolicy, load_optimiser, optimiser_tensors
+from sparring.learn.off_policy import OffPolicy
 from sparring.learn.replay import Samples
+from sparring.nets.critic_passes import critic_passes
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import (
     LOG_SQRT_TAU,
@@ -29,7 +30,7 @@ from sparring.nets.distribution import (
     mean_and_spread,
 )
 from sparring.nets.net import POLICY
-from sparring.nets.policy import VALUES
+from sparring.nets.packed import Packed, PackedAdam, passes_of
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -155,30 +156,27 @@ class SAC(OffPolicy):
             activation=net.activation,
             norm=config.critic_norm,
         ).to(self.device)
-        first = math.log(config.temperature or config.first_temperature)
-        self.log_temperature = torch.tensor(first, device=self.device, requires_grad=True)
-        self.actor_weights = [p for p in self.net.parameters() if p.requires_grad]
-        self.actor_optimiser = adam(self.actor_weights)
-        self.critic_optimiser = adam([self.critics.flat])
-        self.temperature_optimiser = adam([self.log_temperature])
+        first = config.temperature or config.first_temperature
+        self.temperature = Temperature(first).to(self.device)
+        # Everything that learns is one array each, so that Adam is one call each.
+        actor, critics = Packed(self.net), Packed(self.critics)
+        self.passes, self.judges = passes_of(actor, self.forward), critic_passes(self.critics)
+        self.actor_adam, self.critic_adam = PackedAdam(actor), PackedAdam(critics)
+        self.temperature_adam = PackedAdam(Packed(self.temperature))
         self.tau = self.max_grad_norm = 0.0
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule, set learning rates; return what curves show of them."""
         config = self.config
-        rates = {
-            "lr": (config.lr, self.actor_optimiser),
-            "critic_lr": (config.critic_lr, self.critic_optimiser),
-            "temperature_lr": (config.temperature_lr, self.temperature_optimiser),
-        }
-        for schedule, optimiser in rates.values():
-            optimiser.param_groups[0]["lr"] = schedule.at(moment)
+        self.actor_adam.lr = config.lr.at(moment)
+        self.critic_adam.lr = config.critic_lr.at(moment)
+        self.temperature_adam.lr = config.temperature_lr.at(moment)
         self.tau, self.max_grad_norm = config.tau.at(moment), config.max_grad_norm.at(moment)
         return {
-            "lr": config.lr.at(moment),
-            "critic_lr": config.critic_lr.at(moment),
+            "lr": self.actor_adam.lr,
+            "critic_lr": self.critic_adam.lr,
             "gamma": config.gamma.at(moment),
-            "temperature": math.exp(float(self.log_temperature.detach())),
+            "temperature": math.exp(float(self.temperature.log.detach())),
         }
 
     def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
@@ -187,60 +185,72 @@ class SAC(OffPolicy):
         All of them see the temperature as it was before.
         """
         samples = on_device(samples, self.device)
-        temperature = self.log_temperature.detach().exp()
-        noise, next_noise = self._noise()
+        temperature = self.temperature.log.detach().exp()
+        here, ahead = self.passes.forward(samples.obs, samples.next_obs)
         numbers = self.critics.widen(samples.obs)
-        target = self._target(samples, temperature, next_noise)
-        loss, error = critic_loss(self._taken(samples, numbers), target, samples.weight)
-        self._step(self.critic_optimiser, loss, "critic_loss")
-        policy_loss, entropy, aim = self._judge(samples, numbers, temperature, noise)
-        self._step(self.actor_optimiser, policy_loss, "policy_loss")
+        noise, next_noise = self._noise()
+        target = self._target(samples, ahead[POLICY], temperature, next_noise)
+        loss, error = self._value(samples, numbers, target)
+        self._step(self.critic_adam, loss, "critic_loss")
+        policy_loss, entropy, aim = self._judge(samples, numbers, here[POLICY], temperature, noise)
+        self._step(self.actor_adam, policy_loss, "policy_loss")
         if not self.config.temperature:
-            heat = temperature_loss(self.log_temperature, entropy, aim)
-            self._step(self.temperature_optimiser, heat, "temperature_loss")
+            off = (entropy - aim).mean()
+            self.temperature_adam.packed.grad.copy_(off)
+            self._step(self.temperature_adam, off, "entropy beyond its target")
         self.critics.follow(self.tau)
-        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}
-        return {name: value.detach() for name, value in losses.items()}, error
+        return {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}, error
 
     @torch.no_grad()
-    def _target(self, samples: Samples, temperature: Tensor, noise: Tensor) -> Tensor:
+    def _target(
+        self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor
+    ) -> Tensor:
         """What the critics should say of the actions that were taken."""
-        head = self.forward(samples.next_obs)[POLICY]
-        numbers, aims = self.critics.widen(samples.next_obs), self.critics.target
+        numbers = self.critics.widen(samples.next_obs)
         paid, discount = samples.paid, samples.discount
         if self.net.box:
             action, log_prob = squashed_sample(head, noise)
-            q = self.critics(numbers, action, weights=aims)
+            q = self.judges.ahead(numbers, action)
             return critic_target(paid, discount, q, log_prob, temperature)
         log_probs = masked_log_probs(head, samples.next_mask)
-        q = self.critics(numbers, weights=aims)
+        q = self.judges.ahead(numbers, None)
         return discrete_critic_target(paid, discount, q, log_probs, temperature)
 
-    def _taken(self, samples: Samples, numbers: Tensor) -> Tensor:
-        """What the critics do say of them."""
-        if self.net.box:
-            q: Tensor = self.critics(numbers, samples.action)
-            return q
-        return chosen(self.critics(numbers), samples.action)
+    def _value(self, samples: Samples, numbers: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Fill the gradient of the critics; return their loss and every sample's error."""
+        box = bool(self.net.box)
+        said = self.judges.forward(numbers, samples.action if box else None, learn=True)
+        said.requires_grad_()
+        q = said if box else chosen(said, samples.action)
+        loss, error = critic_loss(q, target, samples.weight)
+        self.judges.backward(torch.autograd.grad(loss, said)[0])
+        return loss.detach(), error
 
     def _judge(
-        self, samples: Samples, numbers: Tensor, temperature: Tensor, noise: Tensor
+        self, samples: Samples, numbers: Tensor, said: Tensor, temperature: Tensor, noise: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | float]:
-        """The actor's loss, the entropy of every row, and what that aims at.
+        """Fill the gradient of the actor; return its loss, entropies and what those aim at.
 
         The critics' own weights learn nothing from it, and no time is spent on their gradients.
         """
-        head = self.forward(samples.obs)[POLICY]
+        head = said.detach().requires_grad_()
+        aim: Tensor | float
         if self.net.box:
             action, log_prob = squashed_sample(head, noise)
-            q = self.critics(numbers, action, weights=self.critics.flat.detach())
-            aim = self.config.target_entropy or -float(self.net.box)
-            return actor_loss(q, log_prob, temperature), -log_prob.detach(), aim
-        with torch.no_grad():
-            q = self.critics(numbers)
-        log_probs = masked_log_probs(head, samples.mask)
-        loss, entropy = discrete_actor_loss(q, log_probs, temperature)
-        return loss, entropy.detach(), entropy_target(samples.mask, self.config)
+            q = self.judges.forward(numbers, action.detach(), learn=False).requires_grad_()
+            loss = actor_loss(q, log_prob, temperature)
+            of_q, of_log_prob = torch.autograd.grad(loss, (q, log_prob))
+            grads = self.judges.action_grad(of_q), of_log_prob
+            (grad,) = torch.autograd.grad((action, log_prob), head, grads)
+            entropy, aim = -log_prob.detach(), self.config.target_entropy or -float(self.net.box)
+        else:
+            q = self.judges.forward(numbers, None, learn=False)
+            log_probs = masked_log_probs(head, samples.mask)
+            loss, entropy = discrete_actor_loss(q, log_probs, temperature)
+            (grad,) = torch.autograd.grad(loss, head)
+            aim = entropy_target(samples.mask, self.config)
+        self.passes.backward(grad, grad.new_zeros(len(grad)))
+        return loss.detach(), entropy.detach(), aim
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for both draws of a step, [2, batch, box]: by seed and step."""
@@ -250,32 +260,24 @@ class SAC(OffPolicy):
         shape = 2, self.replay_config.batch, self.net.box
         return torch.from_numpy(draw.standard_normal(shape, np.float32)).to(self.device)
 
-    def _step(self, optimiser: torch.optim.Optimizer, loss: Tensor, name: str) -> None:
+    def _step(self, adam: PackedAdam, loss: Tensor, name: str) -> None:
         """Follow the gradient of a loss, if both are finite."""
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        weights = [p for p in optimiser.param_groups[0]["params"] if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm([p.grad for p in weights])
-        if not torch.isfinite(norm + loss.detach()):
-            raise self.diverged({name: loss.detach(), "its gradient's norm": norm})
         if self.max_grad_norm:
-            torch.nn.utils.clip_grads_with_norm_(weights, self.max_grad_norm, norm)
-        optimiser.step()
-
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads: critics hold the values, apart."""
-        return {**super().facts, VALUES: False}
+            norm = adam.clip(self.max_grad_norm)
+        else:
+            norm = torch.linalg.vector_norm(adam.packed.grad)
+        if not math.isfinite(float(norm + loss)):
+            raise self.diverged({name: loss, "its gradient's norm": norm})
+        adam.step()
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimiser remembers."""
-        critics = self.critics.state_dict()
+        modules = {"critics": self.critics, "temperature": self.temperature}
         return {
-            "critics": {name: value.detach().cpu().clone() for name, value in critics.items()},
-            "temperature": {"log": self.log_temperature.detach().cpu().clone()},
-            "optimiser": optimiser_tensors(self.actor_optimiser),
-            "critic_optimiser": optimiser_tensors(self.critic_optimiser),
-            "temperature_optimiser": optimiser_tensors(self.temperature_optimiser),
+            **{name: copied(module) for name, module in modules.items()},
+            "optimiser": self.actor_adam.tensors(),
+            "critic_optimiser": self.critic_adam.tensors(),
+            "temperature_optimiser": self.temperature_adam.tensors(),
         }
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
@@ -285,11 +287,23 @@ class SAC(OffPolicy):
         except RuntimeError as wrong:
             first = str(wrong).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds other critics: {first}") from None
-        with torch.no_grad():
-            self.log_temperature.copy_(tensors["temperature"]["log"])
-        load_optimiser(self.actor_optimiser, tensors["optimiser"])
-        load_optimiser(self.critic_optimiser, tensors["critic_optimiser"])
-        load_optimiser(self.temperature_optimiser, tensors["temperature_optimiser"])
+        self.temperature.load_state_dict(dict(tensors["temperature"]))
+        self.actor_adam.load(tensors["optimiser"])
+        self.critic_adam.load(tensors["critic_optimiser"])
+        self.temperature_adam.load(tensors["temperature_optimiser"])
+
+
+class Temperature(torch.nn.Module):
+    """What entropy is worth; its logarithm is what learns."""
+
+    def __init__(self, first: float) -> None:
+        super().__init__()
+        self.log = torch.nn.Parameter(torch.tensor(math.log(first)))
+
+
+def copied(module: torch.nn.Module) -> dict[str, Tensor]:
+    """All tensors of a module by name, on the CPU."""
+    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
 
 
 def check_actor(rules: Rules, net: NetConfig) -> None:
@@ -305,11 +319,6 @@ def check_actor(rules: Rules, net: NetConfig) -> None:
             f"net.spread is {net.spread!r}; SAC learns how certain to be in every situation: "
             "set net.spread to 'predicted'"
         )
-
-
-def adam(weights: list[Any]) -> torch.optim.Adam:
-    """The optimiser of all that learns here; its learning rate is set before every rollout."""
-    return torch.optim.Adam(weights, lr=0.0, eps=1e-8, fused=True)
 
 
 def on_device(samples: Samples, device: torch.device) -> Samples:

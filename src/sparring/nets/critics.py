@@ -98,7 +98,7 @@ class Critics(nn.Module):
     @torch.no_grad()
     def _initialise(self) -> None:
         """As torch's linear layers begin, biases included: critics that differ from each other."""
-        for piece, weights in zip(self.pieces, self._split(self.flat), strict=True):
+        for piece, weights in zip(self.pieces, self.split(self.flat), strict=True):
             layer, kind = piece.name.split(".")
             bound = 1 / math.sqrt(self.widths[int(layer)])
             if kind in ("weight", "bias"):
@@ -106,7 +106,7 @@ class Critics(nn.Module):
             elif kind == "gain":
                 weights.fill_(1.0)
 
-    def _split(self, flat: Tensor) -> list[Tensor]:
+    def split(self, flat: Tensor) -> list[Tensor]:
         """The pieces of all critics, [members * 2, rows, columns] each."""
         parts = flat.flatten(0, 1).split(self._sizes, -1)
         return [
@@ -116,7 +116,7 @@ class Critics(nn.Module):
 
     def named_pieces(self, flat: Tensor | None = None) -> dict[str, Tensor]:
         """Views of all weights by name, [members, 2, rows, columns]; or of the targets' `flat`."""
-        split = self._split(self.flat.detach() if flat is None else flat)
+        split = self.split(self.flat.detach() if flat is None else flat)
         shape = (self.members, CRITICS)
         return {p.name: s.unflatten(0, shape) for p, s in zip(self.pieces, split, strict=True)}
 
@@ -134,7 +134,7 @@ class Critics(nn.Module):
         lead = x.shape[:-2]
         x = x.unsqueeze(-3).expand(*lead, CRITICS, -1, -1)
         x = x.flatten(0, 1) if lead else x
-        split = iter(self._split(self.flat if weights is None else weights))
+        split = iter(self.split(self.flat if weights is None else weights))
         for _ in self.widths[1:-1]:
             weight, bias = next(split), next(split)
             x = torch.baddbmm(bias, x, weight)

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import POLICY, VALUE, Heads, head_width
 
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
@@ -26,8 +26,8 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 class Packed:
     """A network whose parameters are views of one array. It must not be moved any more."""
 
-    def __init__(self, net: Net) -> None:
-        """Take over a network where it is."""
+    def __init__(self, net: nn.Module) -> None:
+        """Take over a network, or anything else that learns, where it is."""
         self.net = net
         parameters = dict(net.named_parameters())
         places, size = {}, 0
@@ -221,10 +221,12 @@ class LeanPasses:
 
 def is_lean(packed: Packed) -> bool:
     """Whether a network has passes that are written out."""
-    net, config = packed.net, packed.net.config
-    plain = isinstance(net, Perceptron) and not (config.norm or net.box)
+    net = packed.net
+    if not isinstance(net, Perceptron) or packed.weight.device.type != "cpu":
+        return False
+    config, one_spread = net.config, net.box and net.config.spread == "shared"
     usual = config.shared and config.sparse and config.activation == "relu"
-    return plain and usual and packed.weight.device.type == "cpu"
+    return bool(usual and not (config.norm or one_spread) and list(net.heads) == [POLICY, VALUE])
 
 
 def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:

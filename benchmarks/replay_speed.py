@@ -1,0 +1,133 @@
+"""Gradient steps per second of SAC and DQN: ours beside stable-baselines3's, on laser hockey.
+
+python benchmarks/replay_speed.py                      both algorithms, 2 threads
+python benchmarks/replay_speed.py --only sac --json speed.json
+
+Both have the same batch, networks and number of optimiser steps, and both sample their replay in
+the time that counts; theirs play through our adapter. They take turns; what is shown is the median
+of the turns, and the median and the range of what they are to each other in a turn. Ours of DQN is
+double and dueling, which theirs is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import sparring
+from sparring import Lineup, Pool
+from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
+from sparring.learn.dqn import DQN
+from sparring.learn.off_policy import OffPolicy
+from sparring.learn.sac import SAC
+from sparring.machine import machine_facts, warn_if_busy
+from sparring.schedule import Moment
+
+GAMES = {"sac": "laser_hockey", "dqn": "laser_hockey_discrete"}
+HIDDEN, BATCH, FILLED = (256, 256), 256, 2_000
+Steps = Callable[[int], None]
+"""Makes so many optimiser steps."""
+
+
+def ours(algo: str, threads: int) -> Steps:
+    """Our learner, with some decisions to learn from."""
+    pool = Pool(GAMES[algo], 8, seed=1, threads=threads, lineups=[Lineup((0, "weak"))])
+    collect = CollectConfig(games=8, steps=32)
+    replay = ReplayConfig(batch=BATCH, warmup=FILLED)
+    options: dict[str, Any] = {"seed": 1, "threads": threads}
+    learner: OffPolicy
+    if algo == "sac":
+        net = NetConfig(hidden=HIDDEN, squash=True, spread="predicted")
+        learner = SAC(pool, collect, SACConfig(), replay, net, **options)
+    else:
+        net = NetConfig(hidden=HIDDEN)
+        learner = DQN(pool, collect, DQNConfig(), replay, net, **options)
+    while not learner.warm:
+        learner.iterate(0.0)
+    moment = Moment(learner.collector.decisions, 0.0)
+
+    def steps(count: int) -> None:
+        learner.owed = float(count * BATCH)
+        with learner.forward.best_matmul():
+            learner._learn(moment)
+
+    return steps
+
+
+def theirs(algo: str) -> Steps:
+    """Theirs, with as many."""
+    import stable_baselines3
+    from sparring.envs.sb3 import SparringVecEnv
+
+    env = SparringVecEnv(GAMES[algo], 1, opponents="weak", seed=1)
+    kind = stable_baselines3.SAC if algo == "sac" else stable_baselines3.DQN
+    nets = {"net_arch": list(HIDDEN)}
+    model = kind("MlpPolicy", env, batch_size=BATCH, device="cpu", seed=1, policy_kwargs=nets)
+    model.learning_starts = 2 * FILLED
+    model.learn(FILLED)
+    return lambda count: model.train(gradient_steps=count, batch_size=BATCH)
+
+
+def speed(steps: Steps, count: int) -> float:
+    """Steps per second."""
+    started = time.perf_counter()
+    steps(count)
+    return count / (time.perf_counter() - started)
+
+
+def contest(algo: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Let both make steps by turns."""
+    sides = {"ours": ours(algo, given.threads), "theirs": theirs(algo)}
+    for steps in sides.values():
+        steps(given.steps // 2)
+    turns: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(given.rounds):
+        for name, steps in sides.items():
+            turns[name].append(speed(steps, given.steps))
+    ratios = [mine / other for mine, other in zip(turns["ours"], turns["theirs"], strict=True)]
+    medians = {name: statistics.median(found) for name, found in turns.items()}
+    return {
+        "algo": algo,
+        **medians,
+        "ratio": statistics.median(ratios),
+        "least": min(ratios),
+        "most": max(ratios),
+    }
+
+
+def main() -> None:
+    """Measure, and show a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=GAMES, help="one algorithm")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of both")
+    parser.add_argument("--steps", type=int, default=200, help="optimiser steps of a turn")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", help="a file for the figures")
+    given = parser.parse_args()
+    facts = machine_facts()
+    warn_if_busy(facts["load_average"])
+    torch.set_num_threads(given.threads)
+    found = [contest(algo, given) for algo in ([given.only] if given.only else GAMES)]
+    print(f"batch {BATCH}, networks {HIDDEN}, {given.threads} threads, sparring {sparring.__version__}")
+    print("| | ours, steps/s | stable-baselines3, steps/s | ratio | in single turns |")
+    print("|---|---|---|---|---|")
+    for line in found:
+        between = f"{line['least']:.2f} to {line['most']:.2f}"
+        print(
+            f"| {line['algo']} | {line['ours']:.0f} | {line['theirs']:.0f} "
+            f"| {line['ratio']:.2f} | {between} |",
+            flush=True,
+        )
+    if given.json:
+        with open(given.json, "w", encoding="utf-8") as file:
+            json.dump({"machine": facts, "threads": given.threads, "found": found}, file)
+
+
+if __name__ == "__main__":
+    main()
