@@ -404,6 +404,8 @@ void bind_replay(nb::module_& m) {
       .def("reprioritise", &ReplayRing::reprioritise, "places"_a, "error"_a, "exponent"_a)
       .def("sum_all", &ReplayRing::sum_all);
   m.def("tree_sums", &tree_sums, "leaves"_a);
+  m.attr("TREE_FAN") = kFan;
+  m.attr("WEIGHT_OF_ONE") = kOne;
 }
 
 }  // namespace sparring

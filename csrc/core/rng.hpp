@@ -14,6 +14,7 @@ enum class Stream : u32 {
   kOpenings = 4,
   kExploring = 5,
   kReplay = 6,
+  kMirrors = 7,  // also in src/sparring/learn/mirror.py
 };
 
 struct PhiloxBlock {

@@ -39,6 +39,19 @@ struct RingsView {
   }
 };
 
+// How much every place is preferred, as sum trees. Without `leaf` all are alike.
+struct PrioritiesView {
+  int leaves, sums_each;  // of each member
+  u32* leaf;              // [members, leaves]
+  u64* sums;              // [members, sums_each]
+  u32* highest;           // [members], of all weights so far
+  u32* lowest;            // [members], of the batch
+
+  SPARRING_FN SumTree of(i64 member) const {
+    return {leaves, leaf + member * leaves, sums + member * sums_each};
+  }
+};
+
 // Where games were cut, by place in `final_value`: [steps, games, seats].
 struct LastRowsView {
   i32* stands_for;  // whose last row stands for what a seat would have seen; -1: nobody's
@@ -118,7 +131,7 @@ extern "C" __global__ void mark_last_rows(RememberView v, Links links, i64 place
 }
 
 // Copies marked items into the rings, one warp each. What follows them is not known yet.
-extern "C" __global__ void remember(RememberView v, RingsView rings) {
+extern "C" __global__ void remember(RememberView v, RingsView rings, PrioritiesView priorities) {
   const i64 at = global_warp();
   if (at >= v.members * v.items()) return;
   const i64 member = at / v.items(), item = at % v.items();
@@ -144,12 +157,14 @@ extern "C" __global__ void remember(RememberView v, RingsView rings) {
   }
   if (lane() != 0) return;
   rings.end[to] = kNotASample;
+  if (priorities.leaf) priorities.leaf[to] = 0;
   (is_last ? v.last.serial[where] : v.serial[from]) = serial;
 }
 
 // Writes what followed decisions that are complete by now, one thread per place of the rollout.
 // The heads are those behind it.
-extern "C" __global__ void settle(RememberView v, RingsView rings, Links links, i64 places) {
+extern "C" __global__ void settle(RememberView v, RingsView rings, PrioritiesView priorities,
+                                  Links links, i64 places) {
   const i64 place = global_thread();
   if (place >= places || links.end[place] == kNotASample) return;
   const i64 member = place < v.carried ? place / (v.carried / v.members)
@@ -170,6 +185,15 @@ extern "C" __global__ void settle(RememberView v, RingsView rings, Links links, 
   rings.paid[to] = links.paid[place];
   rings.next[to] = static_cast<i32>((next < 0 ? serial : next) % rings.capacity);
   rings.discount[to] = next < 0 ? 0.0f : discount;
+  if (priorities.leaf) priorities.leaf[to] = priorities.highest[member];
+}
+
+// One level of all trees, from the leaves upwards.
+extern "C" __global__ void sum_level(PrioritiesView priorities, int members, int level) {
+  const TreeLevel at = tree_level(priorities.leaves, level);
+  const i64 node = global_thread();
+  if (node < i64{members} * at.nodes)
+    sum_node(priorities.of(node / at.nodes), at, static_cast<int>(node % at.nodes));
 }
 
 // Open decisions keep their serial numbers at the front, where the next rollout finds them.
@@ -190,7 +214,7 @@ struct DrawView {
   f32* discount;
 };
 
-extern "C" __global__ void draw_samples(RingsView rings, DrawView v) {
+extern "C" __global__ void draw_samples(RingsView rings, PrioritiesView priorities, DrawView v) {
   const i64 at = global_thread();
   if (at >= i64{v.members} * v.batch) return;
   const i64 member = at / v.batch, head = rings.heads[member];
@@ -198,14 +222,48 @@ extern "C" __global__ void draw_samples(RingsView rings, DrawView v) {
   const i64 fill = least(head - v.firsts[member], rings.capacity);
   Rng rng = sample_rng(v.seeds[member], static_cast<int>(at % v.batch),
                        static_cast<u32>(v.number[0]));
-  const int place = pick(ring, static_cast<int>((head - fill) % rings.capacity),
-                         static_cast<int>(fill), rng);
+  const int place = priorities.leaf
+                        ? draw_leaf(priorities.of(member), rng)
+                        : pick(ring, static_cast<int>((head - fill) % rings.capacity),
+                               static_cast<int>(fill), rng);
   const Followed after = follow(ring, place, v.n_step);
   const i64 first = member * rings.capacity;
   v.picked[at] = static_cast<i32>(first + place);
   v.after[at] = static_cast<i32>(first + after.place);
   v.paid[at] = after.paid;
   v.discount[at] = after.discount;
+}
+
+// The lowest weight of every batch; `lowest` is the highest number before.
+extern "C" __global__ void find_lowest(PrioritiesView priorities, DrawView v) {
+  const i64 at = global_thread();
+  if (at < i64{v.members} * v.batch)
+    atomicMin(priorities.lowest + at / v.batch, priorities.leaf[v.picked[at]]);
+}
+
+// Takes the preference back: how much every sample counts.
+extern "C" __global__ void correct(PrioritiesView priorities, DrawView v, const f32* correction,
+                                   f32* weight) {
+  const i64 at = global_thread();
+  if (at >= i64{v.members} * v.batch) return;
+  weight[at] = correction_of(priorities.leaf[v.picked[at]], priorities.lowest[at / v.batch],
+                             correction[0]);
+}
+
+// Decisions of a batch lose their weights and get those of their errors; of a decision that was
+// drawn twice, the larger one.
+extern "C" __global__ void forget_weights(PrioritiesView priorities, DrawView v) {
+  const i64 at = global_thread();
+  if (at < i64{v.members} * v.batch) priorities.leaf[v.picked[at]] = 0;
+}
+
+extern "C" __global__ void weigh(PrioritiesView priorities, DrawView v, const f32* error,
+                                 f32 exponent) {
+  const i64 at = global_thread();
+  if (at >= i64{v.members} * v.batch) return;
+  const u32 weight = weight_of(error[at], exponent);
+  atomicMax(priorities.leaf + v.picked[at], weight);
+  atomicMax(priorities.highest + at / v.batch, weight);
 }
 
 // Standard normal numbers by seed, sample and optimiser step: [members, batch, numbers].

@@ -354,6 +354,10 @@ class ReplayRing:
 
 def tree_sums(leaves: int) -> int: ...
 
+TREE_FAN: int = 16
+
+WEIGHT_OF_ONE: int = 65536
+
 def shogi_moves(sfen: str) -> dict[str, int]: ...
 
 def shogi_perft(sfen: str, depth: int) -> int: ...

@@ -12,7 +12,7 @@ import torch
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
-from stable_baselines3 import PPO
+from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.monitor import Monitor
@@ -219,3 +219,21 @@ def test_plain_ppo_plays_without_masks() -> None:
         ]
     assert counted
     assert set(counted) <= {0, 1}, "one field can be taken once a game"
+
+
+@pytest.mark.parametrize(("kind", "game"), [(SAC, "laser_hockey"), (DQN, "laser_hockey_discrete")])
+def test_learners_from_replay_train_on_hockey(kind: Any, game: str) -> None:
+    torch.set_num_threads(1)
+    env = SparringVecEnv(game, 2, opponents="weak", threads=1)
+    net = {"net_arch": [16]}
+    options = {"learning_starts": 630, "batch_size": 16, "buffer_size": 2000, "policy_kwargs": net}
+    model = kind("MlpPolicy", env, seed=0, device="cpu", **options)
+    model.learn(640)
+    assert all(torch.isfinite(p).all() for p in model.policy.parameters())
+    kept, count = model.replay_buffer, model.replay_buffer.pos
+    done = kept.dones[:count] != 0
+    assert done.any()
+    # What follows a decision is the next one's row, and behind an end a row of its own.
+    same = (kept.next_observations[: count - 1] == kept.observations[1:count]).all(axis=2)
+    assert np.array_equal(same, ~done[: count - 1])
+    assert (np.abs(kept.actions[:count]) <= 1).all() or game != "laser_hockey"

@@ -69,7 +69,7 @@ def test_it_learns_is_measured_and_resumes_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_it_is_a_learner_by_what_it_can_do() -> None:
-    config = merged(with_preset("tic_tac_toe"), QUICK, "test")
+    config = merged(with_preset("tic_tac_toe", algo=ALGO), QUICK, "test")
     learner: Learner = make_learner(config, resolve([config]))
     assert not isinstance(learner, Measured)
     frozen = learner.policy()

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from sparring.store import checkpoint
+from sparring.store.segments import SEGMENTS, Stored
 
 CHILD = """
 import os, signal, sys
@@ -29,7 +30,16 @@ folder, words = Path(sys.argv[1]), sys.stdin
 def content(number):
     net = {"w": torch.full((100, 100), float(number)), "b": torch.arange(7) + number}
     blobs = {"games.bin": number.to_bytes(8, "little") * 2_000}
-    return dict(tensors={"net": net, "optimiser": {"m": net["w"]}}, blobs=blobs, meta={"n": number})
+    segments = {str(n): lambda n=n: {"rows": torch.full((50,), n)} for n in parts_of(number)}
+    tensors = {"net": net, "optimiser": {"m": net["w"]}}
+    return dict(tensors=tensors, blobs=blobs, meta={"n": number}, segments=segments)
+
+def parts_of(number):
+    return range(max(number - 2, 0), number + 1)
+
+def save(saver, number):
+    saver.submit(number, **content(number))
+    saver.wait()
 
 def die_at(call):
     # Count what changes the disk; be gone right before one of these calls.
@@ -55,11 +65,14 @@ for line in words:
     print("child", os.getpid(), flush=True)
     if call >= 0:
         die_at(call)
+    newest = checkpoint.latest(folder)
+    known = checkpoint.load(newest).segments if newest else {}
+    saver = checkpoint.BackgroundSaver(folder, known)
     while True:
         number += 1
-        checkpoint.save(folder, number, **content(number))
+        save(saver, number)
         if number % 3 == 0:
-            checkpoint.save(folder, number, **content(number))
+            save(saver, number)
         print(f"saved {number}\\n", end="", flush=True)
         checkpoint.prune(folder, keep=3)
         if call >= 0 and number == 7:
@@ -98,19 +111,30 @@ def tell(process: subprocess.Popen[str], number: int, call: int) -> None:
     process.stdin.flush()
 
 
+def segments_of(loaded: checkpoint.Checkpoint) -> list[tuple[str, Stored]]:
+    return [(name, read) for name, read in loaded.segments.items() if isinstance(read, Stored)]
+
+
 def check_after_kill(folder: Path, said: int) -> int:
     """Everything that was announced is there, all that is there is whole, the rest is gone."""
     newest = checkpoint.latest(folder)
+    checkpoint.tidy_segments(folder)
     found = checkpoint.numbers(folder)
-    assert all(path.name.isdecimal() for path in folder.iterdir() if path.name != ".lock")
+    rest = {path.name for path in folder.iterdir() if not path.name.isdecimal()}
+    assert rest <= {".lock", SEGMENTS}
     if newest is None:
         assert said == 0
         return 0
+    needed: set[str] = set()
     for number in found:
         loaded = checkpoint.load(folder / f"{number:08d}")
         assert loaded.meta == {"n": number}
         assert loaded.tensors["net"]["w"].unique().tolist() == [number]
         assert loaded.blobs["games.bin"] == number.to_bytes(8, "little") * 2_000
+        parts = {int(part): read()["rows"].unique().tolist() for part, read in segments_of(loaded)}
+        assert parts == {part: [part] for part in range(max(number - 2, 0), number + 1)}
+        needed |= {read.file_name for _, read in segments_of(loaded)}
+    assert {path.name for path in (folder / SEGMENTS).iterdir()} == needed
     assert found == list(range(found[0], found[-1] + 1))
     assert found[-1] in (said, said + 1)
     assert len(found) >= min(3, said)
@@ -142,7 +166,15 @@ def test_a_kill_before_every_single_call_loses_nothing(forker: Any, tmp_path: Pa
     for number in (1, 2, 3):
         net = {"w": torch.full((100, 100), float(number))}
         blobs = {"games.bin": number.to_bytes(8, "little") * 2_000}
-        checkpoint.save(folder, number, tensors={"net": net}, blobs=blobs, meta={"n": number})
+        parts = range(max(number - 2, 0), number + 1)
+        checkpoint.save(
+            folder,
+            number,
+            tensors={"net": net},
+            blobs=blobs,
+            meta={"n": number},
+            segments={str(n): lambda n=n: {"rows": torch.full((50,), n)} for n in parts},
+        )
     folder.rename(tmp_path / "start")
     call, said = 0, 0
     while said < 7:

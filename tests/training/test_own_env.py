@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import sparring
+from sparring.config import TrainConfig
+from sparring.schedule import Moment
 from sparring.training.records.metrics import read
+from sparring.training.train import own_settings
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -46,3 +49,50 @@ def test_anything_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(sparring.ConfigError, match="vector"):
         sparring.train(object(), runs=str(tmp_path))
     assert not list(tmp_path.iterdir())
+
+
+def test_pendulum_trains_and_its_agent_speaks_the_env_s_language(tmp_path: Path) -> None:
+    env = gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
+    with pytest.warns(sparring.errors.SparringWarning, match="not its games"):
+        agent = sparring.train(
+            env,
+            updates=2,
+            runs=str(tmp_path),
+            collect={"steps": 205},
+            ppo={"minibatch": 400},
+            **QUICK,
+        )
+    assert read(agent.run)["charts/length"][2].tolist() == [200.0] * 2
+    again = sparring.load(agent.save(tmp_path / "policy"))
+    rules = sparring.load(agent.run).rules
+    one = gymnasium.make("Pendulum-v1")
+    obs, _ = one.reset(seed=1)
+    for _ in range(3):
+        seen = rules.pack(obs)[None]
+        said = again.act(seen, np.ones((1, 0), np.uint8), greedy=True)
+        assert said.shape == (1, 1)
+        assert (np.abs(said) <= 1).all()
+        assert np.array_equal(said, agent.act(seen, np.ones((1, 0))))
+        (own,) = rules.env_actions(said)
+        assert own == pytest.approx(2 * said[0])
+        assert own in one.action_space
+        obs = one.step(own)[0]
+
+
+def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None:
+    usual = TrainConfig()
+    for algo, box in (("ppo", 0), ("dqn", 0), ("sac", 0), ("sac", 2), ("my.module:learner", 0)):
+        config = own_settings(3, "", {"algo": algo}, box=box)
+        changed = {
+            name for name in ("ppo", "dqn", "sac") if getattr(config, name) != getattr(usual, name)
+        }
+        assert changed <= {algo}
+        assert (config.replay != usual.replay) == (algo in ("dqn", "sac"))
+        assert (config.net.squash, config.net.spread == "predicted") == (box > 0,) * 2
+        assert config.collect.games == 3
+    file = tmp_path / "mine.toml"
+    file.write_text('algo = "sac"\nreplay = { warmup = 7 }\n')
+    config = own_settings(3, str(file), {"net": {"squash": False}}, box=1)
+    assert (config.algo, config.replay.warmup, config.replay.ratio) == ("sac", 7, 256)
+    assert (config.net.squash, config.net.spread) == (False, "predicted")
+    assert own_settings(3, str(file), {"algo": "ppo"}).ppo.gamma.at(Moment(0, 0.0)) == 0.99

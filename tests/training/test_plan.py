@@ -14,6 +14,7 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
+from sparring.training.planning.moved import COLLECTING
 from sparring.training.planning.plan import choose_device, resolve
 from sparring.training.planning.settings import (
     members_of,
@@ -163,7 +164,8 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     agent = train("tic_tac_toe", updates=4, quiet=True, runs=str(tmp_path), threads=1, **quick)
     table = tomllib.loads((agent.run / CONFIG).read_text())
     ppo = table["ppo"]
-    ppo |= table.pop("collect")
+    ppo |= {name: table["collect"][name] for name in COLLECTING}
+    table.pop("collect")
     ppo |= {"lr": 0.002, "lr_end": 0.1, "entropy_end": 1.0, "lambda_": ppo.pop("gae_lambda")}
     for name in ("algo", "algo_set"):
         table.pop(name)

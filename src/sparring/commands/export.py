@@ -25,7 +25,7 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, head_width
-from sparring.nets.policy import Policy
+from sparring.nets.policy import VALUES, Policy
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
 from sparring.store.policies import load_policy
@@ -66,10 +66,8 @@ def run(config: ExportConfig) -> int:
         "bytes": target.stat().st_size,
         "opset": OPSET,
         "inputs": {"obs": f"uint8 [rows, {policy.rules.obs_bytes}]"},
-        "outputs": {
-            "logits": f"float32 [rows, {head_width(policy.rules)}]",
-            "value": "float32 [rows]",
-        },
+        "outputs": {"logits": f"float32 [rows, {head_width(policy.rules)}]"}
+        | ({"value": "float32 [rows]"} if has_values(policy) else {}),
         "observations_compared": PROOF_ROWS,
         "max_abs_difference": difference,
     }
@@ -77,7 +75,8 @@ def run(config: ExportConfig) -> int:
         print_json(facts)
         return 0
     print(f"{target}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
-    print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}, value [rows]")
+    value = ", value [rows]" if has_values(policy) else ""
+    print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}{value}")
     print(how_to_choose(policy))
     print(f"largest difference from torch on {PROOF_ROWS} observations: {difference:.2g}")
     return 0
@@ -85,6 +84,11 @@ def run(config: ExportConfig) -> int:
 
 def how_to_choose(policy: Policy) -> str:
     """Say what is to be done with the first output."""
+    if policy.by_value:
+        return (
+            "The logits rank actions by their values: mask illegal ones and take the largest; "
+            "never draw from them."
+        )
     if not policy.rules.box:
         return "Mask illegal actions before choosing: the logits are those of all actions."
     bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
@@ -107,6 +111,7 @@ class PlainNet(nn.Module):
 
     def __init__(self, policy: Policy) -> None:
         super().__init__()
+        self.valued = has_values(policy)
         self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
         self.net.load_state_dict(policy.net.state_dict())
         if isinstance(self.net, Perceptron):
@@ -117,7 +122,7 @@ class PlainNet(nn.Module):
         """Return logits [rows, actions], and values [rows] if the network has any."""
         heads = self.net(obs)
         logits = heads[POLICY]
-        return (logits, self.net.true_values(heads)) if VALUE in heads else (logits,)
+        return (logits, self.net.true_values(heads)) if self.valued else (logits,)
 
 
 class PlainFirstLayer(nn.Module):
@@ -186,6 +191,7 @@ def write(policy: Policy, path: Path) -> None:
             "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
             "box": str(rules.box),
             "squash": str(int(policy.net.config.squash)),
+            "choose": "largest legal logit" if policy.by_value else "draw, or largest legal logit",
         }
     )
     program.save(str(path), external_data=False)
@@ -200,7 +206,7 @@ def compare(policy: Policy, path: Path) -> float:
     with torch.no_grad():
         heads = net(torch.from_numpy(obs).to(policy.device))
     wanted, scales = [heads[POLICY].cpu().numpy()], [1.0]
-    if VALUE in heads:
+    if has_values(policy):
         # Values may be hundreds of points; what counts is the difference in the network's own unit.
         wanted.append(net.true_values(heads).cpu().numpy())
         scales.append(max(float(net.value_scale), 1.0))
@@ -214,7 +220,16 @@ def compare(policy: Policy, path: Path) -> float:
 
 def outputs_of(policy: Policy) -> list[str]:
     """What the file gives for every row."""
-    return ["logits", "value"] if VALUE in policy.net.heads else ["logits"]
+    return ["logits", "value"] if has_values(policy) else ["logits"]
+
+
+def has_values(policy: Policy) -> bool:
+    """Whether the value head says what a row is worth.
+
+    One by value is worth its best legal action, and the file knows no masks.
+    """
+    trained = policy.meta.get(VALUES, True) and not policy.by_value
+    return VALUE in policy.net.heads and trained
 
 
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:

@@ -22,6 +22,7 @@ from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS, one_budget
+from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.plan import resolve, uses_gpu
 from sparring.training.planning.settings import (
     members_of,
@@ -43,22 +44,32 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
     """
     helped = {"-h", "--help"} & set(args)
     words = [word for word in args if word not in helped]
+    blank = replace(TrainConfig(), game="", algo="")
     try:
-        asked = parse(words, replace(TrainConfig(), game=""))
+        asked = parse(words, blank)
     except ConfigError:
         if not helped:
             raise
-        asked = replace(TrainConfig(), game="")
-    typed = {kind: getattr(asked, kind) for kind in BUDGETS}
-    typed["minutes"] *= asked.minutes != TrainConfig.minutes
-    league = asked.league.preset
-    base = one_budget(with_preset(asked.game, asked.config, league=league), typed)
+        asked = blank
+    budget = {kind: getattr(asked, kind) for kind in BUDGETS}
+    budget["minutes"] *= asked.minutes != TrainConfig.minutes
+    names = typed(words)
+    told: dict[str, Any] = {
+        "league": asked.league.preset,
+        "algo": asked.algo,
+        "mode": asked.dqn.mode if "dqn.mode" in names else "",
+    }
+    base = one_budget(with_preset(asked.game, asked.config, **told), budget)
+    if not helped:
+        mode = told["mode"] or base.dqn.mode
+        demand_own(base.algo, mode, names)
+        demand_of_mode(mode, names)
     device = asked.device
     if device == TrainConfig.device != base.device:  # typed, or left to the file?
         device = parse(words, base).device
     if helped or not uses_gpu(device):
         return base
-    return one_budget(with_preset(asked.game, asked.config, gpu=True, league=league), typed)
+    return one_budget(with_preset(asked.game, asked.config, gpu=True, **told), budget)
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:
@@ -72,6 +83,7 @@ def run(config: TrainConfig | ResumeConfig) -> int:
                 updates=config.updates,
                 decisions=config.decisions,
                 episodes=config.episodes,
+                clear_replay=config.clear_replay,
                 quiet=config.json,
             ),
             as_json=config.json,

@@ -158,9 +158,13 @@ class ExploitConfig(Checked):
     games: Annotated[int, at_least(2)] = 8192
     """Games of the match at the end; four times as many halve the interval."""
     greedy: bool = False
-    """The policy takes its most probable actions. Left out: it draws them, as in its training."""
+    """The policy takes its most probable actions. Left out: it draws them, as in its training. One
+    that was trained by dqn always takes its best."""
     from_policy: bool = False
     """The response starts with the policy's own weights. Left out: with fresh ones."""
+    algo: str = ""
+    """What trains the response: ppo, dqn, sac, or a learner of your own as module:factory. Left
+    out: that of the file, or ppo."""
     seed: Seed = 0
     """Which games are played and where the network starts."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
@@ -254,6 +258,8 @@ class BenchTrainConfig(Checked):
 
     game: Positional[str]
     """The game to train on."""
+    algo: str = ""
+    """What learns: ppo, dqn or sac. Left out: that of the file, or ppo."""
     rounds: Annotated[int, at_least(1)] = 7
     """Rounds that are measured, a rollout and its update each. More gives surer medians."""
     warm_up: Annotated[int, at_least(1)] = 2
@@ -263,9 +269,13 @@ class BenchTrainConfig(Checked):
     steps: Annotated[int, at_least(0)] = 0
     """Steps per rollout. 0: as `sparring train` would."""
     epochs: Annotated[int, between(0, 100)] = 0
-    """Passes over each rollout. 0: as `sparring train` would."""
+    """Passes over each rollout, of PPO. 0: as `sparring train` would."""
     minibatch: Annotated[int, at_least(0)] = 0
-    """Samples per gradient step. 0: as `sparring train` would."""
+    """Samples per gradient step, of PPO. 0: as `sparring train` would."""
+    ratio: Annotated[float, at_least(0)] = 0.0
+    """Samples trained per decision, of DQN and SAC. 0: as `sparring train` would."""
+    batch: Annotated[int, between(0, 1_048_576)] = 0
+    """Samples per gradient step, of DQN and SAC. 0: as `sparring train` would."""
     hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None

@@ -120,6 +120,8 @@ class ResumeConfig(Checked):
     """Train up to this many decisions of the learner instead."""
     episodes: Count = 0
     """Train up to this many finished games instead."""
+    clear_replay: bool = False
+    """Forget what is remembered and begin the replay anew."""
     json: bool = False
     """Print one JSON object at the end instead of lines."""
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sparring import _native
 from sparring.errors import ConfigError, nearest
 from sparring.games.lookup import game_module
+from sparring.games.mirror import Mirror
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
@@ -222,6 +223,13 @@ class Rules:
             for row in range(rows)
             for c, (column, dtype, divisor) in enumerate(columns)
         )
+
+    @cached_property
+    def mirror(self) -> Mirror | None:
+        """The game's mirror image, if its folder has one and no flag breaks it."""
+        module = game_module(self.name, "symmetry")
+        declared: Mirror | None = module.mirror(self) if module else None
+        return declared.check(self) if declared else None
 
     def widen(self, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         """Turn observation bytes [..., obs_bytes] into numbers [..., len(features)]."""

@@ -6,11 +6,19 @@ import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sparring.errors import ConfigError, nearest
+from sparring.learn.dqn import DQN
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
+from sparring.learn.pqn import PQN
+from sparring.learn.q_learning import demand_discrete
+from sparring.learn.sac import SAC
+
+if TYPE_CHECKING:
+    from sparring.learn.fused import Games
 
 Factory = Callable[[Plan], Learner]
 
@@ -18,37 +26,66 @@ Factory = Callable[[Plan], Learner]
 def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step in torch."""
     if not plan.fused:
-        return PPO(
-            plan.host_pool(),
-            plan.collect,
-            plan.settings[0],
-            plan.net,
-            seed=plan.seed,
-            threads=plan.threads,
-            device=plan.device,
-            by_role=plan.by_role,
-            slots=plan.cast.slots,
-            actors=plan.cast.actors,
-        )
-    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, FusedPPO, Games, HostGames
+        return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+    from sparring.learn.fused import FusedPPO
 
-    games: Games
-    if plan.games_on == CPU:
-        pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
-        games = HostGames(pool, plan.device)
-    else:
-        games = DeviceGames(plan.device_pool())
-    return FusedPPO(
-        games,
-        plan.collect,
-        plan.settings,
-        plan.net,
-        by_role=plan.by_role,
-        slots=plan.cast.slots,
-    )
+    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **fused(plan))
 
 
-LEARNERS: dict[str, Factory] = {"ppo": make_ppo}
+def make_dqn(plan: Plan) -> Learner:
+    """DQN: from what is remembered, or from fresh rollouts alone (PQN)."""
+    demand_discrete(plan.rules)
+    config, net = plan.settings[0], plan.net
+    if config.mode == "rollouts":
+        return PQN(plan.host_pool(), plan.collect, config, net, **hosted(plan))
+    if not plan.fused:
+        return DQN(plan.host_pool(), plan.collect, config, plan.replay, net, **hosted(plan))
+    from sparring.learn.fused.dqn import FusedDQN
+
+    games = fused_games(plan)
+    return FusedDQN(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
+
+
+def make_sac(plan: Plan) -> Learner:
+    """SAC: as graphs on a GPU, or step by step in torch."""
+    net = plan.net
+    if not plan.fused:
+        pool, config = plan.host_pool(), plan.settings[0]
+        return SAC(pool, plan.collect, config, plan.replay, net, **hosted(plan))
+    from sparring.learn.fused.sac import FusedSAC
+
+    games = fused_games(plan)
+    return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **fused(plan))
+
+
+def hosted(plan: Plan) -> dict[str, Any]:
+    """What every learner step by step is told besides."""
+    return {
+        "seed": plan.seed,
+        "threads": plan.threads,
+        "device": plan.device,
+        "by_role": plan.by_role,
+        "slots": plan.cast.slots,
+        "actors": plan.cast.actors,
+    }
+
+
+def fused(plan: Plan) -> dict[str, Any]:
+    """What every learner of graphs on a GPU is told besides."""
+    return {"by_role": plan.by_role, "slots": plan.cast.slots}
+
+
+def fused_games(plan: Plan) -> Games:
+    """The games as learners on a GPU take them: there, or on CPU threads."""
+    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
+
+    if plan.games_on != CPU:
+        return DeviceGames(plan.device_pool())
+    pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+    return HostGames(pool, plan.device)
+
+
+LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn, "sac": make_sac}
 """What `algo` may be, besides module:factory."""
 
 

@@ -8,32 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.errors import ConfigError
-from sparring.games.rules import Rules
 from sparring.learn.forward import Forward
-from sparring.learn.off_policy import OffPolicy, load_optimiser, optimiser_tensors
-from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
+from sparring.learn.off_policy import OffPolicy
+from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, VALUE
+from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
-
-
-def demand_discrete(rules: Rules) -> None:
-    """Refuse a game whose actions have no numbers."""
-    if rules.box:
-        hint = ", or play laser_hockey_discrete" if rules.name == "laser_hockey" else ""
-        raise ConfigError(
-            f"algo dqn values discrete actions, and {rules.name} has continuous ones; "
-            f"use --algo sac{hint}"
-        )
 
 
 @dataclass(frozen=True)
@@ -77,20 +68,19 @@ class DQN(OffPolicy):
         )
         self.config = config
         self.knobs = Knobs.at(config, Moment(0, 0.0))
-        self.parameters = list(self.net.parameters())
-        self.optimiser = torch.optim.Adam(self.parameters, lr=self.knobs.lr, fused=True)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
-            target = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
-        self.target = target.to(self.device).requires_grad_(False)
-        self.target_parameters = list(self.target.parameters())
-        self.ahead = Forward(self.target, self.device, collect)
-        self.target.load_state_dict(self.net.state_dict())
+            self.target = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
+        self.target.to(self.device).load_state_dict(self.net.state_dict())
+        self.packed, self.packed_target = Packed(self.net), Packed(self.target)
+        self.passes = passes_of(self.packed, self.forward)
+        ahead = Forward(self.target.requires_grad_(False), self.device, collect)
+        self.ahead = passes_of(self.packed_target, ahead)
+        self.optimiser = PackedAdam(self.packed)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule."""
         self.knobs = knobs = Knobs.at(self.config, moment)
-        for group in self.optimiser.param_groups:
-            group["lr"] = knobs.lr
+        self.optimiser.lr = knobs.lr
         return {"lr": knobs.lr, "gamma": knobs.gamma, "epsilon": knobs.epsilon}
 
     def _explore(self, knobs: Mapping[str, float]) -> None:
@@ -102,62 +92,62 @@ class DQN(OffPolicy):
 
     def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
         """One optimiser step, and the target's. A loss that is not finite is never stepped on."""
-        config = self.config
-        heads = self.forward(samples.obs)
-        loss, error = dqn_loss(
+        config, here = self.config, partial(torch.Tensor.to, device=self.device)
+        mask, next_mask = here(samples.mask), here(samples.next_mask)
+        (ahead,) = self.ahead.forward(samples.next_obs)
+        if config.double:
+            heads, chooser = self.passes.forward(samples.obs, samples.next_obs)
+        else:
+            (heads,), chooser = self.passes.forward(samples.obs), ahead
+        target = td_target(
+            ahead[POLICY],
+            ahead[VALUE],
+            chooser=chooser[POLICY],
+            mask=next_mask,
+            paid=here(samples.paid),
+            discount=here(samples.discount),
+            dueling=config.dueling,
+        )
+        found = dqn_gradient(
             heads[POLICY],
             heads[VALUE],
-            mask=self._here(samples.mask),
-            action=self._here(samples.action),
-            target=self.targets(samples),
-            weight=self._here(samples.weight) if self.replay_config.prioritised else None,
+            mask=mask,
+            action=here(samples.action),
+            target=target,
+            weight=here(samples.weight) if self.replay_config.prioritised else None,
             dueling=config.dueling,
             huber=config.huber,
         )
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.knobs.max_grad_norm)
-        losses = {"q_loss": loss.detach(), "td_error": error.mean(), "grad_norm": norm}
-        if not torch.isfinite(norm + losses["q_loss"]):
+        self.passes.backward(found.policy, found.value)
+        norm = self.optimiser.clip(self.knobs.max_grad_norm)
+        losses = {"q_loss": found.loss, "td_error": found.error.mean(), "grad_norm": norm}
+        if not torch.isfinite(norm + found.loss):
             raise self.diverged(losses)
         self.optimiser.step()
         self.follow()
-        return losses, error
-
-    @torch.no_grad()
-    def targets(self, samples: Samples) -> Tensor:
-        """What the sampled decisions are to be worth."""
-        ahead = self.ahead(samples.next_obs)
-        double = self.config.double
-        return td_target(
-            ahead[POLICY],
-            ahead[VALUE],
-            chooser=self.forward(samples.next_obs)[POLICY] if double else ahead[POLICY],
-            mask=self._here(samples.next_mask),
-            paid=self._here(samples.paid),
-            discount=self._here(samples.discount),
-            dueling=self.config.dueling,
-        )
+        return losses, found.error
 
     @torch.no_grad()
     def follow(self) -> None:
         """Move the target network towards the network, or replace it when its time has come."""
         every = self.config.target_every
         if every == 0:
-            torch._foreach_lerp_(self.target_parameters, self.parameters, self.knobs.tau)
+            self.packed_target.weight.lerp_(self.packed.weight, self.knobs.tau)
         elif (self.steps + 1) % every == 0:
-            torch._foreach_copy_(self.target_parameters, self.parameters)
+            self.packed_target.weight.copy_(self.packed.weight)
 
-    def _here(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device, non_blocking=True)
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, DUELING: self.config.dueling}
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
         target = {name: kept.cpu().clone() for name, kept in self.target.state_dict().items()}
-        return {"target": target, "optimiser": optimiser_tensors(self.optimiser)}
+        return {"target": target, "optimiser": self.optimiser.tensors()}
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go on with `learned` of another moment; where nothing was learned the target is new."""
-        load_optimiser(self.optimiser, tensors["optimiser"])
+        self.optimiser.load(tensors["optimiser"])
         learned = bool(tensors["optimiser"])
         self.target.load_state_dict(tensors["target"] if learned else self.net.state_dict())

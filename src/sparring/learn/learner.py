@@ -55,7 +55,11 @@ does not have it yet."""
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A learner between two updates; restored, it goes on bit for bit."""
+    """A learner between two updates; restored, it goes on bit for bit.
+
+    Whoever gets one owns it: it is written while the learner goes on, so that its tensors are
+    copies which share no memory with what learns. The store makes no second one.
+    """
 
     tensors: dict[str, dict[str, Tensor]]
     """Groups of named tensors. The weights of what plays are the group "net"."""
@@ -91,7 +95,11 @@ class Learner(Protocol):
         """Collect and learn once; `progress` runs from 0 to 1. One report per member."""
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy all that the next update depends on."""
+        """Copy all that the next update depends on: nothing in it changes when learning goes on.
+
+        Segments are the exception: each copies its stretch when it is called, which is before the
+        learner goes on. Its name never stands for other contents, also after a restore.
+        """
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""

@@ -24,12 +24,13 @@ from sparring.learn.collect import Actor, Collector
 from sparring.learn.exploring import Exploring
 from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
+from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -72,6 +73,7 @@ class OffPolicy(ABC):
         self.net.to(self.device)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)
+        self.mirroring = Mirroring.of(pool, collect)  # samples come from the host
         self.exploring = Exploring(self.forward, pool.rules, seed, greedy=self.by_value)
         self.collector = Collector(
             pool,
@@ -209,6 +211,9 @@ class OffPolicy(ABC):
         while self.owed >= config.batch and len(self.replay):
             with self.phases("sampling"):
                 samples = self.replay.sample(self.steps, config.priority_correction.at(moment))
+                if self.mirroring:
+                    coin = coins(self.seed, self.steps, config.batch)
+                    samples = self.mirroring.apply(samples, coin)
             with self.phases("update"):
                 losses, error = self.descend(samples)
             if config.prioritised:
@@ -271,7 +276,7 @@ class OffPolicy(ABC):
                 "steps": self.steps,
                 "owed": self.owed,
                 "replay": counts,
-                "by_value": self.by_value,
+                **self.facts,
                 **self.net.describe(),
             },
             segments=segments,
@@ -295,8 +300,13 @@ class OffPolicy(ABC):
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
-        policy = Policy(self.rules, self.net.twin(), name=f"update {self.updates}")
-        return policy.always(greedy=True) if self.by_value else policy
+        name = f"update {self.updates}"
+        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: self.by_value}
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

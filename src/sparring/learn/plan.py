@@ -39,7 +39,7 @@ class Plan:
     net: NetConfig
     settings: tuple[Any, ...]
     """Of the algorithm, one per member."""
-    replay: ReplayConfig = ReplayConfig()
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
     """What is remembered; of learners that remember."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Settings of a learner of your own, as they were written."""

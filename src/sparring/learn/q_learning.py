@@ -8,11 +8,25 @@ best action is that of the policy head.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+
+
+def demand_discrete(rules: Rules) -> None:
+    """Refuse a game whose actions have no numbers."""
+    if rules.box:
+        hint = ", or play laser_hockey_discrete" if rules.name == "laser_hockey" else ""
+        raise ConfigError(
+            f"algo dqn values discrete actions, and {rules.name} has continuous ones; "
+            f"use --algo sac{hint}"
+        )
 
 
 def legal_mean(head: Tensor, mask: Tensor) -> Tensor:
@@ -75,17 +89,60 @@ def dqn_loss(
     huber: float,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The mean over samples, and how wrong each of them is.
+    """The mean loss of the actions that were taken, and how wrong each of their values is.
 
     huber: errors beyond it count linearly; 0: half the square of all.
+    weight: of each sample; None: 1.
     """
-    q = q_of(policy_head, value, mask, action, dueling=dueling)
-    if huber:
-        each = functional.huber_loss(q, target, reduction="none", delta=huber)
+    off = q_of(policy_head, value, mask, action, dueling=dueling) - target
+    each = loss_of(off, huber)
+    return (each if weight is None else each * weight).mean(), off.detach().abs()
+
+
+def loss_of(off: Tensor, huber: float) -> Tensor:
+    """Half the square up to the bound, a straight line beyond it: both are this product."""
+    near = off.clamp(-huber, huber) if huber else off
+    return near * (off - 0.5 * near)
+
+
+class Gradient(NamedTuple):
+    """What `dqn_loss` says, and its gradient by the heads."""
+
+    loss: Tensor
+    error: Tensor
+    policy: Tensor
+    """[rows, actions]."""
+    value: Tensor
+    """[rows]."""
+
+
+@torch.no_grad()
+def dqn_gradient(
+    policy_head: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor,
+    action: Tensor,
+    target: Tensor,
+    dueling: bool,
+    huber: float,
+    weight: Tensor | None = None,
+) -> Gradient:
+    """`dqn_loss` with its gradient written out, for networks that are not run by autograd."""
+    off = q_of(policy_head, value, mask, action, dueling=dueling) - target
+    each, slope = loss_of(off, huber), off.clamp(-huber, huber) if huber else off
+    if weight is not None:
+        each, slope = each * weight, slope * weight
+    by_value = slope / len(slope)
+    by_policy = torch.zeros_like(policy_head, dtype=torch.float32)
+    by_policy.scatter_(-1, action.long().unsqueeze(-1), by_value.unsqueeze(-1))
+    if dueling:
+        legal = mask.float()
+        share = by_value / legal.sum(-1).clamp(min=1)
+        by_policy.addcmul_(legal, share.unsqueeze(-1), value=-1)
     else:
-        each = 0.5 * (q - target) ** 2
-    loss = each.mean() if weight is None else (each * weight).mean()
-    return loss, (q.detach() - target).abs()
+        by_value = torch.zeros_like(by_value)
+    return Gradient(each.mean(), off.abs(), by_policy, by_value)
 
 
 def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.float32]:

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import Segment
 from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
 from sparring.learn.rollout import Rollout
-from sparring.learn.segments import Segments, array_of, first_of, put_rows, rows_between, tensors_of
+from sparring.learn.segments import Segments, array_of, tensors_of
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 from sparring.nets.distribution import played
 from sparring.pools.lineups import LEARNER
@@ -217,16 +217,12 @@ class Replay:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
         first, head = self.first, self.head
-        sealed = self.segments.sealed(first, head, self.open)
-        loose = self.segments.loose(first, head, sealed)
-        parts = [rows_between(self.ring, *stretch) for stretch in loose or [(head, 0)]]
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        columns["loose"] = np.array(loose, np.int64).reshape(-1, 2)
+        columns, readers = self.segments.save(first, head, self.open)
         columns["open"] = self.open.copy()
         if self.weight is not None:
             columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]
         counts = {"first": first, "head": head, "highest": self.native.highest}
-        return tensors_of(columns), self.segments.readers(sealed), counts
+        return tensors_of(columns), readers, counts
 
     def load_state(
         self,
@@ -236,17 +232,9 @@ class Replay:
     ) -> None:
         """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
         self.clear()
-        self.segments.forget()
         head = int(meta["head"])
         first = max(int(meta["first"]), head - self.config.capacity)
-        found = sum(put_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items())
-        done = 0
-        for start, count in tensors["loose"].tolist():
-            rows = {name: tensors[name][done : done + count] for name in self.ring.columns}
-            found += put_rows(self.ring, start, rows, first)
-            done += count
-        if found != head - first:
-            raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
+        self.segments.load(tensors, segments, first, head)
         self.native.first, self.native.head = first, head
         self.native.count = int(np.count_nonzero(self.ring["end"]))
         if tensors["open"].shape == self.open.shape:

@@ -86,10 +86,10 @@ class Cuts:
         """Note the games of a batch that were cut in this step."""
         cut = np.flatnonzero(batch.truncated[batch.final_game])
         games = batch.final_game[cut] + first_game
-        movers = movers_of(rules, batch.final_mask[cut])
-        over = getattr(batch, "final_over", None)
+        movers, over = movers_of(rules, batch.final_mask[cut]), getattr(batch, "final_over", None)
         if over is not None:  # a foreign env: seats that were out before the cut get nothing
-            movers &= ~over[cut]
+            # With continuous actions there are no masks; it tells whose part was cut instead.
+            movers = ~over[cut] if rules.box else movers & ~over[cut]
             place, seat = np.nonzero(over[cut])
             rollout.final_value[step, games[place], seat] = 0.0
         place, seat = np.nonzero(movers)

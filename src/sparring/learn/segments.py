@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from torch import Tensor
 
 from sparring.errors import StateError
 from sparring.learn.learner import Segment
-from sparring.learn.ring import Ring
 
 MOST_ROWS = 8192
 """Of a segment."""
@@ -27,10 +26,38 @@ LEAST_SEGMENTS = 16
 """Into so many a small ring is divided."""
 
 
-class Segments:
-    """Knows the sealed segments of a ring."""
+class Rows(Protocol):
+    """A column: rows are read by place."""
 
-    def __init__(self, ring: Ring) -> None:
+    @property
+    def dtype(self) -> Any:
+        """Of its numbers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The first is the capacity."""
+
+    def __getitem__(self, at: npt.NDArray[np.int64], /) -> npt.NDArray[Any]:
+        """Copy the rows at these places."""
+
+
+class RingLike(Protocol):
+    """A ring on the host, or one on a GPU."""
+
+    capacity: int
+
+    @property
+    def columns(self) -> Mapping[str, Rows]:
+        """By name."""
+
+    def write(self, first: int, rows: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Put rows at serial numbers from `first` on."""
+
+
+class Segments:
+    """Knows the sealed segments of a ring; saves and loads its rows."""
+
+    def __init__(self, ring: RingLike) -> None:
         self.ring = ring
         self.rows = max(min(MOST_ROWS, ring.capacity // LEAST_SEGMENTS), 1)
         """Of every segment."""
@@ -72,9 +99,34 @@ class Segments:
                 found.append((start, min((number + 1) * self.rows, head) - start))
         return found
 
-    def forget(self) -> None:
-        """Other rows were put into the ring."""
+    def save(
+        self, first: int, head: int, still_open: npt.NDArray[np.int64]
+    ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Segment]]:
+        """Copy the rows that lie in no sealed segment; and what reads the segments, by name."""
+        sealed = self.sealed(first, head, still_open)
+        loose = self.loose(first, head, sealed)
+        parts = [rows_between(self.ring, *stretch) for stretch in loose or [(head, 0)]]
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        columns["loose"] = np.array(loose, np.int64).reshape(-1, 2)
+        return columns, self.readers(sealed)
+
+    def load(
+        self,
+        tensors: Mapping[str, Tensor],
+        segments: Mapping[str, Mapping[str, Tensor]],
+        first: int,
+        head: int,
+    ) -> None:
+        """Put back what was saved, from one serial number to another."""
         self._names = {}
+        found = sum(put_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items())
+        done = 0
+        for start, count in tensors["loose"].tolist():
+            rows = {name: tensors[name][done : done + count] for name in self.ring.columns}
+            found += put_rows(self.ring, start, rows, first)
+            done += count
+        if found != head - first:
+            raise StateError(f"the checkpoint has {found} of the replay's {head - first} decisions")
 
 
 def first_of(name: str) -> int:
@@ -82,7 +134,7 @@ def first_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
-def rows_between(ring: Ring, first: int, count: int) -> dict[str, npt.NDArray[Any]]:
+def rows_between(ring: RingLike, first: int, count: int) -> dict[str, npt.NDArray[Any]]:
     """Copy rows, with links as distances: these are the same in a ring of any size."""
     at = np.arange(first, first + count) % ring.capacity
     found = {name: values[at] for name, values in ring.columns.items()}
@@ -90,12 +142,14 @@ def rows_between(ring: Ring, first: int, count: int) -> dict[str, npt.NDArray[An
     return found
 
 
-def put_rows(ring: Ring, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
+def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
     """Put rows back at serial numbers from `first` on, none below `oldest`; return how many."""
     skipped = max(oldest - first, 0)
-    arrays = {name: array_of(columns[name], ring[name].dtype)[skipped:] for name in ring.columns}
+    arrays = {
+        name: array_of(columns[name], kept.dtype)[skipped:] for name, kept in ring.columns.items()
+    }
     count = len(arrays["end"])
-    if any(arrays[name].shape[1:] != ring[name].shape[1:] for name in arrays):
+    if any(arrays[name].shape[1:] != ring.columns[name].shape[1:] for name in arrays):
         raise StateError("the checkpoint's replay is of another game or another memory")
     at = np.arange(first + skipped, first + skipped + count)
     arrays["next"] = ((at + arrays["next"]) % ring.capacity).astype(np.int32)

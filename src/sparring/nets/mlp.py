@@ -80,9 +80,11 @@ class Perceptron(Net):
 
     def _first_layer(self, obs: Tensor) -> Sequence[Tensor]:
         """What goes into every tower."""
+        out: Tensor = self.first(obs)
         if not self.config.norm:
-            return self.activation(self.first(obs)).chunk(len(self.towers), dim=1)
-        parts = self.first(obs).chunk(len(self.towers), dim=1)
+            out = self.activation(out)
+            return out.chunk(len(self.towers), dim=1)
+        parts = out.chunk(len(self.towers), dim=1)
         return [
             self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)
         ]

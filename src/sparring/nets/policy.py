@@ -19,6 +19,15 @@ from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 Bytes = npt.NDArray[np.uint8]
 
+BY_VALUE, DUELING, VALUES = "by_value", "dueling", "values"
+FACTS = (BY_VALUE, DUELING, VALUES)
+"""What `meta` says about the heads where they are not those of an actor and its critic.
+
+by_value: the policy head holds values of actions, or advantages; the best is played.
+dueling: they are advantages, and the value head holds values of states.
+values: false if the value head was never trained.
+"""
+
 
 class Policy:
     """Answers decisions with a frozen network. It never learns and keeps no state."""
@@ -35,7 +44,8 @@ class Policy:
         """Take over the network.
 
         name: what tables and messages call it.
-        meta: what its checkpoint says about it, such as the number of updates.
+        meta: what its checkpoint says about it, such as the number of updates, and what its heads
+            hold where that is not usual, see `FACTS`.
         """
         if POLICY not in net.heads:
             raise ConfigError(f"{name} is a critic: it has no policy head to play with")
@@ -45,7 +55,9 @@ class Policy:
                     f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
                 )
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
-        self.greedy: bool | None = None
+        self.by_value = bool(self.meta.get(BY_VALUE, False))
+        """Whether its head holds values of actions: it takes the best, there is nothing to draw."""
+        self.greedy: bool | None = self.by_value or None
         """How it chooses whatever it is asked for, see `always`; None: as it is asked."""
         self.device = torch.device(device)
         self.net = net.to(self.device).eval()
@@ -58,6 +70,11 @@ class Policy:
 
         The network is shared; the name says which.
         """
+        if self.by_value and not greedy:
+            raise ConfigError(
+                f"{self.name} has learned values of actions and takes the best; there are no "
+                "probabilities to draw from, leave @sampled out"
+            )
         fixed = copy.copy(self)
         fixed.greedy, fixed.name = greedy, f"{self.name}@{'greedy' if greedy else 'sampled'}"
         return fixed
@@ -65,8 +82,9 @@ class Policy:
     def act(
         self,
         obs: Bytes,
-        mask: Bytes,
+        mask: Bytes | None = None,
         *,
+        deterministic: bool = False,
         greedy: bool = False,
         seed: int = 0,
         rollout: int = 0,
@@ -75,12 +93,15 @@ class Policy:
     ) -> npt.NDArray[Any]:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
-        Continuous actions are numbers within -1..1 [B, box]; their mask has no columns.
+        mask: left out, every action is legal. Continuous actions are numbers within -1..1 [B, box];
+            their mask has no columns.
+        deterministic, or greedy in the words of line-ups: the most probable action, instead of one
+            that is drawn. A policy by value always takes its best.
         Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
         rows: the numbers of the rows, where they are not 0..B-1.
         """
-        self._check_mask(obs, mask)
-        greedy = greedy if self.greedy is None else self.greedy
+        mask = self._legal(obs, mask)
+        greedy = (greedy or deterministic) if self.greedy is None else self.greedy
         logits = self._forward(obs)[POLICY]
         drawn, _ = Sampler(seed).draw(
             logits, mask, rollout=rollout, step=step, rows=rows, greedy=greedy
@@ -89,13 +110,23 @@ class Policy:
             return drawn
         return played(drawn, squash=self.net.config.squash).clip(-1, 1)
 
-    def probabilities(self, obs: Bytes, mask: Bytes) -> npt.NDArray[np.float32]:
-        """Return the probability of every action [B, actions]; exactly 0 for illegal ones."""
-        self._check_mask(obs, mask)
+    act_batch = act
+    """The same, for those who look for it under this name: `act` takes batches."""
+
+    def probabilities(self, obs: Bytes, mask: Bytes | None = None) -> npt.NDArray[np.float32]:
+        """Return the probability of every action [B, actions]; exactly 0 for illegal ones.
+
+        Of a policy by value it is 1 for its best action.
+        """
+        mask = self._legal(obs, mask)
         if self.rules.box:
             raise ConfigError(f"{self.rules.name} has continuous actions; see `gaussian`")
+        if self.by_value:
+            best = np.zeros(mask.shape, np.float32)
+            best[np.arange(len(best)), self.act(obs, mask)] = 1.0
+            return best
         logits = self._forward(obs)[POLICY]
-        legal = torch.from_numpy(np.ascontiguousarray(mask)).to(self.device)
+        legal = torch.from_numpy(mask).to(self.device)
         shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
         return shares
 
@@ -106,11 +137,22 @@ class Policy:
         mean, log_spread = mean_and_spread(self._forward(obs)[POLICY])
         return mean.cpu().numpy(), log_spread.exp().cpu().numpy()
 
-    def value(self, obs: Bytes) -> npt.NDArray[np.float32]:
-        """Return what each row's seat is expected to be paid from here on [B]."""
+    def value(self, obs: Bytes, mask: Bytes | None = None) -> npt.NDArray[np.float32]:
+        """Return what each row's seat is expected to be paid from here on [B].
+
+        Of a policy by value that is the value of its best action.
+        mask: asked by such policies alone; left out, every action is legal.
+        """
         if VALUE not in self.net.heads:
             raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
-        paid: npt.NDArray[np.float32] = self.net.true_values(self._forward(obs)).cpu().numpy()
+        if not self.meta.get(VALUES, True):
+            raise ConfigError(f"{self.name} has no values: its value head was never trained")
+        heads = self._forward(obs)
+        if self.by_value:
+            legal = torch.from_numpy(self._legal(obs, mask)).to(self.device)
+            dueling = bool(self.meta.get(DUELING, False))
+            return best_value(self.net, heads, legal, dueling=dueling).cpu().numpy()
+        paid: npt.NDArray[np.float32] = self.net.true_values(heads).cpu().numpy()
         return paid
 
     def action(
@@ -155,12 +197,31 @@ class Policy:
         heads: Heads = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
         return heads
 
-    def _check_mask(self, obs: Bytes, mask: Bytes) -> None:
+    def _legal(self, obs: Bytes, mask: Bytes | None) -> Bytes:
+        """Return the mask, of ones where none is given."""
+        if mask is None:
+            return np.ones((len(obs), self.rules.actions), np.uint8)
         if mask.shape != (len(obs), self.rules.actions) or mask.dtype != np.uint8:
             raise ConfigError(
                 f"masks are {mask.dtype} {mask.shape}; {self.name} needs uint8 "
                 f"({len(obs)}, {self.rules.actions})"
             )
+        return np.ascontiguousarray(mask)
+
+
+def best_value(net: Net, heads: Heads, mask: Tensor, *, dueling: bool) -> Tensor:
+    """Return the value of each row's best legal action, in units of the rewards [B].
+
+    dueling: values of states are the value head, those of actions are above the mean of the legal
+    ones.
+    """
+    legal = mask != 0
+    actions = heads[POLICY].float()
+    best = actions.masked_fill(~legal, -torch.inf).amax(-1)
+    if dueling:
+        mean = (actions * legal).sum(-1) / legal.sum(-1).clamp(min=1)
+        best = heads[VALUE].float() + best - mean
+    return best * net.value_scale
 
 
 def sizes_of(rules: Rules) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -33,7 +31,7 @@ from sparring.store.archive_index import (
     explain,
 )
 from sparring.store.diversity import too_many
-from sparring.store.files import remove_stale_files, write_atomic
+from sparring.store.files import link_or_copy, remove_stale_files, write_atomic
 from sparring.store.manifest import numbers, read_manifest
 from sparring.store.shelf import Shelf, Statistics
 from sparring.store.snapshots import SUFFIX, ArchiveError, hash_of, packed, read_snapshot
@@ -341,14 +339,3 @@ def copy_archive(folder: Path, other: Path) -> None:
             link_or_copy(file, other / FOLDER / file.name)
     except (sqlite3.Error, OSError) as wrong:
         raise ArchiveError(explain(other, wrong)) from wrong
-
-
-def link_or_copy(file: Path, other: Path) -> None:
-    """Put a file that never changes into another folder; one that went meanwhile is left out."""
-    with suppress(FileNotFoundError, FileExistsError):
-        try:
-            os.link(file, other)
-        except FileNotFoundError:
-            raise
-        except OSError:  # another disk, or one without links
-            shutil.copyfile(file, other)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,14 +19,25 @@ from sparring.store.files import TEMP, locked, remove_folder, sync_folder, temp_
 from sparring.store.manifest import (
     Checkpoint,
     CheckpointError,
+    Read,
     Tensors,
     advice,
-    copied,
-    load,
     not_finite,
     numbers,
+    read_manifest,
+    taken,
+    unpacked,
     verified,
     write_into,
+)
+from sparring.store.segments import (
+    SEGMENTS,
+    Stored,
+    bytes_to_write,
+    copy_new,
+    promised,
+    remove_unnamed,
+    write_segments,
 )
 
 __all__ = [
@@ -40,6 +52,7 @@ __all__ = [
     "prune",
     "save",
     "set_aside",
+    "tidy_segments",
 ]
 
 LOCK = ".lock"
@@ -58,17 +71,25 @@ def save(
     tensors: Tensors,
     blobs: Mapping[str, bytes],
     meta: Mapping[str, Any],
+    segments: Mapping[str, Read] | None = None,
+    alone: bool = False,
 ) -> Path:
     """Write `folder/<number>/` and return it; a checkpoint of that number is replaced.
 
     tensors: one safetensors file per group. blobs: one file each, by name. meta: plain values.
+    segments: what it shares with others; asked for one by one, as they are written.
+    alone: with its segments in its own folder, to be moved anywhere. There must be no others.
     Whenever the process dies, the folder holds what it held before, or also the new checkpoint.
     """
-    return write(folder, copied(number, tensors, blobs, meta))
+    path = write(folder, taken(number, tensors, blobs, meta, segments or {}))
+    if alone and segments:
+        (folder / SEGMENTS).rename(path / SEGMENTS)
+        sync_folder(path)
+    return path
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint that nobody changes any more."""
+    """Write a checkpoint that nobody changes any more; the segments that it names come first."""
     final = folder / f"{checkpoint.number:08d}"
     if wrong := not_finite(checkpoint):
         raise CheckpointError(
@@ -81,7 +102,8 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
             if held:
                 sweep(folder)
             try:
-                write_into(temp, checkpoint)
+                entries = write_segments(folder / SEGMENTS, checkpoint.segments)
+                write_into(temp, checkpoint, entries)
                 if final.exists():
                     old = folder / f"{OLD}{final.name}"
                     shutil.rmtree(old, ignore_errors=True)
@@ -91,9 +113,10 @@ def write(folder: Path, checkpoint: Checkpoint) -> Path:
                 sync_folder(folder)
             except BaseException:
                 shutil.rmtree(final if placed else temp, ignore_errors=True)
-                settle(folder)
                 raise
-            settle(folder)
+            finally:
+                settle(folder)
+                remove_unnamed(folder / SEGMENTS, holders(folder))
     return final
 
 
@@ -110,13 +133,14 @@ def explained(folder: Path, checkpoint: Checkpoint) -> Iterator[None]:
     except OSError as wrong:
         text = f"checkpoint {checkpoint.number} was not saved into {folder}: "
         text += wrong.strerror or str(wrong)
+        needs = checkpoint.size + bytes_to_write(checkpoint.segments)
         if wrong.errno in (errno.ENOSPC, errno.EDQUOT):
-            text += f"; it needs {show_size(checkpoint.size)}"
+            text += f"; it needs {show_size(needs)}"
             with suppress(OSError):
                 text += f", {show_size(shutil.disk_usage(folder).free)} are free"
             text += "; free some space, for example by deleting old runs, or keep fewer checkpoints"
         elif wrong.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            text += f"; it needs {show_size(checkpoint.size)} in a folder that this user may write"
+            text += f"; it needs {show_size(needs)} in a folder that this user may write"
         elif wrong.errno == errno.ENOENT:
             text += "; was the run's folder moved or deleted?"
         else:
@@ -133,44 +157,90 @@ def latest(folder: Path) -> Path | None:
     return folder / f"{found[-1]:08d}" if found else None
 
 
-def is_whole(path: Path) -> bool:
-    """Whether a checkpoint is there with every byte as it was written."""
+def load(path: Path, *, segments: bool = True) -> Checkpoint:
+    """Read a checkpoint; every byte is verified before it is used.
+
+    segments: make sure of these now. They are read, and verified once more, when they are called;
+        who only plays needs none of them.
+    """
+    manifest, files = checked(path, segments=segments)
+    return replace(unpacked(path, manifest, files), segments=promised(path, manifest))
+
+
+def checked(path: Path, *, segments: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Read manifest and files of a checkpoint; a CheckpointError says what is not whole."""
+    manifest, files = verified(path)
+    for stored in promised(path, manifest).values() if segments else ():
+        stored.check()
+    return manifest, files
+
+
+def is_whole(path: Path, *, segments: bool = True) -> bool:
+    """Whether a checkpoint is there with every byte as it was written.
+
+    segments: whether those that it names are asked for, too.
+    """
     try:
-        verified(path)
+        checked(path, segments=segments)
     except CheckpointError:
         return False
     return True
 
 
-def newest_valid(folder: Path) -> Path | None:
-    """Return the newest checkpoint that is whole; a warning names each one that is not."""
+def newest_valid(folder: Path, *, segments: bool = True) -> Path | None:
+    """Return the newest checkpoint that is whole; a warning names each one that is not.
+
+    segments: whether those that it names have to be whole, too; who only plays needs none.
+    """
     tidy(folder)
     found = numbers(folder)
     for number in reversed(found):
         path = folder / f"{number:08d}"
         try:
-            verified(path)
+            checked(path, segments=segments)
         except CheckpointError as wrong:
             warnings.warn(f"skipped checkpoint {number}: {wrong}", SparringWarning, stacklevel=2)
         else:
             return path
-    if found:
-        raise CheckpointError(
-            f"none of the {len(found)} checkpoints in {folder} is whole; start again with "
-            "`sparring train`, or restore the folder from a backup"
-        )
-    return None
+    if not found:
+        return None
+    text = f"none of the {len(found)} checkpoints in {folder} is whole; "
+    if segments and any(is_whole(folder / f"{n:08d}", segments=False) for n in found):
+        run = folder.absolute().parent.name
+        text += f"only what is remembered is damaged: `sparring resume {run} --clear-replay`, or "
+    raise CheckpointError(
+        f"{text}start again with `sparring train`, or restore the folder from a backup"
+    )
 
 
-def prune(folder: Path, *, keep: int, always: Collection[int] = ()) -> list[int]:
-    """Remove all but the newest `keep` checkpoints and those in `always`; return what went."""
+def prune(
+    folder: Path, *, keep: int, always: Collection[int] = (), needed: Collection[str] = ()
+) -> list[int]:
+    """Remove all but the newest `keep` checkpoints and those in `always`; return what went.
+
+    Segments that nobody names then go, too.
+    needed: files of segments that a save under way relies on.
+    """
     if keep < 1:
         raise CheckpointError(f"keep {keep} must be at least 1, or a crash loses the run")
     removed = [number for number in numbers(folder)[:-keep] if number not in always]
     for number in removed:
         with suppress(FileNotFoundError):
             remove_folder(folder / f"{number:08d}")
+    tidy_segments(folder, needed)
     return removed
+
+
+def tidy_segments(folder: Path, needed: Collection[str] = ()) -> None:
+    """Remove the segments that no checkpoint names. A save under way does so at its end."""
+    if (folder / SEGMENTS).is_dir():
+        with suppress(OSError), locked(folder / LOCK):
+            remove_unnamed(folder / SEGMENTS, holders(folder), needed)
+
+
+def holders(folder: Path) -> list[Path]:
+    """Return the checkpoints whose segments stay; those that were set aside need none."""
+    return [*(folder / f"{number:08d}" for number in numbers(folder)), *folder.glob(f"{OLD}*")]
 
 
 def set_aside(folder: Path, *, after: int) -> list[int]:
@@ -213,12 +283,17 @@ def settle(folder: Path) -> None:
 
 
 class BackgroundSaver:
-    """Saves in a thread of its own. Training waits for the copy, not for the disk."""
+    """Saves in a thread of its own. Training waits for copies of segments, not for the disk."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, known: Mapping[str, Read] | None = None) -> None:
+        """Make a thread for the checkpoints of a folder.
+
+        known: segments of the checkpoint that the learner goes on from.
+        """
+        self.folder, self._known = folder, dict(known or {})
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._running: Future[Path] | None = None
+        self._needed: set[str] = set()
         self._closed = False
         self.saved = -1
         """The number of the last checkpoint that is on the disk."""
@@ -246,21 +321,33 @@ class BackgroundSaver:
         tensors: Tensors,
         blobs: Mapping[str, bytes],
         meta: Mapping[str, Any],
+        segments: Mapping[str, Read] | None = None,
     ) -> None:
-        """Copy what is to be saved and return. The save before must be done: that is waited for.
+        """Take over what is to be saved and return; nobody may change the tensors any more.
 
-        If that one failed, its CheckpointError is raised here and nothing new is saved.
+        Of the segments those are asked for that are not on the disk. The save before must be done:
+        that is waited for. If it failed, its CheckpointError is raised here, and nothing is saved.
         """
         if self._closed:
             raise CheckpointError("the saver is closed; make a new one")
         self.wait()
-        checkpoint = copied(number, tensors, blobs, meta)
+        copied = copy_new(self.folder / SEGMENTS, segments or {}, self._known)
+        checkpoint = taken(number, tensors, blobs, meta, copied)
+        self._needed = {read.file_name for read in copied.values() if isinstance(read, Stored)}
         self._running = self._writer.submit(self._write, checkpoint)
 
     def _write(self, checkpoint: Checkpoint) -> Path:
         path = write(self.folder, checkpoint)
+        if checkpoint.segments:
+            self._known = dict(promised(path, read_manifest(path)))
         self.saved = checkpoint.number
         return path
+
+    @property
+    def needed(self) -> set[str]:
+        """The files of segments that the running save relies on."""
+        is_running = self._running is not None and not self._running.done()
+        return self._needed if is_running else set()
 
     def wait(self) -> Path | None:
         """Wait for the running save; return its folder, None if nothing was running."""

@@ -77,6 +77,17 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
+def link_or_copy(file: Path, other: Path) -> None:
+    """Put a file that never changes into another folder; one that went meanwhile is left out."""
+    with suppress(FileNotFoundError, FileExistsError):
+        try:
+            os.link(file, other)
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except OSError:  # another disk, or one without links
+            shutil.copyfile(file, other)
+
+
 @contextmanager
 def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[bool]:
     """Hold a lock file; the system frees it when the process dies, however it dies.

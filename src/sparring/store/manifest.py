@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ FINITE = "net"
 """The group whose tensors must be finite."""
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
+Read = Callable[[], Mapping[str, Tensor]]
+"""Gives the named tensors of a segment, see `store.segments`."""
 
 
 class CheckpointError(SparringError):
@@ -40,18 +42,24 @@ class Checkpoint:
     blobs: dict[str, bytes]
     meta: dict[str, Any]
     number: int
+    segments: Mapping[str, Read] = field(default_factory=dict)
+    """Stretches of what is remembered, which it shares with others; read when they are called."""
 
     @property
     def size(self) -> int:
-        """Bytes on the disk, without headers."""
+        """Bytes on the disk, without headers and segments."""
         arrays = sum(t.nbytes for group in self.tensors.values() for t in group.values())
         return arrays + sum(map(len, self.blobs.values())) + len(json.dumps(self.meta))
 
 
-def copied(
-    number: int, tensors: Tensors, blobs: Mapping[str, bytes], meta: Mapping[str, Any]
+def taken(
+    number: int,
+    tensors: Tensors,
+    blobs: Mapping[str, bytes],
+    meta: Mapping[str, Any],
+    segments: Mapping[str, Read],
 ) -> Checkpoint:
-    """Copy what is to be saved, so that training may go on changing it."""
+    """Take over what is to be saved: tensors belong to the checkpoint, meta is copied."""
     if number < 0:
         raise CheckpointError(f"checkpoint number {number} must be 0 or more")
     names = [*(f"{group}.safetensors" for group in tensors), *blobs]
@@ -62,14 +70,28 @@ def copied(
         plain = json.loads(json.dumps(meta))
     except (TypeError, ValueError) as wrong:
         raise CheckpointError(f"meta must hold plain values: {wrong}") from None
-    groups = {
-        group: {
-            name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-            for name, tensor in named.items()
-        }
-        for group, named in tensors.items()
-    }
-    return Checkpoint(groups, {name: bytes(blob) for name, blob in blobs.items()}, plain, number)
+    groups = {group: owned(named) for group, named in tensors.items()}
+    plain_blobs = {name: bytes(blob) for name, blob in blobs.items()}
+    return Checkpoint(groups, plain_blobs, plain, number, segments)
+
+
+def owned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors as files have them: on the CPU, in one piece, each with memory of its own.
+
+    Those that are so already, which a snapshot's are, are not copied.
+    """
+    plain: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, given in tensors.items():
+        tensor = given.detach()
+        if tensor.device.type == "cpu" and tensor.is_contiguous():
+            memory = tensor.untyped_storage()
+            if memory.nbytes() == tensor.nbytes and memory.data_ptr() not in seen:
+                seen.add(memory.data_ptr())
+                plain[name] = tensor
+                continue
+        plain[name] = tensor.to("cpu", copy=True, memory_format=torch.contiguous_format)
+    return plain
 
 
 def not_finite(checkpoint: Checkpoint) -> str:
@@ -80,8 +102,13 @@ def not_finite(checkpoint: Checkpoint) -> str:
     return ""
 
 
-def write_into(folder: Path, checkpoint: Checkpoint) -> None:
-    """Make a folder with every file of a checkpoint; all of it is on the disk afterwards."""
+def write_into(
+    folder: Path, checkpoint: Checkpoint, segments: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Make a folder with every file of a checkpoint; all of it is on the disk afterwards.
+
+    segments: size and hash of those that it names, which are on the disk before.
+    """
     folder.mkdir()
     files: dict[str, dict[str, Any]] = {}
 
@@ -99,6 +126,7 @@ def write_into(folder: Path, checkpoint: Checkpoint) -> None:
         "groups": sorted(checkpoint.tensors),
         "blobs": sorted(checkpoint.blobs),
         "files": files,
+        **({"segments": segments} if segments else {}),
         "meta": checkpoint.meta,
     }
     manifest["sha256"] = digest(manifest)
@@ -156,9 +184,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def load(path: Path) -> Checkpoint:
-    """Read a checkpoint; every byte is verified before it is used."""
-    manifest, files = verified(path)
+def unpacked(path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Checkpoint:
+    """Return what the verified files of a checkpoint hold, without segments."""
     try:
         tensors = {g: safetensors.load(files[f"{g}.safetensors"]) for g in manifest["groups"]}
     except (SafetensorError, ValueError) as wrong:

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import FACTS, Policy
 from sparring.pools.foreign.base import ForeignRules
 from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
@@ -120,19 +120,22 @@ def entry_of(file: Path) -> Entry | None:
 
 
 def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
-    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole."""
+    """Load the checkpoint that is here, or of a run the best one, or the newest that is whole.
+
+    To be played, not to go on: nobody looks after the segments that it names.
+    """
     if path.is_file():
         return path, snapshot(path)
     if (path / MANIFEST).is_file():
-        return path, load(path)
+        return path, load(path, segments=False)
     checkpoints = path / CHECKPOINTS
     best, why = best_of(path), ""
     if best is not None:
         try:
-            return (named := checkpoints / f"{best:08d}"), load(named)
+            return (named := checkpoints / f"{best:08d}"), load(named, segments=False)
         except CheckpointError as wrong:
             why = f"the best checkpoint of {path.name}, {best}, cannot be used: {wrong}"
-    newest = newest_valid(checkpoints) if checkpoints.is_dir() else None
+    newest = newest_valid(checkpoints, segments=False) if checkpoints.is_dir() else None
     if newest is None:
         raise CheckpointError(
             f"{path} holds no checkpoint; give a run folder, one of its checkpoints/<number> "
@@ -141,7 +144,7 @@ def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
     if why:
         text = f"taking checkpoint {int(newest.name)}, the newest that is whole: {why}"
         warnings.warn(SparringWarning(text), stacklevel=3)
-    return newest, load(newest)
+    return newest, load(newest, segments=False)
 
 
 def best_of(run: Path) -> int | None:
@@ -190,14 +193,19 @@ def foreign_meta(rules: Rules) -> dict[str, Any]:
     return {"foreign": rules.plain()} if isinstance(rules, ForeignRules) else {}
 
 
-def policy_meta(rules: Rules, net: Net) -> dict[str, Any]:
-    """What has to be said about a network so that it can be loaded from its weights."""
+def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What has to be said about a network so that it can be loaded from its weights.
+
+    said: `meta` of its policy, from which comes what its heads hold.
+    """
+    facts = {key: said[key] for key in FACTS if key in said} if said else {}
     return {
         "game": rules.name,
         "rules_version": rules.rules_version,
         "game_config": rules.config,
         **net.describe(),
         **foreign_meta(rules),
+        **facts,
     }
 
 
@@ -216,7 +224,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         raise ConfigError(f"{target} exists and holds no policy; choose another name")
     meta: dict[str, Any] = {
         **{key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta},
-        **policy_meta(policy.rules, policy.net),
+        **policy_meta(policy.rules, policy.net, policy.meta),
     }
     number = int(policy.meta.get("update", 0))
     target.parent.mkdir(parents=True, exist_ok=True)

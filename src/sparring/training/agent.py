@@ -68,11 +68,24 @@ class Agent:
         return {}
 
     def act(
-        self, obs: npt.ArrayLike, mask: npt.ArrayLike, *, greedy: bool = True
+        self,
+        obs: npt.ArrayLike,
+        mask: npt.ArrayLike | None = None,
+        *,
+        deterministic: bool = True,
+        greedy: bool = True,
     ) -> npt.NDArray[Any]:
-        """Return an action for every row of obs [B, obs_bytes] and mask [B, actions]."""
-        rows, legal = np.asarray(obs, np.uint8), np.asarray(mask, np.uint8)
-        return self.policy.act(np.atleast_2d(rows), np.atleast_2d(legal), greedy=greedy)
+        """Return an action for every row of obs [B, obs_bytes] and mask [B, actions].
+
+        mask: left out, every action is legal. deterministic, or greedy: the most probable action;
+        if either is false, one that is drawn.
+        """
+        rows = np.atleast_2d(np.asarray(obs, np.uint8))
+        legal = None if mask is None else np.atleast_2d(np.asarray(mask, np.uint8))
+        return self.policy.act(rows, legal, deterministic=deterministic and greedy)
+
+    act_batch = act
+    """The same under another name: `act` takes batches."""
 
     def evaluate(
         self, *against: str | Policy, games: int = 4096, seed: int = 0, threads: int = 1

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from sparring.config import TrainConfig
-from sparring.learn.learner import Learner, Snapshot
+from sparring.learn.learner import Learner
 from sparring.nets.make import make_net
 
 
 def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
-    """Give a learner fresh weights and a fresh optimiser; its games go on."""
+    """Give a learner fresh weights and a fresh optimiser; its games go on.
+
+    What is remembered in a replay stays: it says what games are like, not how to play them.
+    """
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1_000_003 * number)
         net = make_net(learner.rules, config.net)
     tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
-    learner.restore(Snapshot(tensors, now.blobs, {**now.meta, "has_unit": False}), member)
+    learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

@@ -32,7 +32,8 @@ def leagues_of(
     taking = league_learner(learner, cast) if cast else None
     if taking is None or cast is None:
         return [None] * len(runs)
-    meta = policy_meta(learner.rules, learner.policy().net)
+    policy = learner.policy()
+    meta = policy_meta(learner.rules, policy.net, policy.meta)
     leagues: list[League] = []
     common: list[League] = []
     for member, (config, run) in enumerate(zip(configs, runs, strict=True)):

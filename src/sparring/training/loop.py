@@ -85,7 +85,7 @@ class Trainer:
             warnings.warn(SparringWarning(text), stacklevel=3)
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)
         if resume is not None:  # everybody is in their slots before the games are there
-            learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta))
+            learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta, resume.segments))
         self.members = [
             Member(config, run, rules, resume=resume, lr_factor=lr_factor, league=league)
             for config, run, league in zip(configs, runs, leagues, strict=True)

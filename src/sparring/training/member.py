@@ -26,7 +26,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import PREVIOUS_BEST, Status, in_order
+from sparring.training.status import PREVIOUS_BEST, Status, in_order, shown_of
 
 
 class Member:
@@ -70,7 +70,8 @@ class Member:
             run.path, tensorboard=config.tensorboard, wandb=config.wandb, csv=config.csv
         )
         self.episodes_csv = EpisodesTable(run.path, rules) if config.episodes_csv else None
-        self.saver = checkpoints.BackgroundSaver(run.checkpoints)
+        known = resume.segments if resume else {}
+        self.saver = checkpoints.BackgroundSaver(run.checkpoints, known)
         if resume is not None:
             self._go_on(resume)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
@@ -88,6 +89,7 @@ class Member:
         self.waiting = {number: at for number, at in asked.items() if number in there}
         self.owed = set(self.waiting)
         checkpoints.set_aside(self.run.checkpoints, after=resume.number)
+        checkpoints.tidy_segments(self.run.checkpoints)  # those of a save that was killed
         status.best = int(self.best["update"])
         self.metrics.truncate_after(resume.number)
         if self.episodes_csv:
@@ -99,7 +101,8 @@ class Member:
         elif kind == "minutes":
             status.total_updates = meta["total_updates"]
         best = int(self.best["update"])
-        if best >= 0 and not checkpoints.is_whole(self.run.checkpoints / f"{best:08d}"):
+        named = self.run.checkpoints / f"{best:08d}"
+        if best >= 0 and not checkpoints.is_whole(named, segments=False):
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self._write_json(EVENTS, self.events)
@@ -130,6 +133,7 @@ class Member:
         status.remember("score", stats.get("charts/score", math.nan))
         status.remember("length", stats.get("charts/length", math.nan))
         status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
+        status.learning = shown_of(stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
         values = {
@@ -252,6 +256,8 @@ class Member:
                     tensors=snapshot.tensors,
                     blobs=snapshot.blobs,
                     meta=meta,
+                    segments=snapshot.segments,
+                    alone=True,
                 )
             except (checkpoints.CheckpointError, OSError):
                 if place:
@@ -272,6 +278,7 @@ class Member:
             tensors=snapshot.tensors,
             blobs=snapshot.blobs,
             meta=self.meta(snapshot),
+            segments=snapshot.segments,
         )
 
     def wait_for_save(self) -> None:
@@ -289,7 +296,8 @@ class Member:
 
     def _prune(self, keep: int) -> None:
         always = {int(self.best["update"]), *self.waiting}
-        checkpoints.prune(self.run.checkpoints, keep=keep, always=always)
+        needed = self.saver.needed
+        checkpoints.prune(self.run.checkpoints, keep=keep, always=always, needed=needed)
         if self.league:
             self.league.noticed(self.run.checkpoints)
 
@@ -382,7 +390,7 @@ class Member:
         """Let the league meet the best checkpoint, if that can be read."""
         assert self.league
         with suppress(checkpoints.CheckpointError):
-            saved = checkpoints.load(self.run.checkpoints / f"{number:08d}")
+            saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
             when = {"update": number, "decisions": int(saved.meta["decisions"])}
             self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
 

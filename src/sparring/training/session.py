@@ -11,9 +11,9 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.learn.algos import LEARNERS
-from sparring.learn.learner import DivergedError, Learner, Snapshot
+from sparring.learn.learner import DivergedError, Learner
 from sparring.learn.plan import Plan
-from sparring.nets.policy import check_alike
+from sparring.nets.policy import BY_VALUE, Policy, check_alike
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
@@ -23,6 +23,7 @@ from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.planning.algorithms import RATES
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.run import Run, check_name
@@ -95,19 +96,27 @@ class Session:
                 start_from(self.learner, config.init, member)
 
     def finish(
-        self, runs: Sequence[Run], *, resume: checkpoints.Checkpoint | None = None
+        self,
+        runs: Sequence[Run],
+        *,
+        resume: checkpoints.Checkpoint | None = None,
+        note: str = "",
     ) -> list[Agent]:
         """Run the loop to its end and load what came out of it. The runs are held by the caller.
 
         After a divergence it goes on once more, from the last checkpoint at a lower rate.
+        note: an event of the resume.
         """
         try:
-            return self._train(runs, resume)
+            return self._train(runs, resume, {note: {}} if note else {})
         except DivergedError as wrong:
             why = str(wrong)
-        session, saved, facts = self._calmer(runs[0], why)
+        session, saved, facts = self._calmer(runs[0], why, resume)
+        events: dict[str, dict[str, Any]] = {LOWERED: facts}
+        if note and saved is resume:
+            events = {note: {}, **events}
         try:
-            return session._train([runs[0]], saved, lowered=facts)
+            return session._train([runs[0]], saved, events)
         except DivergedError as wrong:
             raise DivergedError(f"{wrong}; {self._advice(runs[0])}") from None
 
@@ -115,7 +124,7 @@ class Session:
         self,
         runs: Sequence[Run],
         resume: checkpoints.Checkpoint | None,
-        lowered: dict[str, Any] | None = None,
+        events: Mapping[str, Mapping[str, Any]],
     ) -> list[Agent]:
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -129,11 +138,10 @@ class Session:
                 watch=display,
                 callbacks=self.callbacks,
             )
-            if lowered:
-                (member,) = trainer.members
-                if resume is None:
-                    member.forget_all()
-                member.note(LOWERED, **lowered)
+            if LOWERED in events and resume is None:
+                trainer.members[0].forget_all()
+            for what, facts in events.items():
+                trainer.members[0].note(what, **facts)
             ended = trainer.train()
         return [
             Agent(
@@ -147,7 +155,7 @@ class Session:
         ]
 
     def _calmer(
-        self, run: Run, why: str
+        self, run: Run, why: str, resume: checkpoints.Checkpoint | None
     ) -> tuple[Session, checkpoints.Checkpoint | None, dict[str, Any]]:
         """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
         config = self.configs[0]
@@ -155,6 +163,8 @@ class Session:
             raise DivergedError(f"{why}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
+        if saved and resume and saved.number == resume.number:
+            saved = resume  # perhaps without its replay, as was asked for
         del self.learner  # there may be no room for two
         session = Session.prepare(
             self.configs,
@@ -181,11 +191,12 @@ class Session:
 
 
 def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
-    """Return the settings with another learning rate, where what learns is ours."""
+    """Return the settings with other learning rates, where what learns is ours."""
     settings = getattr(config, config.algo, None)
     if factor == 1 or settings is None:
         return config
-    lower = replace(settings, lr=settings.lr.scaled(factor))
+    rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
+    lower = replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
     changed: TrainConfig = replace(config, **{config.algo: lower})
     return changed
 
@@ -208,15 +219,27 @@ def lasting(config: TrainConfig, options: Mapping[str, Any]) -> tuple[str, ...]:
     return pinned(read_rules(config.game, latest(config.set)), config.opponents)
 
 
+def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
+    """Refuse weights that mean something else: values of actions are no probabilities."""
+    if policy.by_value == by_value:
+        return
+    holds, wanted = ("values", "probabilities") if policy.by_value else ("probabilities", "values")
+    raise ConfigError(
+        f"init: {path} has learned {holds} of actions, and this algorithm learns {wanted}; start "
+        f"from a run of the same kind, or with --algo {'dqn' if policy.by_value else 'ppo or sac'}"
+    )
+
+
 def start_from(learner: Learner, path: str, member: int = 0) -> None:
     """Give a fresh learner trained weights; all else stays as it begins."""
     policy = load_policy(path)
     policy.check_fits(learner.rules)
     fresh = learner.snapshot(member)
+    demand_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
     mine = fresh.tensors.get("net", {})
     theirs = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
     check_alike(f"init: {path}", mine, theirs)
     try:
-        learner.restore(Snapshot({**fresh.tensors, "net": theirs}, fresh.blobs, fresh.meta), member)
+        learner.restore(replace(fresh, tensors={**fresh.tensors, "net": theirs}), member)
     except SparringError as wrong:
         raise ConfigError(f"init: {wrong}") from wrong

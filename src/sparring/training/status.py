@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,19 @@ PREVIOUS_BEST = "previous best"
 """What curves and tables call the best checkpoint before this one."""
 REST = "other"
 """The phase that is all time outside the others."""
+
+
+LEARNING = (
+    *("replay_ratio", "steps_per_decision", "replay_fill", "replay_age"),
+    *("epsilon", "temperature"),
+)
+"""What is shown of learning/..., where a learner says it."""
+
+
+def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
+    """Return what is shown of how a learner learns."""
+    told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
+    return {name: value for name, value in told.items() if math.isfinite(value)}
 
 
 @dataclass
@@ -40,6 +54,8 @@ class Status:
     gpu_share: float = math.nan
     """Share of the time in which the GPU was busy."""
     losses: dict[str, float] = field(default_factory=dict)
+    learning: dict[str, float] = field(default_factory=dict)
+    """What a learner from replay says about it, in the order of `LEARNING`."""
     phases: dict[str, float] = field(default_factory=dict)
     """Shares of the time, always in the same order."""
     wins: dict[str, dict[str, float]] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
 from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
+from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
@@ -25,11 +26,15 @@ from sparring.training.planning.settings import (
     merged,
     read_config,
     read_file,
+    said_by,
     with_preset,
     written,
 )
 from sparring.training.records.run import Run, holding, word_of
 from sparring.training.session import Session
+
+REPLAY = "replay"
+"""The group of a snapshot's tensors that holds what is remembered, together with segments."""
 
 
 def train(
@@ -61,19 +66,28 @@ def train(
     file = str(changes.pop("config", ""))
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
-        config = merged(
-            one_budget(with_preset(game or "", file, league=league), changes), changes, "train"
-        )
+        algo, mode = str(changes.get("algo", "")), mode_of(changes)
+        asked: dict[str, Any] = {"league": league, "algo": algo, "mode": mode}
+        base = one_budget(with_preset(game or "", file, **asked), changes)
+        config = merged(base, changes, "train")
         if uses_gpu(config.device):
-            preset = with_preset(game or "", file, gpu=True, league=league)
-            base = one_budget(preset, changes)
+            base = one_budget(with_preset(game or "", file, gpu=True, **asked), changes)
             config = merged(base, changes, "train")
+        demand_given(config, changes)
         return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
-    config = replace(own_settings(pool.num_games, file, changes), game=pool.rules.name)
+    config = own_settings(pool.num_games, file, changes, box=pool.rules.box)
+    config = replace(config, game=pool.rules.name)
     return train_with(
         alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
     )
+
+
+def demand_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
+    """Refuse keywords that the algorithm does not have, whatever they say."""
+    with said_by("train"):
+        demand_own(config.algo, config.dqn.mode, named(changes))
+        demand_of_mode(config.dqn.mode, named(changes))
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:
@@ -90,11 +104,27 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
     return list(given)
 
 
-def own_settings(games: int, file: str, changes: Mapping[str, Any]) -> TrainConfig:
-    """What an environment of somebody else's is trained with, if it plays so many games."""
-    usual = {"ppo": {"gamma": 0.99}, "collect": {"games": games}}
-    base = merged(TrainConfig(), usual, "your own environment")
-    base = one_budget(merged(base, read_file(file) if file else {}, file), changes)
+OWN_USUAL: dict[str, dict[str, Any]] = {
+    "ppo": {"ppo": {"gamma": 0.99}},
+    "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
+    "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
+}
+"""What suits environments of somebody else's better than the defaults, by algorithm."""
+OWN_USUAL_BOX: dict[str, dict[str, Any]] = {"sac": {"net": {"squash": True, "spread": "predicted"}}}
+"""What else, where actions are continuous."""
+
+
+def own_settings(games: int, file: str, changes: Mapping[str, Any], *, box: int = 0) -> TrainConfig:
+    """What an environment of somebody else's is trained with, if it plays so many games.
+
+    box: numbers of a continuous action.
+    """
+    given = read_file(file) if file else {}
+    algo = str(changes.get("algo", given.get("algo", TrainConfig.algo)))
+    base: TrainConfig = merged(TrainConfig(), {"collect": {"games": games}}, "your own environment")
+    for usual in (OWN_USUAL, OWN_USUAL_BOX if box else {}):
+        base = merged(base, usual.get(algo, {}), "your own environment")
+    base = one_budget(merged(base, given, file), changes)
     config: TrainConfig = merged(base, {**changes, "config": file}, "train")
     return config
 
@@ -156,6 +186,7 @@ def resume(
     decisions: int = 0,
     episodes: int = 0,
     opponents: Sequence[Any] = (),
+    clear_replay: bool = False,
     quiet: bool = False,
     on_update: Any = None,
     on_evaluation: Any = None,
@@ -165,15 +196,19 @@ def resume(
 
     From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
     opponents: those that were objects of the program which began the run, once more.
+    clear_replay: forget what is remembered and begin the replay anew.
     """
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
     with run.held():  # nobody may save or prune between what is read here and what is trained
-        newest = checkpoints.newest_valid(run.checkpoints)
+        newest = checkpoints.newest_valid(run.checkpoints, segments=not clear_replay)
         if newest is None:
             raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
-        saved = checkpoints.load(newest if number < 0 else run.checkpoints / f"{number:08d}")
+        chosen = newest if number < 0 else run.checkpoints / f"{number:08d}"
+        saved = checkpoints.load(chosen, segments=not clear_replay)
+        if clear_replay:
+            check_remembers(run, saved)
         config = read_config(run.config, f"{run.path}/config.toml")
         before = read_config(saved.meta["config"], f"{run.path}: checkpoint {saved.number}")
         demand_same(written(before), written(config))
@@ -193,13 +228,34 @@ def resume(
         if saved.number == int(newest.name):
             if written(config) != run.config:
                 run.configure(written(config))
-            return session.finish([run], resume=saved)[0]
+            return go_on(session, run, saved, clear_replay=clear_replay)
         new = run.branch(saved.number, written(config), best=int(saved.meta["best"]["update"]))
     if not quiet:
         text = f"{run.name} has newer checkpoints and stays as it is; going on in {new.path}"
         print(text, file=sys.stderr)
     with new.held():
-        return session.finish([new], resume=saved)[0]
+        saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
+        return go_on(session, new, saved, clear_replay=clear_replay)
+
+
+def go_on(
+    session: Session, run: Run, saved: checkpoints.Checkpoint, *, clear_replay: bool
+) -> Agent:
+    """Train on from a checkpoint, perhaps without what it remembers."""
+    if not clear_replay:
+        return session.finish([run], resume=saved)[0]
+    tensors = {group: named for group, named in saved.tensors.items() if group != REPLAY}
+    without = replace(saved, tensors=tensors, segments={})
+    return session.finish([run], resume=without, note="replay cleared")[0]
+
+
+def check_remembers(run: Run, saved: checkpoints.Checkpoint) -> None:
+    """Refuse to clear a replay that is not there."""
+    if REPLAY not in saved.tensors and not saved.segments:
+        raise ConfigError(
+            f"clear_replay: checkpoint {saved.number} of {run.path} holds no replay "
+            f"(algo {run.config.get('algo', 'ppo')}); go on without this option"
+        )
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:

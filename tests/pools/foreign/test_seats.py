@@ -11,7 +11,7 @@ from pettingzoo.utils import parallel_to_aec
 
 from envs.helpers import needs_duel
 from pools.foreign_envs import Fading, MatchingPennies, by_hash, episodes
-from sparring import IllegalActionError, Lineup, Pool, SparringError
+from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.envs.pettingzoo import aec_env, parallel_env
 from sparring.errors import ConfigError
@@ -273,6 +273,19 @@ def test_envs_that_cannot_share_a_pool() -> None:
 
 
 @needs_duel
-def test_continuous_actions_are_refused() -> None:
-    with pytest.raises(ConfigError, match="continuous actions come later"):
-        pool_of(parallel_env("duel"))
+def test_a_continuous_game_is_that_of_the_native_pool() -> None:
+    config = {"limit": 6, "reach": 100}
+    native = Pool(Rules("duel", config), 1, seed=5, threads=1)
+    foreign = pool_of(parallel_env("duel", config=config), seed=5)
+    assert foreign.rules.box == native.rules.box > 0
+    rng = np.random.default_rng(2)
+    ours, theirs = native.reset(), foreign.reset()
+    while not len(ours.final_game):
+        assert np.array_equal(native.rules.widen(ours.obs), foreign.rules.widen(theirs.obs))
+        action = rng.uniform(-1.5, 1.5, (2, native.rules.box)).astype(np.float32)
+        ours, theirs = native.step(action), foreign.step(action)
+        assert np.array_equal(ours.reward[..., :1], theirs.reward)
+    assert theirs.truncated.all()
+    assert not theirs.final_over.any()
+    last = native.rules.widen(ours.final_obs)
+    assert np.array_equal(last, foreign.rules.widen(theirs.final_obs))

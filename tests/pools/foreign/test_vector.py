@@ -289,8 +289,3 @@ def test_an_unknown_object_is_told_what_is_accepted(thing: Any) -> None:
     with pytest.raises(ConfigError, match=r"VectorEnv.*AECEnv.*ParallelEnv") as refused:
         pool_of(thing)
     assert ("make_vec" in str(refused.value)) == isinstance(thing, gymnasium.Env)
-
-
-def test_continuous_actions_are_refused() -> None:
-    with pytest.raises(ConfigError, match="continuous actions come later"):
-        pool_of(gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync"))

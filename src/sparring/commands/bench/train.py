@@ -14,6 +14,7 @@ import torch
 from rich.text import Text
 
 from sparring.commands.bench.report import machine_line, short, show_problems, title
+from sparring.commands.bench.settings import learning_facts, read_settings
 from sparring.commands.printing import (
     ProgressBar,
     make_console,
@@ -32,14 +33,17 @@ from sparring.nets.make import make_net
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
-from sparring.training.planning.plan import make_learner, resolve, uses_gpu
-from sparring.training.planning.settings import members_of, merged, with_preset
+from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.settings import members_of, merged
 
 OURS, CEILING, PLAIN = "ours", "ceiling", "plain"
 GAMES_STEP = 32
 """Games come in multiples of it, as a population on a GPU wants them."""
-NET_OPTIONS = {"mlp": ("hidden", "shared"), "residual": ("channels", "blocks")}
-"""Those that one kind of network has alone."""
+RATES = {
+    "decisions_per_s": "decisions/s",
+    "samples_per_s": "samples/s",
+    "optimiser_steps_per_s": "gradient steps/s",
+}
 
 
 @dataclass(frozen=True)
@@ -123,29 +127,6 @@ def run(config: BenchTrainConfig) -> int:
     return 0 if proof.valid else 3
 
 
-def read_settings(config: BenchTrainConfig) -> TrainConfig:
-    """Return what `sparring train` would train with, changed where an option says so."""
-    base = with_preset(config.game, config.config, gpu=uses_gpu(config.device))
-    net = given_of_net(config, base.net.kind)
-    changes: dict[str, Any] = {
-        "game": config.game,
-        "seed": config.seed,
-        "threads": config.threads or base.threads or os.cpu_count() or 1,
-        "device": config.device,
-        "pool": config.pool,
-        "population": config.population,
-        "set": (*base.set, *config.set),
-        "opponents": config.opponents or base.opponents,
-        # Every round makes all its epochs, so that rounds can be compared.
-        "ppo": given_of(config, "epochs", "minibatch") | {"target_kl": 0.0},
-        "collect": given_of(config, "games", "steps"),
-        "league": given_of(config, "slots"),
-        "net": net,
-    }
-    settings: TrainConfig = merged(base, changes, "bench train")
-    return settings
-
-
 def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, TrainConfig, Plan]:
     """Return these settings, those of plain self-play with as many rows of the learner, the plan.
 
@@ -178,16 +159,11 @@ def fill_slots(learner: Measured, plan: Plan) -> None:
             torch.manual_seed(1_000_000 + slot)
             weights = make_net(plan.rules, plan.net).state_dict()
         for member in range(len(plan.seeds)):
-            learner.put(slot, weights, member=member)
+            learner.put(slot, weights, greedy=plan.cast.greedy, member=member)
     everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)
     for member in range(len(plan.seeds)):
         learner.set_pots(dict.fromkeys(plan.cast.pots, everyone), member)
     learner.pool.reset()
-
-
-def given_of(config: BenchTrainConfig, *names: str) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: getattr(config, name) for name in names if getattr(config, name)}
 
 
 def measurable(settings: TrainConfig, plan: Plan) -> Measured:
@@ -196,23 +172,6 @@ def measurable(settings: TrainConfig, plan: Plan) -> Measured:
     if not isinstance(learner, Measured):
         raise ConfigError(f"algo {settings.algo!r} cannot rehearse without games; try ppo")
     return learner
-
-
-def given_of_net(config: BenchTrainConfig, kind: str) -> dict[str, Any]:
-    """Return the options of the network; one that such a network does not have is refused."""
-    usual = BenchTrainConfig(config.game)
-    found: dict[str, Any] = {} if config.sparse is None else {"sparse": config.sparse}
-    for of, names in NET_OPTIONS.items():
-        for name in names:
-            value = getattr(config, name)
-            if value == getattr(usual, name):
-                continue
-            if of != kind:
-                raise ConfigError(
-                    f"--{name} is for nets of kind {of}; {config.game} is trained with kind {kind}"
-                )
-            found[name] = value
-    return found
 
 
 def describe(
@@ -228,7 +187,7 @@ def describe(
         "training": {
             "algo": settings.algo,
             **{name: getattr(plan.collect, name) for name in ("games", "steps")},
-            **{name: getattr(settings.ppo, name) for name in ("epochs", "minibatch")},
+            **learning_facts(settings),
             **asdict(plan.net),
             "parameters": sum(parameter.numel() for parameter in net.parameters()),
             "opponents": settings.opponents,
@@ -310,6 +269,7 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
     return {
         "decisions_per_s": spread([one.decisions / one.seconds for one in rounds], 0),
         "samples_per_s": spread([one.samples / one.seconds for one in rounds], 0),
+        "optimiser_steps_per_s": spread([one.optimiser_steps / one.seconds for one in rounds], 1),
         "forced_per_s": round(median(one.forced / one.seconds for one in rounds)),
         "samples_per_round": round(median(one.samples for one in rounds)),
         "optimiser_steps_per_round": round(median(one.optimiser_steps for one in rounds)),
@@ -377,12 +337,19 @@ def training_line(training: dict[str, Any]) -> str:
     if training["population"] > 1:
         where = f"{training['population']} members, {where}"
     return (
-        f"{training['games']} games x {training['steps']} steps, minibatches of "
-        f"{training['minibatch']}, epochs: {training['epochs']}; {net_words(training)}, "
+        f"{training['algo']}: {training['games']} games x {training['steps']} steps, "
+        f"{learning_words(training)}; {net_words(training)}, "
         f"{training['parameters']:,} parameters; "
         f"against {' '.join(training['opponents'])}; "
         f"{where}"
     )
+
+
+def learning_words(training: dict[str, Any]) -> str:
+    """Describe how much is learned from what is played."""
+    if "ratio" in training:
+        return f"batches of {training['batch']}, {training['ratio']:g} samples per decision"
+    return f"minibatches of {training['minibatch']}, epochs: {training['epochs']}"
 
 
 def net_words(training: dict[str, Any]) -> str:
@@ -405,7 +372,7 @@ def rate_table(report: dict[str, Any]) -> Any:
         "learner's own; phases: share of the time"
     )
     table.caption_justify = "left"
-    for key, name in (("decisions_per_s", "decisions/s"), ("samples_per_s", "samples/s")):
+    for key, name in RATES.items():
         table.add_row(name, *(rate_cell(cell[key]) for cell in cells))
     if cells[0]["forced_per_s"]:
         table.add_row("forced moves/s", *(short(cell["forced_per_s"]) for cell in cells))

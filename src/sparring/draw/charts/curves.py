@@ -20,7 +20,10 @@ EMPTY = "Nothing has been measured yet. Draw this again once the run has made an
 COLOURS = 8
 GREY = COLOURS - 1
 """The last colour, for what is left over."""
-PHASES = ("stepping", "inference", "transfer", "advantage", "update", "other")
+PHASES = (
+    *("stepping", "inference", "transfer", "advantage"),
+    *("replay", "sampling", "update", "other"),
+)
 LOSSES = {
     "policy_loss": "Policy loss",
     "value_loss": "Value loss",
@@ -29,7 +32,21 @@ LOSSES = {
     "clipfrac": "Clipped share of samples",
     "explained_variance": "Explained variance of returns",
     "grad_norm": "Gradient norm",
+    "q_loss": "Loss of values",
+    "td_error": "Mean error of values",
+    "critic_loss": "Critic loss",
+    "actor_loss": "Policy loss",
+    "temperature_loss": "Temperature loss",
 }
+LEARNING = {
+    "replay_ratio": "Samples trained per decision",
+    "steps_per_decision": "Gradient steps per decision",
+    "replay_fill": "Replay: share that is full",
+    "replay_age": "Replay: mean age in decisions",
+    "epsilon": "Share of random actions",
+    "temperature": "Temperature: worth of entropy",
+}
+"""Of learning from replay; curves of learning/... with other names are not drawn."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
 
 
@@ -132,7 +149,17 @@ def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None)
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
         title = LOSSES.get(name, name.replace("_", " ").capitalize())
         charts.append(Chart(title, (series("last", 0, curves[f"losses/{name}"]),)))
+    charts += learning(curves)
     return [chart for chart in charts if chart.series]
+
+
+def learning(curves: Mapping[str, Curve]) -> list[Chart]:
+    """How a learner from replay learns."""
+    return [
+        Chart(title, (series("last", 0, curves[f"learning/{name}"]),), from_zero=True)
+        for name, title in LEARNING.items()
+        if f"learning/{name}" in curves
+    ]
 
 
 def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:

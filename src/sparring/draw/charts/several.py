@@ -8,6 +8,7 @@ from dataclasses import replace
 from sparring.draw.charts.axes import Curve, Form
 from sparring.draw.charts.curves import (
     GREY,
+    LEARNING,
     LOSSES,
     SPEEDS,
     Chart,
@@ -41,6 +42,9 @@ def make_common_charts(
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
         title = LOSSES.get(name, name.replace("_", " ").capitalize())
         charts.append(Chart(title, lines_of(runs, f"losses/{name}")))
+    for name in (n for n in LEARNING if f"learning/{n}" in names):
+        lines = lines_of(runs, f"learning/{name}")
+        charts.append(Chart(LEARNING[name], lines, from_zero=True))
     drawn = [chart for chart in charts if chart.series]
     return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
 

@@ -11,3 +11,11 @@ PRESET: dict[str, Any] = {
     "ppo": {"epochs": 3, "minibatch": 2048, "gamma": 0.99},
     "eval": {"every_s": 60.0, "games": 1024},
 }
+ALGOS: dict[str, dict[str, Any]] = {
+    "dqn": {
+        # What a decoy or a restored host is worth shows steps later.
+        "dqn": {"gamma": 0.99, "lr": "0%:5e-4,100%:1e-4", "epsilon": "0%:1,20%:0.02"},
+        "replay": {"capacity": 500_000, "warmup": 10_000, "ratio": 4.0, "batch": 512, "n_step": 3},
+    },
+}
+"""What else suits an algorithm."""

@@ -16,3 +16,15 @@ PRESET: dict[str, Any] = {
     "collect": {"games": 128, "steps": 128},
     "eval": {"every_s": 60.0},
 }
+ALGOS: dict[str, dict[str, Any]] = {
+    "sac": {
+        "net": {"hidden": (256, 256)},
+        "sac": {"gamma": 0.99, "lr": 3e-4, "critic_lr": 3e-4},
+        "replay": {"capacity": 1_000_000, "warmup": 10_000, "ratio": 8.0, "batch": 256},
+    },
+}
+"""What else suits an algorithm."""
+GPU_ALGOS: dict[str, dict[str, Any]] = {
+    "sac": {"sac": {"lr": 1e-3, "critic_lr": 1e-3}},
+}
+"""The same with the network on a GPU, where batches are large."""

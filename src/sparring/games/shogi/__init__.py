@@ -137,13 +137,18 @@ def play(state: State, *line: str) -> None:
         state.apply(action_of(state, move))
 
 
+def mirrored_square(square: int) -> int:
+    """Return a square with left and right exchanged."""
+    file, rank = divmod(square, 9)
+    return (8 - file) * 9 + rank
+
+
 def mirrored_action(action: int) -> int:
     """Return an action with left and right exchanged."""
     label, to = divmod(action, SQUARES)
     if label < 20:
         label = label - label % 10 + MIRRORED_LABELS[label % 10]
-    file, rank = divmod(to, 9)
-    return label * SQUARES + (8 - file) * 9 + rank
+    return label * SQUARES + mirrored_square(to)
 
 
 def text_view(state: State, viewer: int | None = None) -> str:

@@ -8,5 +8,13 @@ PRESET: dict[str, Any] = {
     "collect": {"games": 256, "steps": 64},
     "ppo": {"epochs": 3, "minibatch": 2048, "gamma_into": (0, 1)},
 }
+ALGOS: dict[str, dict[str, Any]] = {
+    "dqn": {
+        "collect": {"games": 32, "steps": 8},
+        "dqn": {"gamma": 1.0, "gamma_into": (0, 1), "epsilon": "0%:1,20%:0.05"},
+        "replay": {"capacity": 500_000, "warmup": 20_000, "ratio": 4.0, "batch": 512, "n_step": 3},
+    },
+}
+"""What else suits an algorithm."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}}
 """What else is better with the network on a GPU."""

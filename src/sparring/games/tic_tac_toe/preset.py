@@ -9,6 +9,18 @@ PRESET: dict[str, Any] = {
     "collect": {"games": 256, "steps": 32},
     "ppo": {"epochs": 4, "minibatch": 1024, "lr": "0%:2e-3,100%:2e-4"},
 }
+ALGOS: dict[str, dict[str, Any]] = {
+    "dqn": {
+        # Four decisions of a seat are a game, and the end is all that is paid.
+        "dqn": {"gamma": 1.0, "lr": "0%:1e-3,100%:1e-4", "epsilon": "0%:1,30%:0.05"},
+        "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},
+    },
+    "sac": {
+        "sac": {"gamma": 1.0, "lr": 1e-3, "critic_lr": 1e-3, "temperature_lr": 1e-3},
+        "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},
+    },
+}
+"""What else suits an algorithm."""
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (64, 64)},
     "collect": {"games": 2048},

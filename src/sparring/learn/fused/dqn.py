@@ -11,12 +11,12 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.errors import ConfigError
-from sparring.learn.dqn import Knobs, demand_discrete
+from sparring.learn.dqn import Knobs
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.learner import Snapshot
-from sparring.learn.ppo import optimiser_state
-from sparring.learn.q_learning import dqn_loss, spread_epsilon, td_target
+from sparring.learn.on_policy import optimiser_state
+from sparring.learn.q_learning import demand_discrete, dqn_loss, spread_epsilon, td_target
 from sparring.nets.flat_kinds import make_flat
 from sparring.schedule import Moment
 
@@ -96,6 +96,7 @@ class FusedDQN(FusedOffPolicy):
         self.step_with(self.adam, "lr")
         if not self.config.target_every:
             self._follow()
+        self.replay.reprioritise(error)
         self._learned(error)
 
     @torch.no_grad()

@@ -32,7 +32,7 @@ from sparring.nets.flat import FlatNet
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
-from sparring.nets.policy import Policy
+from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
 
@@ -338,5 +338,9 @@ class FusedLearner:
         """Return what plays; it never changes again."""
         net = self._fresh_net()
         net.load_state_dict(self.net.state(member))
-        policy = Policy(self.rules, net, name=f"update {self.updates}")
-        return policy.always(greedy=True) if self.by_value else policy
+        return Policy(self.rules, net, name=f"update {self.updates}", meta=self.facts)
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: True} if self.by_value else {}

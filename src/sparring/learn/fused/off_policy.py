@@ -25,7 +25,7 @@ from sparring.learn.fused.kernels import REPLAY_SOURCE, blocks_of
 from sparring.learn.fused.learner import FusedLearner
 from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.replay import DeviceReplay
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.learner import Report, Segment, Snapshot
 from sparring.learn.off_policy import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
@@ -163,14 +163,14 @@ class FusedOffPolicy(FusedLearner):
         self.losses.zero_()
         self.made, spent = 0, {"rollout": 0.0, "update": 0.0}
         totals: list[dict[str, float]] = [{} for _ in range(self.members)]
-        met = 0
+        met = np.zeros(self.rollout.met.shape, np.int64)
         for _ in range(self.rounds):
             moments = [Moment(made, progress) for made in self.decisions]
             shown = self._turn_knobs(moments)
             took = self._round(totals)
-            met = met + self.rollout.met.cpu().numpy().astype(np.int64)
+            met += self.rollout.met.cpu().numpy()
             spent = {name: spent[name] + took[name] for name in spent}
-        self._met = met if isinstance(met, np.ndarray) else None
+        self._met = met
         self.phases.seconds = spent
         self.updates += 1
         losses, broken = self.losses.tolist(), self.broken.tolist()
@@ -202,6 +202,7 @@ class FusedOffPolicy(FusedLearner):
         ]
         self.gamma_into.copy_(torch.tensor(into))
         self.clock.fill_(self.rollouts)
+        self.replay.correction.fill_(self.replay_config.priority_correction.at(moments[0]))
         at_random = self.replay_config.warmup_by == "random"
         by_game = [
             np.ones(self.games.each, np.float32)
@@ -358,9 +359,12 @@ class FusedOffPolicy(FusedLearner):
             "steps": self.steps,
             "owed": self.owed[member],
             "by_value": self.by_value,
-            "replay": {},
         }
-        return replace(saved, tensors={**saved.tensors, **self.learned(member)}, meta=meta)
+        tensors = {**saved.tensors, **self.learned(member)}
+        segments: dict[str, Segment] = {}
+        if self.replay_config.save and not self.diverged[member]:
+            tensors["replay"], segments, meta["replay"] = self.replay.state(member)
+        return replace(saved, tensors=tensors, meta=meta, segments=segments)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a member of a fresh learner where the snapshot was taken."""
@@ -371,6 +375,9 @@ class FusedOffPolicy(FusedLearner):
         self.rollouts, self.steps = meta["rollouts"], meta["steps"]
         self.replay.number.fill_(self.steps)
         self.owed[member] = meta["owed"]
+        if "replay" in snapshot.tensors:
+            segments = {name: read() for name, read in snapshot.segments.items()}
+            self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

@@ -22,7 +22,8 @@ from sparring.learn.fused.learner import FusedLearner
 from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.ppo import LOGGED, has_unit, optimiser_state
+from sparring.learn.on_policy import optimiser_state
+from sparring.learn.ppo import LOGGED, has_unit
 from sparring.schedule import Moment
 
 

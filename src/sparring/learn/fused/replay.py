@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.learner import Segment
 from sparring.learn.ring import check_capacity
+from sparring.learn.segments import Segments, tensors_of
 from sparring.pools.lineups import LEARNER
 
 
@@ -60,6 +65,15 @@ class DeviceReplay:
             self.after = torch.zeros(shape, dtype=torch.int32)
             self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
             self.weight = torch.ones(shape)
+            # Priorities, as whole numbers.
+            leaves = capacity if config.prioritised else 0
+            self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
+            nodes = _native.tree_sums(capacity) if leaves else 0
+            self._sums = torch.zeros(members, nodes, dtype=torch.int64)
+            self.highest = torch.full((members,), _native.WEIGHT_OF_ONE, dtype=torch.int32)
+            self._lowest = torch.zeros(members, dtype=torch.int32)
+            self.correction = torch.ones(1)
+        self._segments = [Segments(self._ring_of(member)) for member in range(members)]
         self._make_views()
 
     def _make_views(self) -> None:
@@ -99,6 +113,29 @@ class DeviceReplay:
             serial=self.serial,
             marks=self._marks,
         )
+        prioritised = self.config.prioritised
+        self._priorities = view(
+            "PrioritiesView",
+            leaves=self.config.capacity,
+            sums_each=self._sums.shape[1],
+            leaf=self.leaf if prioritised else None,
+            sums=self._sums,
+            highest=self.highest,
+            lowest=self._lowest,
+        )
+        self._drawn = view(
+            "DrawView",
+            members=members,
+            batch=self.config.batch,
+            n_step=self.config.n_step,
+            seeds=self.seeds,
+            number=self.number,
+            firsts=self.firsts,
+            picked=self.picked,
+            after=self.after,
+            paid=self.batch_paid,
+            discount=self.batch_discount,
+        )
         linked = ("end", "next", "paid", "discount", "tail")
         self.links: View = view("Links", **{name: getattr(rollout, name) for name in linked})
 
@@ -117,30 +154,50 @@ class DeviceReplay:
         by_place = blocks_of(places)
         kernels.mark_last_rows(by_place, 256, self._remember, self.links, places)
         marks.cumsum_(1)
-        kernels.remember(blocks_of(marks.numel(), 8), 256, self._remember, self._rings)
+        kernels.remember(blocks_of(marks.numel(), 8), 256, *self._into)
         self.heads.add_(marks[:, -1])
         torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
-        kernels.settle(by_place, 256, self._remember, self._rings, self.links, places)
+        kernels.settle(by_place, 256, *self._into, self.links, places)
+        self._sum_up()
         kernels.carry_serials(
             blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
         )
 
+    @property
+    def _into(self) -> tuple[View, View, View]:
+        return self._remember, self._rings, self._priorities
+
     def draw(self) -> None:
         """Draw a batch of every member; the same for the same contents and number."""
-        drawn = self.kernels.view(
-            "DrawView",
-            members=self.members,
-            batch=self.config.batch,
-            n_step=self.config.n_step,
-            seeds=self.seeds,
-            number=self.number,
-            firsts=self.firsts,
-            picked=self.picked,
-            after=self.after,
-            paid=self.batch_paid,
-            discount=self.batch_discount,
-        )
-        self.kernels.draw_samples(blocks_of(self.picked.numel()), 256, self._rings, drawn)
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        priorities, drawn = self._priorities, self._drawn
+        kernels.draw_samples(blocks, 256, self._rings, priorities, drawn)
+        if self.config.prioritised:
+            self._lowest.fill_(-1)  # all bits: the highest number
+            kernels.find_lowest(blocks, 256, priorities, drawn)
+            kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
+
+    def reprioritise(self, error: Tensor) -> None:
+        """Say how wrong the estimates of the batch were [members, batch]."""
+        if not self.config.prioritised:
+            return
+        kernels, blocks = self.kernels, blocks_of(self.picked.numel())
+        kernels.forget_weights(blocks, 256, self._priorities, self._drawn)
+        exponent = self.config.priority_exponent
+        errors = error.float().contiguous()
+        kernels.weigh(blocks, 256, self._priorities, self._drawn, errors, exponent)
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        """Sum all trees anew; with a GPU that is cheaper than finding out which nodes changed."""
+        if not self.config.prioritised:
+            return
+        nodes, level = self.config.capacity, 0
+        while nodes > 1 or not level:
+            nodes, level = -(-nodes // _native.TREE_FAN), level + 1
+            self.kernels.sum_level(
+                blocks_of(self.members * nodes), 256, self._priorities, self.members, level
+            )
 
     def rows(self, places: Tensor) -> Tensor:
         """The byte rows at these places [members, batch, row_bytes]."""
@@ -171,3 +228,60 @@ class DeviceReplay:
             256,
             *(self.seeds, self.number, self.members, self.config.batch, numbers, out),
         )
+
+    # Saving, in the layout of `learn.replay.Replay.state`
+
+    def _ring_of(self, member: int) -> MemberRing:
+        first, capacity = member * self.config.capacity, self.config.capacity
+        names = {"mask": "legal"}
+        columns = {
+            name: getattr(self, names.get(name, name))[first : first + capacity]
+            for name in ("obs", "mask", "action", "next", "end", "paid", "discount")
+        }
+        return MemberRing(self.rollout.rules, capacity, columns)
+
+    def _carried_of(self, member: int) -> slice:
+        each = self.rollout.carried // self.members
+        return slice(member * each, (member + 1) * each)
+
+    def state(self, member: int) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
+        """Return what is still changing, sealed segments by name, and counts."""
+        first, head = int(self.firsts[member]), int(self.heads[member])
+        still_open = self.serial[self._carried_of(member)].cpu().numpy()
+        columns, readers = self._segments[member].save(first, head, still_open)
+        columns["open"] = still_open
+        if self.config.prioritised:
+            at = torch.arange(first, head, device=self.leaf.device) % self.config.capacity
+            columns["weight"] = self.leaf[member, at].cpu().numpy().view(np.uint32)
+        highest = int(self.highest[member]) % 2**32
+        return tensors_of(columns), readers, {"first": first, "head": head, "highest": highest}
+
+    def load_state(
+        self,
+        member: int,
+        tensors: Mapping[str, Tensor],
+        segments: Mapping[str, Mapping[str, Tensor]],
+        meta: Mapping[str, int],
+    ) -> None:
+        """Go on from `state`. A ring of another capacity takes the newest that it has room for."""
+        ring, capacity = self._ring_of(member), self.config.capacity
+        ring.columns["end"].tensor.zero_()
+        head = int(meta["head"])
+        first = max(int(meta["first"]), head - capacity)
+        self._segments[member].load(tensors, segments, first, head)
+        self.firsts[member], self.heads[member] = first, head
+        carried = self.serial[self._carried_of(member)]
+        if tensors["open"].shape == carried.shape:
+            carried.copy_(tensors["open"])
+        if not self.config.prioritised:
+            return
+        at = torch.arange(first, head, device=self.leaf.device) % capacity
+        self.leaf[member] = 0
+        if "weight" in tensors:
+            kept = tensors["weight"][len(tensors["weight"]) - len(at) :]
+            self.leaf[member, at] = kept.to(self.leaf.device)
+            self.highest[member] = int(np.array(meta["highest"], np.uint32).view(np.int32))
+        else:  # it was saved without priorities: all count the same
+            fit = ring.columns["end"].tensor[at] != 0
+            self.leaf[member, at] = torch.where(fit, self.highest[member], 0)
+        self._sum_up()

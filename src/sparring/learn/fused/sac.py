@@ -15,7 +15,7 @@ from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
 from sparring.learn.learner import Report, Snapshot
-from sparring.learn.ppo import optimiser_state
+from sparring.learn.on_policy import optimiser_state
 from sparring.learn.sac import (
     actor_loss,
     check_actor,
@@ -130,7 +130,7 @@ class FusedSAC(FusedOffPolicy):
             replay.noise(2 * self.rules.box, self._noise)
         numbers = self.critics.widen(replay.rows(replay.picked))
         target = self._targets(temperature)
-        loss, _ = critic_loss(self._taken(numbers), target, replay.weight)
+        loss, error = critic_loss(self._taken(numbers), target, replay.weight)
         (grad,) = torch.autograd.grad(loss.sum(), [self.critics.flat])
         self._critics.grad.copy_(grad.view(self.members, -1))
         self.step_with(self.critic_adam, "critic_lr")
@@ -139,6 +139,7 @@ class FusedSAC(FusedOffPolicy):
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.step_with(self.temperature_adam, "temperature_lr")
         self.critics.follow(self.knob("tau")[:, None, None])
+        replay.reprioritise(error)
         self.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
     def _ask(

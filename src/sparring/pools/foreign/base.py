@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.games.seeds import checked_seed
+from sparring.pools.foreign.bounds import Bounds, read_bounds
 from sparring.pools.foreign.encoding import Encoding
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup, Pots
 
@@ -36,16 +37,20 @@ class ForeignRules(Rules):
         actions: int,
         numbers: int,
         first_action: int = 0,
+        bounds: Bounds | Mapping[str, Any] | None = None,
     ) -> None:
         """Describe an env; `plain` gives the same arguments back.
 
         numbers: length of a flattened observation.
         first_action: what the env itself calls action 0.
+        bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
         """
         self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
         self.title = name
         self.rules_version = 0
-        self.seats, self.rows, self.actions, self.box = seats, rows, actions, 0
+        self.bounds = read_bounds(bounds) if isinstance(bounds, Mapping) else bounds
+        self.seats, self.rows, self.actions = seats, rows, actions
+        self.box = len(self.bounds.low) if self.bounds else 0
         self.numbers, self.first_action = numbers, first_action
         self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
         self.roles = ("player",)
@@ -61,7 +66,8 @@ class ForeignRules(Rules):
     def plain(self) -> dict[str, Any]:
         """Return what `ForeignRules(**...)` needs, for a checkpoint."""
         names = ("seats", "rows", "actions", "numbers", "first_action")
-        return {"name": self.title, **{name: getattr(self, name) for name in names}}
+        plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
+        return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -85,6 +91,19 @@ class ForeignRules(Rules):
             raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
         return str(action + self.first_action)
 
+    def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn a policy's actions into those that the env itself takes.
+
+        A choice [...] is counted from what the env calls its first; numbers within -1..1
+        [..., box] are scaled to the env's bounds [..., *shape].
+        """
+        given = np.asarray(action)
+        if not self.bounds:
+            return np.asarray(given + self.first_action)
+        if given.shape[-1:] != (self.box,):
+            raise ConfigError(f"actions have shape {given.shape}, need (..., {self.box})")
+        return self.bounds.applied(given)
+
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """One block with everything in it."""
@@ -94,6 +113,11 @@ class ForeignRules(Rules):
     def features(self) -> tuple[Feature, ...]:
         """The numbers of a flattened observation, as they are."""
         return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
+
+    @cached_property
+    def mirror(self) -> None:
+        """Nobody says that there is one, whatever the env is called."""
+        return None
 
     def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
         """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
@@ -125,10 +149,18 @@ class ForeignBatch:
         self.skipped = np.zeros((games, rules.seats), np.uint16)
         self.terminated = np.zeros(games, np.bool_)
         self.truncated = np.zeros(games, np.bool_)
-        self.clear_ends()
+        self.make_ends(0)
+        self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
 
     def clear_ends(self, count: int = 0) -> None:
         """Make room for games that end."""
+        if count:
+            self.make_ends(count)
+        else:  # as in most steps: nothing has to be made for them
+            vars(self).update(self._no_ends)
+
+    def make_ends(self, count: int) -> None:
+        """Make the arrays of games that end."""
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
@@ -210,11 +242,13 @@ class ForeignPool(ABC):
         deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
         self._length += deciding.sum(axis=1, dtype=np.int32)
         self._step(given)
-        batch.reward *= self._weight
+        if self._weight != 1:
+            batch.reward *= self._weight
         ended = batch.final_game
-        batch.final_policy[:] = self._players[ended]
-        if self.memory_bytes:
-            batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
+        if len(ended):
+            batch.final_policy[:] = self._players[ended]
+            if self.memory_bytes:
+                batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
         self._seat(ended)
         self._check_masks()
         self._running = True
@@ -268,10 +302,12 @@ class ForeignPool(ABC):
         """Refuse: the env object was configured by whoever made it."""
         self.rules.changed(flags)
 
-    def sample_actions(self) -> npt.NDArray[np.int64]:
+    def sample_actions(self) -> npt.NDArray[Any]:
         """Draw uniform legal actions for all rows."""
-        mask = self._batch.mask
-        keys = np.random.default_rng([self._draw.seed, self.steps]).random(mask.shape)
+        mask, rng = self._batch.mask, np.random.default_rng([self._draw.seed, self.steps])
+        if self.rules.box:
+            return rng.uniform(-1, 1, (len(mask), self.rules.box)).astype(np.float32)
+        keys = rng.random(mask.shape)
         actions: npt.NDArray[np.int64] = np.where(mask != 0, keys, -1.0).argmax(axis=1)
         return actions
 
@@ -296,10 +332,12 @@ class ForeignPool(ABC):
 
     def _seat(self, games: npt.NDArray[Any]) -> None:
         """Draw who sits in games that begin, and show in every row who is asked."""
-        self.memory[games] = 0
         for game in games:
+            self.memory[game] = 0
             self._episode[game] += 1
             self._players[game] = self._draw.seats(int(game), int(self._episode[game]))
+        if not self._players.any() and not self.memory_bytes:
+            return  # the learner is everybody, as rows say already
         batch, rows = self._batch, self.rules.rows
         asked = np.flatnonzero(batch.policy != NOBODY)
         game, seat = asked // rows, batch.seat[asked]
@@ -313,16 +351,19 @@ class ForeignPool(ABC):
         """Reset all envs and fill the batch."""
 
     @abstractmethod
-    def _step(self, action: npt.NDArray[np.int64]) -> None:
-        """Step all envs and fill the batch; actions of rows without a decision are 0."""
+    def _step(self, action: npt.NDArray[Any]) -> None:
+        """Step all envs and fill the batch; actions of rows without a decision mean nothing."""
 
     def _where(self, game: int) -> str:
         return f"{self.rules.name} env {game}, step {self.steps}"
 
-    def _checked(self, action: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def _checked(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
         given, batch, rules = np.asarray(action), self._batch, self.rules
-        if given.shape != batch.policy.shape:
-            raise IllegalActionError(f"actions have shape {given.shape}, need {batch.policy.shape}")
+        wanted = (*batch.policy.shape, rules.box) if rules.box else batch.policy.shape
+        if given.shape != wanted:
+            raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
+        if rules.box:
+            return self._checked_numbers(given)
         if given.dtype.kind not in "iu":
             raise IllegalActionError(f"actions are {given.dtype}, need integers")
         asked = batch.policy != NOBODY
@@ -330,18 +371,38 @@ class ForeignPool(ABC):
         answer = np.where(known & asked, given, 0).astype(np.int64)
         legal = known & (batch.mask[np.arange(len(given)), answer] != 0)
         for row in np.flatnonzero(asked & ~legal)[:1]:
-            seat = int(batch.seat[row])
-            named = f" ({self.agents[seat]})" if self.agents else ""
             options = ", ".join(str(a) for a in np.flatnonzero(batch.mask[row]))
             raise IllegalActionError(
-                f"{rules.name} env {row // rules.rows}, seat {seat}{named}: action {given[row]} is "
-                f"not legal; legal: {options}"
+                f"{self._who(row)}: action {given[row]} is not legal; legal: {options}"
             )
         return answer
+
+    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Refuse what is not finite; what lies beyond -1..1 is cut off later."""
+        if given.dtype.kind not in "iuf":
+            raise IllegalActionError(f"actions are {given.dtype}, need numbers within -1..1")
+        fine = np.isfinite(given)
+        if fine.all():
+            return given
+        asked = (self._batch.policy != NOBODY)[:, None]
+        for row, number in np.argwhere(asked & ~fine)[:1]:
+            raise IllegalActionError(
+                f"{self._who(row)}: action component {number} is {given[row, number]}; give finite "
+                "numbers"
+            )
+        return np.where(asked, given, 0.0)
+
+    def _who(self, row: int) -> str:
+        """Say whose row it is."""
+        seat = int(self._batch.seat[row])
+        named = f" ({self.agents[seat]})" if self.agents else ""
+        return f"{self.rules.name} env {row // self.rules.rows}, seat {seat}{named}"
 
     def _check_masks(self) -> None:
         """Refuse a decision without a choice; no policy could answer it."""
         batch = self._batch
+        if self.rules.box:
+            return
         stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
             raise SparringError(
@@ -370,4 +431,5 @@ def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> Foreig
         actions=encoding.actions,
         numbers=encoding.numbers,
         first_action=encoding.first_action,
+        bounds=encoding.bounds,
     )

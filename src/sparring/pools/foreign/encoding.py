@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
+from sparring.pools.foreign.bounds import Bounds, bounds_of
 
 Numbers = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -31,10 +33,13 @@ class Encoding:
     """The Gymnasium space of the numbers, without the mask."""
     numbers: int
     actions: int
+    """How many there are to choose from; 0 where an action is numbers."""
     first_action: int
     """What the env calls action 0."""
     masked: bool
     """Observations are dictionaries with an `action_mask`."""
+    bounds: Bounds | None = None
+    """Of actions that are numbers; there are no masks then."""
 
     def mask_in(self, obs: Any) -> Any:
         """Return the mask inside an observation or a batch of them, None without one."""
@@ -42,8 +47,15 @@ class Encoding:
 
     def flatten(self, obs: Any, *lead: int) -> Numbers:
         """Return numbers [*lead, numbers]; `lead` is the number of envs if obs is a batch."""
+        if isinstance(obs, np.ndarray) and obs.dtype == np.float32 and self.as_it_is:
+            return flat(self.space, obs, lead)
         with np.errstate(over="ignore"):  # a float64 too large becomes inf, which is refused
             return flatten(self.space, obs, lead)
+
+    @cached_property
+    def as_it_is(self) -> bool:
+        """Whether observations are arrays of numbers."""
+        return isinstance(self.space, library("gymnasium").spaces.Box)
 
     def mask(self, given: Any, *lead: int) -> Mask:
         """Return a mask of bytes [*lead, actions]."""
@@ -62,14 +74,10 @@ def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
     if gymnasium is None:
         raise ConfigError(f'{where}: spaces are Gymnasium\'s; pip install "sparring[gymnasium]"')
     spaces = gymnasium.spaces
-    if isinstance(actions, spaces.Box):
-        raise ConfigError(
-            f"{where}: actions are {actions}; continuous actions come later, until then use an env "
-            "with a Discrete action space"
-        )
-    if not isinstance(actions, spaces.Discrete):
-        raise ConfigError(f"{where}: actions are {actions}; only Discrete can be learned")
-    masked = isinstance(observations, spaces.Dict) and MASK in observations.spaces
+    if not isinstance(actions, spaces.Discrete | spaces.Box):
+        raise ConfigError(f"{where}: actions are {actions}; only Discrete and Box can be learned")
+    bounds = bounds_of(actions, where) if isinstance(actions, spaces.Box) else None
+    masked = not bounds and isinstance(observations, spaces.Dict) and MASK in observations.spaces
     if masked:
         rest = {key: space for key, space in observations.spaces.items() if key != MASK}
         observations = spaces.Dict(rest)
@@ -77,6 +85,8 @@ def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
     numbers = int(spaces.flatdim(observations))
     if not numbers:
         raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
+    if bounds:
+        return Encoding(observations, numbers, 0, 0, masked, bounds)
     return Encoding(observations, numbers, int(actions.n), int(actions.start), masked)
 
 
@@ -108,19 +118,30 @@ def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
         inside = zip(space.spaces, obs, strict=True)
         return np.concatenate([flatten(inner, part, lead) for inner, part in inside], axis=-1)
     given = np.asarray(obs)
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return flat(space, given, lead)
+    check_shape(space, given, lead)
+    if isinstance(space, spaces.Discrete):
+        return one_hot(given - space.start, int(space.n), space)
+    counts = space.nvec.ravel()
+    values = (given - space.start).reshape(*lead, -1)
+    chosen = [one_hot(values[..., i], int(n), space) for i, n in enumerate(counts)]
+    return np.concatenate(chosen, axis=-1)
+
+
+def flat(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> Numbers:
+    """Return a copy of an array of numbers as [*lead, numbers]."""
+    check_shape(space, given, lead)
+    return given.astype(np.float32).reshape(*lead, -1)
+
+
+def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> None:
+    """Refuse what has another shape than its space says."""
     if given.shape != (*lead, *space.shape):
         raise SparringError(
             f"an observation has shape {given.shape[len(lead) :]}, its space {space} says "
             f"{space.shape}"
         )
-    if isinstance(space, spaces.Discrete):
-        return one_hot(given - space.start, int(space.n), space)
-    if isinstance(space, spaces.MultiDiscrete):
-        counts = space.nvec.ravel()
-        values = (given - space.start).reshape(*lead, -1)
-        chosen = [one_hot(values[..., i], int(n), space) for i, n in enumerate(counts)]
-        return np.concatenate(chosen, axis=-1)
-    return given.astype(np.float32).reshape(*lead, -1)
 
 
 def one_hot(value: npt.NDArray[Any], count: int, space: Any) -> Numbers:

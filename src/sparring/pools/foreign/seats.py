@@ -48,11 +48,12 @@ class TablesPool(ForeignPool):
             self._start(game, None if seed is None else seed + game)
         self._show()
 
-    def _step(self, action: npt.NDArray[np.int64]) -> None:
+    def _step(self, action: npt.NDArray[Any]) -> None:
         batch, rows = self._batch, self.rules.rows
+        own = self.rules.env_actions(action)
         for game, table in enumerate(self._tables):
             table.reward.fill(0)
-            table.play(action[game * rows : (game + 1) * rows])
+            table.play(own[game * rows : (game + 1) * rows])
             check_finite(table.where, np.zeros(0), table.reward)
             batch.reward[game, :, 0] = table.reward
             self._score[game] += table.reward
@@ -123,4 +124,10 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
                     f"{env_name(env)}: {agent} has {what} {mine}, {agents[0]} has {first}; one "
                     "network plays all seats, so pad the spaces to one size"
                 )
+        if other.bounds != encodings[0].bounds:
+            raise ConfigError(
+                f"{env_name(env)}: actions of {agent} are {env.action_space(agent)}, those of "
+                f"{agents[0]} are {env.action_space(agents[0])}; one network plays all seats, so "
+                "give them one action space"
+            )
     return agents, encodings

@@ -37,12 +37,16 @@ class Table(ABC):
         """Start an episode and look at it."""
 
     @abstractmethod
-    def play(self, actions: npt.NDArray[np.int64]) -> None:
-        """Answer the rows, which belong to `deciding()`."""
+    def play(self, actions: npt.NDArray[Any]) -> None:
+        """Answer the rows, which belong to `deciding()`, with the env's own actions."""
 
     @abstractmethod
     def deciding(self) -> list[int]:
         """Return who decides, one seat per row; -1: nobody."""
+
+    def one(self, actions: npt.NDArray[Any], row: int) -> Any:
+        """Return one row's action as the env takes it: a number, or an array of its own."""
+        return np.array(actions[row]) if self.encodings[0].bounds else int(actions[row])
 
     @property
     def over(self) -> bool:
@@ -62,6 +66,8 @@ class Table(ABC):
         encoding = self.encodings[seat]
         self.numbers[seat] = encoding.flatten(obs)
         check_finite(f"{self.where} ({agent})", self.numbers[seat], self.reward[seat])
+        if encoding.bounds:
+            return
         given = encoding.mask_in(obs) if encoding.masked else info.get(MASK)
         if not last:
             if self.masked is None:
@@ -115,12 +121,12 @@ class TurnTable(Table):
         self._earned = dict(self.env._cumulative_rewards)
         self._find_next()
 
-    def play(self, actions: npt.NDArray[np.int64]) -> None:
+    def play(self, actions: npt.NDArray[Any]) -> None:
         """Play the selected agent's action, then let those who are out step with None."""
         env = self.env
         agent = env.agent_selection
         self.steps += 1
-        env.step(int(actions[0]) + self.encodings[0].first_action)
+        env.step(self.one(actions, 0))
         # What `last()` will tell each agent is what it earned since it acted. Paid out as changes,
         # all of it arrives before the agent's next decision, whenever the env adds it up.
         self._earned[agent] = 0.0
@@ -162,11 +168,10 @@ class ParallelTable(Table):
         obs, infos = self.env.reset(seed=seed)
         self._look(obs, infos, self.env.agents)
 
-    def play(self, actions: npt.NDArray[np.int64]) -> None:
+    def play(self, actions: npt.NDArray[Any]) -> None:
         """Play the actions of everyone who is still in."""
-        first = self.encodings[0].first_action
         given = {
-            agent: int(actions[seat]) + first
+            agent: self.one(actions, seat)
             for agent, seat in self.seats.items()
             if self.inside[seat]
         }

@@ -61,6 +61,20 @@ def interval(found: Mapping[str, Any]) -> str:
     return f"{found['low']:.2f}..{found['high']:.2f}"
 
 
+def learning_words(learning: Mapping[str, float]) -> list[str]:
+    """How a learner from replay learns: in words, nothing of one that does not."""
+    told = dict(learning)
+    words = []
+    if "replay_ratio" in told:
+        steps = f" ({told['steps_per_decision']:.3g} steps)" if "steps_per_decision" in told else ""
+        words.append(f"replay ratio {told['replay_ratio']:.3g}{steps}")
+    if "replay_fill" in told:
+        age = f", {count(told['replay_age'])} decisions old" if "replay_age" in told else ""
+        words.append(f"replay {told['replay_fill']:.0%} full{age}")
+    words += [f"{name} {told[name]:.3g}" for name in ("epsilon", "temperature") if name in told]
+    return words
+
+
 def line(status: Status) -> str:
     """A run in one line."""
     total = f"/{status.total_updates}" if status.total_updates else ""
@@ -69,6 +83,7 @@ def line(status: Status) -> str:
         f"{status.decisions_per_s:,.0f} decisions/s",
         f"{status.samples_per_s:,.0f} samples/s",
     ]
+    told += learning_words(status.learning)
     if not math.isnan(status.score):
         told.append(f"score {status.score:.1f}")
     if status.wins:

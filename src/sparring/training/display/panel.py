@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.marks import shortened
-from sparring.training.display.lines import clock, coming, count, kept, left
+from sparring.training.display.lines import clock, coming, count, kept, learning_words, left
 from sparring.training.display.parts import (
     SPARK,
     Machine,
@@ -62,8 +62,10 @@ def draw(
     parts += lay_out(statuses, machine, inner, max(room, 1))
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
-    elif room >= len(status.wins) + LOSS_LINES:
-        parts += [Text(), flow(loss_words(status), inner, style="dim")]
+    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning):
+        told = learning_words(status.learning)
+        parts += [Text(), *([flow(told, inner)] if told else [])]
+        parts += [flow(loss_words(status), inner, style="dim")]
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(
         Group(*parts),

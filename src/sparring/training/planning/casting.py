@@ -18,6 +18,7 @@ from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
 from sparring.store.policies import locate, whole_checkpoint
+from sparring.training.planning.algorithms import BY_VALUE
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
@@ -98,6 +99,12 @@ class Casting:
         past = [who for who in everyone if who.kind in ("past", "best")]
         if len(self.styles) > 1:
             raise ConfigError("opponents: past selves are greedy or sampled, not both; choose one")
+        by_value = self.config.algo in BY_VALUE
+        if by_value and any(who.greedy is False for who in past):
+            raise ConfigError(
+                f"opponents: {self.config.algo} learns values of actions, and its past selves take "
+                "the best; leave @sampled out"
+            )
         if self.config.eval.off and any(who.kind == "best" for who in past):
             raise ConfigError(
                 "opponents: evaluations say which self is the best; leave --eval.off or best out"
@@ -127,7 +134,7 @@ class Casting:
             past_slots=past_slots,
             recent=tuple(sorted({who.newest for who in past if who.newest})),
             pots=tuple(dict.fromkeys(pot_of(who) for who in past)),
-            greedy=self.styles == {True},
+            greedy=by_value or self.styles == {True},
             actors={
                 ids[key]: PlayerActor(player, self.config.seed, greedy=key[1])
                 for key, player in self.apart.items()
@@ -143,10 +150,19 @@ class Casting:
             return
         player = seat_player(who, self.rules, self.loaded)
         key = self._key(who)
-        if isinstance(player, Policy) and same_kind(player, self.rules, self.config.net):
+        if isinstance(player, Policy) and self._is_alike(player):
             self.frozen[key] = player
         else:
             self.apart[key] = player
+
+    def _is_alike(self, policy: Policy) -> bool:
+        """Whether a policy is of the learner's own kind.
+
+        One by value is not, if the learner's are drawn from, or the other way round: slots and
+        archive speak of all their networks alike.
+        """
+        alike = policy.by_value == (self.config.algo in BY_VALUE)
+        return alike and same_kind(policy, self.rules, self.config.net)
 
     def _key(self, who: Who) -> tuple[Any, bool]:
         return (who.means or id(who.player)), bool(who.greedy)

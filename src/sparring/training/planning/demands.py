@@ -8,57 +8,75 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import torch
 
-from sparring.config import NetConfig, PPOConfig, TrainConfig
+from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.machine import UNNOTICED, free_memory, show_size
+from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
 from sparring.training.records.run import Run
 
 COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
+CRITICS = 2
+"""Of SAC; each has a target besides."""
 OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
 
 
 def check_demands(rules: Rules, config: TrainConfig) -> None:
     """Refuse a run that could not be made or would fail at its first update."""
-    check_roles(rules, config.ppo)
+    demand_own_settings(config)
+    check_actions(rules, config.algo)
+    check_roles(rules, config)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
             f"{config.collect.games}"
         )
-    check_network(rules, config.net)
+    check_network(rules, config)
     check_folder(config.runs)
     if config.wandb:
         check_wandb()
 
 
-def check_roles(rules: Rules, ppo: PPOConfig) -> None:
+def check_roles(rules: Rules, config: TrainConfig) -> None:
     """Refuse discounts by role that are not one for each."""
-    if len(ppo.gamma_into) not in (0, len(rules.roles)):
+    into = getattr(getattr(config, config.algo, None), "gamma_into", ())
+    if len(into) not in (0, len(rules.roles)):
         raise ConfigError(
-            f"ppo.gamma_into has {len(ppo.gamma_into)} discounts; {rules.name} needs one for each "
+            f"{config.algo}.gamma_into has {len(into)} discounts; {rules.name} needs one for each "
             f"role: {', '.join(rules.roles)}"
         )
 
 
-def check_network(rules: Rules, net: NetConfig) -> None:
-    """Refuse a network that does not fit into the memory that is free."""
-    needed = COPIES * 4 * weights_of(rules, net)
+def check_network(rules: Rules, config: TrainConfig) -> None:
+    """Refuse networks that do not fit into the memory that is free."""
+    needed = 4 * learned_numbers(rules, config)
     if needed < UNNOTICED:
         return
     free = free_memory()
     if needed > free:
         raise ConfigError(
-            f"the network ({described(net)}) needs {show_size(needed)} to learn, and "
+            f"the network ({described(config)}) needs {show_size(needed)} to learn, and "
             f"{show_size(free)} of memory are free; make it smaller"
         )
+
+
+def learned_numbers(rules: Rules, config: TrainConfig) -> int:
+    """About how many numbers all networks of an algorithm have while they learn."""
+    own = COPIES * weights_of(rules, config.net)
+    if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
+        return own + weights_of(rules, config.net)  # the target network
+    if config.algo != "sac":
+        return own
+    critic = replace(config.net, kind="mlp", hidden=config.sac.critic_hidden or config.net.hidden)
+    return own + CRITICS * (COPIES + 1) * (weights_of(rules, critic) + rules.box * critic.hidden[0])
 
 
 def weights_of(rules: Rules, net: NetConfig) -> int:
@@ -69,11 +87,13 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
     return sum(a * b for a, b in pairwise(widths)) * (1 if net.shared else 2)
 
 
-def described(net: NetConfig) -> str:
+def described(config: TrainConfig) -> str:
     """The settings that make a network large."""
+    net, critic = config.net, config.sac.critic_hidden
+    own = f"net.hidden {' '.join(map(str, net.hidden))}"
     if net.kind == "residual":
-        return f"net.channels {net.channels}, net.blocks {net.blocks}"
-    return f"net.hidden {' '.join(map(str, net.hidden))}"
+        own = f"net.channels {net.channels}, net.blocks {net.blocks}"
+    return f"{own}, sac.critic_hidden {' '.join(map(str, critic))}" if critic else own
 
 
 def check_folder(runs: str) -> None:
@@ -149,5 +169,5 @@ def within_memory(config: TrainConfig) -> Iterator[None]:
             raise
         raise ConfigError(
             f"out of memory with collect.games {config.collect.games}, collect.steps "
-            f"{config.collect.steps} and {described(config.net)}; make them smaller"
+            f"{config.collect.steps} and {described(config)}; make them smaller"
         ) from None

@@ -40,6 +40,8 @@ def moved_option(words: list[str]) -> str:
 def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's configuration as it is written today; one of today stays as it is."""
     new = dict(table)
+    if ":" in str(new.get("algo", "")):  # those of PPO stood in the files of all learners
+        new.pop("ppo", None)
     measured = dict(new.get("eval", {}))
     if isinstance(measured.get("target"), float):  # there was one, 0 for none
         measured["target"] = [measured["target"]] if measured["target"] else []

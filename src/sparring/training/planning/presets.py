@@ -1,22 +1,62 @@
-"""What suits a game better than the defaults of `sparring train`.
+"""What suits a game and an algorithm better than the defaults of `sparring train`.
 
-A game that has something to say has a `preset.py` in its folder, with a `PRESET` and, for what else
-is better with the network on a GPU, a `GPU_PRESET`. A file and the command line go before them.
+A game that has something to say has a `preset.py` in its folder:
+
+    PRESET        what suits it, whatever learns; `ppo` and other tables of an algorithm count for
+                  that one alone
+    ALGOS         by algorithm, what else suits it
+    GPU_PRESET    what else is better with the network on a GPU
+    GPU_ALGOS     the same by algorithm
+
+The tables of the same names here are what suits any game. Of two that speak of a setting the later
+goes first: the game's `PRESET`, then `ALGOS` of here and of the game; on a GPU then `GPU_PRESET`
+and `GPU_ALGOS` in the same way. A file and the command line go before them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
+from sparring.errors import SparringError
 from sparring.games.lookup import game_module
+from sparring.games.rules import Rules
+from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
+PQN = "pqn"
+"""What tables by algorithm call DQN's mode rollouts, which likes what PPO likes."""
+
+ALGOS: dict[str, dict[str, Any]] = {
+    # Few games and short rollouts: what was just learned plays soon.
+    "dqn": {"collect": {"games": 16, "steps": 8}},
+    "sac": {"collect": {"games": 16, "steps": 8}},
+    # Without a target network, layer norm is what keeps values from running away.
+    PQN: {"net": {"norm": True}},
+}
+"""What suits an algorithm."""
+BOX_ALGOS: dict[str, dict[str, Any]] = {"sac": {"net": {"spread": "predicted", "squash": True}}}
+"""What else suits it where actions are continuous."""
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (512, 512, 256)},
     "collect": {"games": 16384, "steps": 64},
     "ppo": {"minibatch": 32768, "lr": "0%:1e-3,100%:1e-4"},
 }
 """What else is better with the network on a GPU, where large batches cost little."""
+GPU_ALGOS: dict[str, dict[str, Any]] = {
+    "dqn": {
+        "net": {"hidden": (256, 256)},
+        "collect": {"games": 4096, "steps": 8},
+        "replay": {"batch": 32768, "warmup": 200_000},
+    },
+    "sac": {
+        "net": {"hidden": (256, 256)},
+        "collect": {"games": 4096, "steps": 8},
+        "replay": {"batch": 32768, "warmup": 200_000},
+    },
+    PQN: {"dqn": {"minibatch": 32768}},
+}
+"""The same by algorithm."""
 
 
 LEAGUES: dict[str, dict[str, Any]] = {
@@ -26,9 +66,47 @@ LEAGUES: dict[str, dict[str, Any]] = {
 """Whole ways to play against one's past, by the names of league.preset."""
 
 
-def preset_of(game: str, *, gpu: bool = False) -> Mapping[str, Any]:
-    """Return what a game's preset says; nothing if it has none."""
-    preset: Mapping[str, Any] = getattr(
-        game_module(game, "preset"), "GPU_PRESET" if gpu else "PRESET", {}
-    )
-    return preset
+def presets_of(
+    game: str, algo: str, mode: str = "", *, gpu: bool = False
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Return what presets say, each with where it stands; a later one goes before.
+
+    mode: of DQN.
+    """
+    own = game_module(game, "preset")
+    kind = PQN if algo == "dqn" and mode == ROLLOUTS else algo
+    tables = [
+        (f"preset {game}", getattr(own, "PRESET", {})),
+        (f"preset of {kind}", ALGOS.get(kind, {})),
+        (f"preset of {kind}", BOX_ALGOS.get(kind, {}) if is_continuous(game) else {}),
+        *by_algorithm(own, "ALGOS", game, kind),
+    ]
+    if gpu:
+        tables += [
+            ("preset of GPUs", GPU_PRESET),
+            (f"preset {game} on GPUs", getattr(own, "GPU_PRESET", {})),
+            (f"preset of {kind} on GPUs", GPU_ALGOS.get(kind, {})),
+            *by_algorithm(own, "GPU_ALGOS", f"{game} on GPUs", kind),
+        ]
+    others = set(OF_ALGORITHMS) - set(sections_of(algo, mode))
+    for where, table in tables:
+        yield where, {key: value for key, value in table.items() if key not in others}
+
+
+def by_algorithm(
+    preset: ModuleType | None, name: str, what: str, kind: str
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return what a game says about an algorithm; of PQN also what it says about DQN's settings."""
+    tables: Mapping[str, Mapping[str, Any]] = getattr(preset, name, {})
+    found = [(f"preset {what} of {kind}", tables.get(kind, {}))]
+    if kind == PQN and "dqn" in tables.get("dqn", {}):
+        return [(f"preset {what} of dqn", {"dqn": tables["dqn"]["dqn"]}), *found]
+    return found
+
+
+def is_continuous(game: str) -> bool:
+    """Whether a game's actions are numbers; one that does not exist is refused elsewhere."""
+    try:
+        return bool(Rules(game).box)
+    except SparringError:
+        return False

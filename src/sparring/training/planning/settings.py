@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,16 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
+from sparring.training.planning.algorithms import (
+    OF_ALGORITHMS,
+    demand_of_mode,
+    demand_own,
+    mode_of,
+    named,
+    sections_of,
+)
 from sparring.training.planning.moved import modernised, moved_to
-from sparring.training.planning.presets import GPU_PRESET, LEAGUES, preset_of
+from sparring.training.planning.presets import LEAGUES, presets_of
 
 OF_A_RUN = ("name", "init", "config", "json")
 """What the file of a run says about that run alone."""
@@ -38,31 +47,48 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
         inner = is_dataclass(known[key]) and isinstance(value, Mapping)
         new[key] = merged(known[key], value, where) if inner else value
-    try:
+    with said_by(where):
         return replace(config, **new)
-    except ConfigError as wrong:
-        raise ConfigError(f"{where}: {wrong}") from None
 
 
 def with_preset(
-    game: str = "", file: str = "", *, gpu: bool = False, league: str = ""
+    game: str = "",
+    file: str = "",
+    *,
+    gpu: bool = False,
+    league: str = "",
+    algo: str = "",
+    mode: str = "",
 ) -> TrainConfig:
-    """The defaults with what suits the game, its league and what a TOML file says.
+    """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
-    game: left out, the file says it. Where both do, the file's is not looked at.
+    game, algo, mode (of DQN): left out, the file says them. Where both do, the file's are not
+    looked at.
     gpu: games and network live on a GPU, which likes other sizes.
     """
     given = read_file(file) if file else {}
-    game = game or merged(TrainConfig(), given, file).game
-    config: TrainConfig = merged(TrainConfig(game=game), preset_of(game), f"preset {game}")
-    if gpu:
-        config = merged(config, GPU_PRESET, "preset of GPUs")
-        config = merged(config, preset_of(game, gpu=True), f"preset {game} on GPUs")
+    told = merged(TrainConfig(), given, file)
+    game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
+    if file:
+        with said_by(file):
+            demand_own(algo, mode, named(given))
+    config = TrainConfig(game=game, algo=algo)
+    for where, preset in presets_of(game, algo, mode, gpu=gpu):
+        config = merged(config, preset, where)
     league = league or str(given.get("league", {}).get("preset", ""))
     if league in LEAGUES:  # an unknown one is refused with the other settings
         config = merged(config, LEAGUES[league], f"preset {league}")
-    read: TrainConfig = merged(config, {**given, "game": game, "config": file}, file)
+    read: TrainConfig = merged(config, {**given, "game": game, "algo": algo, "config": file}, file)
     return read
+
+
+@contextmanager
+def said_by(where: str) -> Iterator[None]:
+    """Put where a setting stands in front of what is wrong with it."""
+    try:
+        yield
+    except ConfigError as wrong:
+        raise ConfigError(f"{where}: {wrong}") from None
 
 
 def read_file(file: str) -> dict[str, Any]:
@@ -75,6 +101,7 @@ def read_file(file: str) -> dict[str, Any]:
         raise ConfigError(f"config: {file} is nested too deeply; use tables of settings") from None
     if (Path(file).parent / CHECKPOINTS).is_dir():
         given = {key: value for key, value in given.items() if key not in OF_A_RUN}
+        return modernised(given)
     return given
 
 
@@ -96,6 +123,8 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     setting play the same games.
     """
     varied = [read_varied(word) for word in config.vary]
+    with said_by("vary"):
+        demand_varied(config, varied)
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds * config.seeds
     members = []
@@ -112,6 +141,20 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
         )
         members.append(merged(alone, changes, "vary"))
     return members
+
+
+def demand_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[Any]]]) -> None:
+    """Refuse to vary what the algorithm does not have, or the algorithm itself."""
+    names = [".".join(keys) for keys, _ in varied]
+    if "algo" in names:
+        raise ConfigError(
+            "algo: each algorithm has a preset of its own; train a run of each, and hold them "
+            "against each other with sparring compare"
+        )
+    modes = [values for keys, values in varied if keys == ["dqn", "mode"]]
+    for mode in modes[0] if modes else [config.dqn.mode]:
+        demand_own(config.algo, str(mode), names)
+        demand_of_mode(str(mode), names)
 
 
 def read_varied(word: str) -> tuple[list[str], list[Any]]:
@@ -133,9 +176,13 @@ def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:
 
 
 def written(config: TrainConfig) -> dict[str, Any]:
-    """The complete configuration as plain values, to be written to a file."""
+    """The complete configuration as plain values, to be written to a file.
+
+    What belongs to other algorithms is left out.
+    """
+    others = set(OF_ALGORITHMS) - set(sections_of(config.algo, config.dqn.mode))
     table: dict[str, Any] = as_plain(asdict(config))
-    return table
+    return {key: value for key, value in table.items() if key not in others}
 
 
 def as_plain(value: Any) -> Any:

@@ -273,24 +273,29 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the settings of learning in which some runs differ."""
+    """Return the settings of learning in which some runs differ, of those that have them.
+
+    Runs of another algorithm have other settings; that is said by `algo`.
+    """
     keys = dict.fromkeys(key for entry in entries for key in entry.settings)
+    there = {key: [e.settings[key] for e in entries if key in e.settings] for key in keys}
     return tuple(
         key
-        for key in keys
+        for key, values in there.items()
         if key not in BOOKKEEPING
         and not key.startswith("eval.")
-        and any(entry.settings.get(key) != entries[0].settings.get(key) for entry in entries)
+        and any(value != values[0] for value in values)
     )
 
 
 def read_keys(by: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Return the settings that a user named."""
     keys = []
+    there = dict.fromkeys(key for entry in entries for key in entry.settings)
     for word in filter(None, (part.strip() for part in by.split(","))):
         key = word.removeprefix("--").replace("-", "_")
-        if key != EACH_RUN and key not in entries[0].settings:
-            known = [EACH_RUN, *entries[0].settings]
+        if key != EACH_RUN and key not in there:
+            known = [EACH_RUN, *there]
             inner = [name for name in known if name.rpartition(".")[2] == key]
             hint = f"; did you mean {inner[0]!r}?" if inner else nearest(key, known)
             raise ConfigError(f"--by: no setting {word!r}{hint}")
@@ -306,9 +311,17 @@ def make_groups(entries: Sequence[Entry], keys: Sequence[str]) -> tuple[Group, .
     for entry in entries:
         found.setdefault(repr([value_of(entry, key) for key in keys]), []).append(entry)
     return tuple(
-        Group(letter(at), {key: value_of(inner[0], key) for key in keys}, tuple(inner))
+        Group(letter(at), known_of(inner[0], keys), tuple(inner))
         for at, inner in enumerate(found.values())
     )
+
+
+def known_of(entry: Entry, keys: Sequence[str]) -> dict[str, Any]:
+    """Return what a run has for those keys that its algorithm has; without one, the algorithm."""
+    there = [key for key in keys if key == EACH_RUN or key in entry.settings]
+    if keys and not there:
+        there = ["algo"]
+    return {key: value_of(entry, key) for key in there}
 
 
 def value_of(entry: Entry, key: str) -> Any:

@@ -23,6 +23,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, remove_stale_files, write_atomic
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
+from sparring.store.segments import bring_segments
 from sparring.training.records import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -115,6 +116,7 @@ class Run:
                 came = self.checkpoints / f"{kept:08d}"
                 if came.is_dir():
                     shutil.copytree(came, path / CHECKPOINTS / came.name)
+            bring_segments(self.checkpoints, path / CHECKPOINTS)
             metrics.copy(self.path, path)
             for table in self.path.glob("*.csv"):
                 shutil.copy(table, path)

@@ -1,0 +1,156 @@
+"""Learning from mirror images, in games that declare a symmetry: on any device, by tables.
+
+A coin decides for every sample whether it is learned from as it was or in the mirror. Nothing is
+played in the mirror, so that collecting costs no more. (To play half of the games mirrored instead
+would change nothing at all in a game whose starts are as likely as their images.)
+
+- **Replay.** Each time that a decision is sampled, its coin is thrown anew: the row, what followed,
+  masks and action are mirrored together. What was paid and how it is discounted stay.
+- **PPO.** A row is seen plain in one epoch and mirrored in the next; a coin says which comes first.
+  Advantage, return and the old log-probability stay: the image of a decision was made with the
+  probability of that decision, by the image of the policy that played. So the ratio is that of two
+  true probabilities. It begins as near to 1 as the policy is to its own image, and the clip pulls
+  both together. How far the policy has moved is measured on plain rows alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.errors import ConfigError
+from sparring.games.lookup import game_module
+from sparring.games.mirror import Mirror
+from sparring.games.rules import Rules, game_names
+
+if TYPE_CHECKING:
+    from sparring.config import CollectConfig
+    from sparring.learn.plan import Plan
+    from sparring.learn.replay import Samples
+    from sparring.pools.protocol import GamePool
+
+STREAM = 7
+"""`Stream::kMirrors` of csrc/core/rng.hpp."""
+WORD, BLOCK = 32, 128
+"""Coins in a random number, and in the four that are drawn at a time."""
+
+
+class Mirroring:
+    """Makes images of rows, masks and actions. Nothing waits for a GPU."""
+
+    def __init__(self, rules: Rules, mirror: Mirror, device: torch.device | str = "cpu") -> None:
+        """Put the tables where the samples will be."""
+        source, flipped = mirror.bytes_of(rules.features, rules.obs_bytes)
+        moved = bool((source != np.arange(len(source))).any())
+        self.source = torch.from_numpy(source).to(device) if moved else None
+        """For every byte of a row the one it takes; None: its own."""
+        self.flipped = torch.from_numpy(flipped).to(device)
+        """Bits of every byte that change."""
+        self.places = torch.tensor(mirror.actions, device=device)
+        self.signs = torch.tensor(mirror.action_signs, dtype=torch.float32, device=device)
+
+    @classmethod
+    def of(
+        cls, pool: GamePool, collect: CollectConfig, device: torch.device | str = "cpu"
+    ) -> Mirroring | None:
+        """What a learner needs, None if it is not asked for."""
+        if not collect.mirror:
+            return None
+        mirror = demand_symmetry(pool.rules)
+        if pool.memory_bytes:
+            raise ConfigError(
+                "collect.mirror: nobody knows the mirror image of memory, and the pool has "
+                f"{pool.memory_bytes} bytes of it per seat; leave one of them out"
+            )
+        return cls(pool.rules, mirror, device)
+
+    def apply(self, samples: Samples, coin: Tensor) -> Samples:
+        """Mirror the samples of a replay whose coin is 1, what followed them included."""
+        return replace(
+            samples,
+            obs=self.rows(samples.obs, coin),
+            mask=self.masks(samples.mask, coin),
+            action=self.actions(samples.action, coin),
+            next_obs=self.rows(samples.next_obs, coin),
+            next_mask=self.masks(samples.next_mask, coin),
+        )
+
+    def turn(self, minibatch: dict[str, Tensor], coin: Tensor) -> None:
+        """Mirror the rows of a minibatch in place: "obs", "mask" and "action"."""
+        for name, image in (("obs", self.rows), ("mask", self.masks), ("action", self.actions)):
+            minibatch[name] = image(minibatch[name], coin)
+
+    def rows(self, obs: Tensor, coin: Tensor) -> Tensor:
+        """Mirror observation bytes [batch, obs_bytes] where the coin [batch] is 1."""
+        if self.source is None:
+            return obs ^ (self.flipped * coin.to(torch.uint8).unsqueeze(1))
+        image = obs.index_select(1, self.source) ^ self.flipped
+        return torch.where(coin.bool().unsqueeze(1), image, obs)
+
+    def masks(self, mask: Tensor, coin: Tensor) -> Tensor:
+        """Mirror masks [batch, actions]."""
+        if not mask.shape[1]:
+            return mask
+        return torch.where(coin.bool().unsqueeze(1), mask.index_select(1, self.places), mask)
+
+    def actions(self, action: Tensor, coin: Tensor) -> Tensor:
+        """Mirror actions [batch], or [batch, box] before or behind their bounds."""
+        if action.is_floating_point():
+            image = action.index_select(1, self.places) * self.signs
+            return torch.where(coin.bool().unsqueeze(1), image, action)
+        image = self.places[action.long()].to(action.dtype)
+        return torch.where(coin.bool(), image, action)
+
+
+def coins(seed: int, number: int, count: int) -> Tensor:
+    """Throw a coin [count] of bool for every sample of an optimiser step, or row of an update.
+
+    Coin i is bit i % 32 of the random number i / 32 of game 0, episode `number`, in a stream of
+    their own: a function of (seed, number, i), which a kernel can compute for each by itself.
+    """
+    blocks = np.arange(-(-count // BLOCK), dtype=np.uint64)
+    words = philox(blocks, STREAM, number, seed).astype("<u4")
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return torch.from_numpy(bits[:count].astype(np.bool_))
+
+
+def philox(
+    block: npt.NDArray[np.uint64], stream: int, episode: int, seed: int
+) -> npt.NDArray[np.uint64]:
+    """Philox4x32-10 as in csrc/core/rng.hpp, game 0: four numbers [blocks, 4] for every block."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    c0, c1 = block, np.full_like(block, stream)
+    c2, c3 = np.full_like(block, episode % 2**32), np.zeros_like(block)
+    k0, k1 = seed % 2**32, (seed >> 32) % 2**32
+    for _ in range(10):
+        p0, p1 = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
+        c0, c2 = (p1 >> half) ^ c1 ^ np.uint64(k0), (p0 >> half) ^ c3 ^ np.uint64(k1)
+        c1, c3 = p1 & low, p0 & low
+        k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
+    return np.stack([c0, c1, c2, c3], axis=1)
+
+
+def demand_symmetry(rules: Rules) -> Mirror:
+    """Return the mirror image that a game declares; refuse one that has none."""
+    if rules.mirror is not None:
+        return rules.mirror
+    known = [name for name in game_names() if game_module(name, "symmetry")]
+    flags = " with these flags" if rules.name in known else ""
+    raise ConfigError(
+        f"collect.mirror: {rules.name} declares no mirror image{flags}; leave it out "
+        f"(games that do: {', '.join(known)})"
+    )
+
+
+def demand_mirror(plan: Plan) -> None:
+    """Refuse mirror images where there are none, before anything is made."""
+    if not plan.collect.mirror:
+        return
+    demand_symmetry(plan.rules)
+    if plan.fused:
+        raise ConfigError("collect.mirror: not yet on the GPU; leave it out or add --device cpu")

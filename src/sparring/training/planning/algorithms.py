@@ -1,0 +1,124 @@
+"""What belongs to which algorithm: its settings, and what it can do. All others are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from sparring.config import DQNConfig, TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules, game_names
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "ppo": ("ppo",),
+    "dqn": ("dqn", "replay"),
+    "sac": ("sac", "replay"),
+}
+"""The tables of settings that each of ours has; a learner of somebody's own has none of them."""
+OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))
+REMEMBERS = frozenset({"dqn", "sac"})
+"""Those that learn from replay."""
+DISCRETE = frozenset({"dqn"})
+"""Those that know discrete actions alone."""
+BY_VALUE = frozenset({"dqn"})
+"""Those whose networks hold values of actions: frozen ones take the best."""
+RATES = ("lr", "critic_lr", "temperature_lr")
+"""Learning rates, by the names that they have in any algorithm."""
+ROLLOUTS = "rollouts"
+"""The mode of DQN that has no replay."""
+MODES = {"replay": ("double", "tau", "target_every"), ROLLOUTS: ("q_lambda", "epochs", "minibatch")}
+"""Settings of DQN that one of its modes has alone."""
+
+
+def sections_of(algo: str, mode: str = "") -> tuple[str, ...]:
+    """Return the tables of settings that an algorithm has. mode: of DQN."""
+    own = SECTIONS.get(algo, ())
+    return tuple(name for name in own if name != "replay") if mode == ROLLOUTS else own
+
+
+def mode_of(settings: Mapping[str, Any]) -> str:
+    """Return the mode of DQN that settings speak of, "" if they do not."""
+    dqn = settings.get("dqn")
+    if isinstance(dqn, DQNConfig):
+        return dqn.mode
+    return str(dqn.get("mode", "")) if isinstance(dqn, Mapping) else ""
+
+
+def demand_own(algo: str, mode: str, names: Iterable[str]) -> None:
+    """Refuse settings, as `ppo.lr`, that the algorithm does not have."""
+    own = sections_of(algo, mode)
+    for name in names:
+        section, _, key = name.partition(".")
+        if section in OF_ALGORITHMS and section not in own and key:
+            raise ConfigError(whose(algo, mode, section, key))
+
+
+def demand_of_mode(mode: str, names: Iterable[str]) -> None:
+    """Refuse settings of DQN's other mode. Files of runs have both, so that they are not asked."""
+    mode = mode or DQNConfig.mode
+    for name in names:
+        section, _, key = name.partition(".")
+        for other, keys in MODES.items():
+            if section == "dqn" and other != mode and key in keys:
+                raise ConfigError(f"{name}: of dqn.mode {other}; the mode is {mode}; leave it out")
+
+
+def whose(algo: str, mode: str, section: str, key: str) -> str:
+    """Say whose setting it is, and what the algorithm has instead."""
+    owners = [name for name, sections in SECTIONS.items() if section in sections]
+    of = f"{section}.{key}: of {' and '.join(name.upper() for name in owners)}"
+    if algo == "dqn" and section == "replay":
+        return f"{of}; dqn.mode {mode} learns from fresh rollouts alone; leave it out"
+    if algo not in SECTIONS:
+        return f"{of}; {algo} is a learner of your own, whose settings are --algo-set key=value"
+    if section == "replay":
+        return f"{of}; the algorithm is {algo}, which learns from fresh rollouts alone"
+    there = {field.name for field in fields(getattr(TrainConfig(), algo))}
+    has = f"{algo}.{key}" if key in there else " and ".join(f"{one}.*" for one in SECTIONS[algo])
+    return f"{of}; the algorithm is {algo}, which has {has}"
+
+
+def demand_own_settings(config: TrainConfig) -> None:
+    """Refuse a configuration in which somebody has set what its algorithm does not have."""
+    names = []
+    for section in OF_ALGORITHMS:
+        mine = getattr(config, section)
+        usual = type(mine)()
+        changed = [f.name for f in fields(mine) if getattr(mine, f.name) != getattr(usual, f.name)]
+        names += [f"{section}.{name}" for name in changed]
+    demand_own(config.algo, config.dqn.mode, names)
+    demand_of_mode(config.dqn.mode, names)
+
+
+def named(settings: Mapping[str, Any]) -> list[str]:
+    """Return the names of all settings of algorithms in a table, as `ppo.lr`."""
+    return [
+        f"{section}.{key}"
+        for section in OF_ALGORITHMS
+        if isinstance(table := settings.get(section), Mapping)
+        for key in table
+    ]
+
+
+def typed(words: Sequence[str]) -> list[str]:
+    """Return the names of all settings of algorithms among the words of a command line."""
+    options = [word.partition("=")[0][2:] for word in words if word.startswith("--")]
+    parts = [option.replace("-", "_").partition(".") for option in options]
+    return [
+        f"{section}.{key.removeprefix('no_')}"
+        for section, _, key in parts
+        if section in OF_ALGORITHMS
+    ]
+
+
+def check_actions(rules: Rules, algo: str) -> None:
+    """Refuse an algorithm that does not know the actions of a game."""
+    if algo not in DISCRETE or not rules.box:
+        return
+    twin = f"{rules.name}_discrete"
+    other = f", or {twin}" if twin in game_names() else ""
+    raise ConfigError(
+        f"algo {algo} is for discrete actions, and those of {rules.name} are continuous; "
+        f"use --algo sac{other}"
+    )

@@ -1,0 +1,265 @@
+"""Learning from replay on the GPU: the rings, samples and gradients of the host."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
+from sparring.learn.dqn import DQN
+from sparring.learn.fused import DeviceGames
+from sparring.learn.fused.dqn import FusedDQN
+from sparring.learn.fused.off_policy import FusedOffPolicy
+from sparring.learn.fused.sac import FusedSAC
+from sparring.learn.off_policy import OffPolicy
+from sparring.learn.sac import SAC
+from sparring.pools import Lineup, Pool
+from sparring.pools.cuda import CudaPool
+
+COLLECT = CollectConfig(games=32, steps=5, bf16=False)
+REPLAY = ReplayConfig(capacity=3000, batch=64, warmup=1200, ratio=4.0, n_step=3)
+NET = NetConfig(hidden=(64, 32))
+BOX = replace(NET, spread="predicted", squash=True)
+DQN_ = DQNConfig(epsilon=0.3, lr=1e-3)
+SAC_ = SACConfig(lr=1e-3, critic_lr=1e-3)
+GAMES: dict[str, dict[str, Any]] = {
+    "skull_king": {"lineups": [Lineup((0,) * 4), Lineup((0, "captain", "random", "random"))]},
+    "laser_hockey_discrete": {
+        "lineups": [Lineup((0, 0)), Lineup((0, "weak"))],
+        "config": {"mode": "TRAIN_SHOOTING"},
+    },
+    "laser_hockey": {
+        "lineups": [Lineup((0, 0)), Lineup((0, "weak"))],
+        "config": {"mode": "TRAIN_SHOOTING"},
+    },
+    "shogi": {"lineups": [Lineup((0, 0))], "config": {"max_plies": 12}},
+    "duel": {"lineups": [Lineup((0, 0)), Lineup((0, "pusher"))]},
+    "tic_tac_toe": {"lineups": [Lineup((0, 0)), Lineup((0, "random"))]},
+}
+"""Cut soon, so that last rows are in the ring."""
+
+
+def is_box(game: str) -> bool:
+    return game in ("laser_hockey", "duel")
+
+
+def on_gpu(
+    game: str,
+    *,
+    seeds: tuple[int, ...] = (3,),
+    replay: ReplayConfig = REPLAY,
+    algo: str = "",
+    graphs: bool = False,
+    collect: CollectConfig = COLLECT,
+) -> FusedOffPolicy:
+    pool = CudaPool(game, collect.games * len(seeds), seeds=seeds, **GAMES[game])
+    games, net = DeviceGames(pool), BOX if is_box(game) else NET
+    if (algo or ("sac" if is_box(game) else "dqn")) == "sac":
+        return FusedSAC(games, collect, [SAC_] * len(seeds), replay, net, graphs=graphs)
+    return FusedDQN(games, collect, [DQN_] * len(seeds), replay, net, graphs=graphs)
+
+
+def on_cpu(
+    game: str,
+    *,
+    seed: int = 3,
+    replay: ReplayConfig = REPLAY,
+    algo: str = "",
+    collect: CollectConfig = COLLECT,
+) -> OffPolicy:
+    pool, net = Pool(game, collect.games, seed=seed, **GAMES[game]), BOX if is_box(game) else NET
+    if (algo or ("sac" if is_box(game) else "dqn")) == "sac":
+        return SAC(pool, collect, SAC_, replay, net, seed=seed)
+    return DQN(pool, collect, DQN_, replay, net, seed=seed)
+
+
+def assert_same_ring(gpu: FusedOffPolicy, member: int, cpu: OffPolicy) -> None:
+    mine, theirs = gpu.replay, cpu.replay
+    assert int(mine.heads[member]) == theirs.head
+    assert int(mine.firsts[member]) == theirs.first
+    kept = np.arange(theirs.first, theirs.head) % theirs.config.capacity
+    ring = mine._ring_of(member)
+    for name, column in theirs.ring.columns.items():
+        fit = kept if name in ("obs", "mask") else kept[theirs.ring["end"][kept] != 0]
+        if name == "end":
+            fit = kept
+        if name == "action" and gpu.rules.box:
+            assert np.allclose(ring[name][fit], column[fit], atol=2e-6)
+        else:
+            assert np.array_equal(ring[name][fit], column[fit]), name
+
+
+@pytest.mark.parametrize("game", list(GAMES))
+def test_a_random_warm_up_fills_the_same_ring(game: str) -> None:
+    gpu, cpu = on_gpu(game), on_cpu(game)
+    replay = replace(REPLAY, warmup=10**9)
+    gpu.replay_config = cpu.replay_config = replay
+    for _ in range(20):
+        gpu.iterate(0.0)
+    rollouts = gpu.rollouts
+    cpu.rounds = 1
+    for _ in range(rollouts):
+        cpu.iterate(0.0)
+    assert gpu.decisions == [cpu.collector.decisions]
+    assert_same_ring(gpu, 0, cpu)
+    assert int(gpu.figures.of(0)["sampleable"]) == len(cpu.replay)
+    for number in (0, 7):
+        samples = cpu.replay.sample(number)
+        gpu.replay.number.fill_(number)
+        gpu.replay.draw()
+        assert np.array_equal(gpu.replay.picked[0].cpu().numpy(), samples.places)
+        assert torch.equal(gpu.replay.batch_paid[0].cpu(), samples.paid)
+        assert torch.equal(gpu.replay.batch_discount[0].cpu(), samples.discount)
+        assert torch.equal(gpu.replay.rows(gpu.replay.after)[0].cpu(), samples.next_obs)
+        assert torch.equal(gpu.replay.masks(gpu.replay.after)[0].cpu(), samples.next_mask)
+        assert torch.equal(gpu.replay.masks(gpu.replay.picked)[0].cpu(), samples.mask)
+
+
+def test_priorities_are_those_of_the_host() -> None:
+    replay = replace(REPLAY, prioritised=True, warmup=10**9)
+    gpu, cpu = on_gpu("tic_tac_toe", replay=replay), on_cpu("tic_tac_toe", replay=replay)
+    for _ in range(6):
+        gpu.iterate(0.0)
+    cpu.rounds = 1
+    for _ in range(gpu.rollouts):
+        cpu.iterate(0.0)
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        samples = cpu.replay.sample(number, 0.7)
+        gpu.replay.number.fill_(number)
+        gpu.replay.correction.fill_(0.7)
+        gpu.replay.draw()
+        assert np.array_equal(gpu.replay.picked[0].cpu().numpy(), samples.places)
+        assert torch.allclose(gpu.replay.weight[0].cpu(), samples.weight, rtol=1e-6)
+        error = rng.exponential(size=replay.batch).astype(np.float32)
+        assert isinstance(samples.places, np.ndarray)
+        cpu.replay.reprioritise(samples.places, error)
+        gpu.replay.reprioritise(torch.from_numpy(error)[None].cuda())
+        assert cpu.replay.weight is not None
+        assert np.array_equal(gpu.replay.leaf[0].cpu().numpy().view(np.uint32), cpu.replay.weight)
+
+
+def drawn_from(gpu: FusedOffPolicy, cpu: OffPolicy) -> Any:
+    """The batch that the GPU drew, for the host."""
+    replay = gpu.replay
+    samples = cpu.replay.sample(0)
+    return replace(
+        samples,
+        obs=replay.rows(replay.picked)[0].cpu(),
+        mask=replay.masks(replay.picked)[0].cpu(),
+        action=replay.actions()[0].cpu(),
+        paid=replay.batch_paid[0].cpu(),
+        discount=replay.batch_discount[0].cpu(),
+        next_obs=replay.rows(replay.after)[0].cpu(),
+        next_mask=replay.masks(replay.after)[0].cpu(),
+        weight=replay.weight[0].cpu(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("game", "algo"),
+    [
+        ("tic_tac_toe", "dqn"),
+        ("skull_king", "dqn"),
+        ("laser_hockey", "sac"),
+        ("laser_hockey_discrete", "sac"),
+    ],
+)
+def test_steps_are_those_of_the_host(game: str, algo: str) -> None:
+    gpu, cpu = on_gpu(game, algo=algo), on_cpu(game, algo=algo)
+    for _ in range(30):
+        gpu.iterate(0.0)
+    assert gpu.steps > 20
+    cpu.restore(gpu.snapshot())
+    assert_same_ring(gpu, 0, cpu)
+    for _ in range(3):
+        gpu.replay.draw()
+        samples = drawn_from(gpu, cpu)
+        if isinstance(cpu, SAC) and isinstance(gpu, FusedSAC) and gpu.rules.box:
+            gpu.replay.noise(2 * gpu.rules.box, gpu._noise)
+            noise = gpu._noise[0].cpu().chunk(2, -1)
+            cpu._noise = lambda noise=noise: torch.stack(list(noise))  # type: ignore[method-assign]
+        gpu._draw_and_descend()
+        gpu.steps += 1
+        cpu.descend(samples)
+        cpu.steps += 1
+    mine, theirs = gpu.snapshot(), cpu.snapshot()
+    compared = ["net", *cpu.learned()]
+    for group in compared:
+        for name, tensor in theirs.tensors[group].items():
+            found = mine.tensors[group][name]
+            assert torch.allclose(found, tensor, rtol=1e-3, atol=1e-4), (group, name)
+
+
+@pytest.mark.parametrize(("game", "algo"), [("tic_tac_toe", "dqn"), ("laser_hockey", "sac")])
+def test_graphs_change_nothing(game: str, algo: str) -> None:
+    plain, graphs = on_gpu(game, algo=algo), on_gpu(game, algo=algo, graphs=True)
+    for _ in range(14):
+        one, other = plain.iterate(0.0)[0], graphs.iterate(0.0)[0]
+        timed = {"charts/gpu_busy"}
+        assert {k: v for k, v in one.stats.items() if k not in timed} == pytest.approx(
+            {k: v for k, v in other.stats.items() if k not in timed}, rel=1e-3, abs=1e-4
+        )
+    assert plain.steps == graphs.steps > 0
+
+
+@pytest.mark.parametrize(("game", "algo"), [("tic_tac_toe", "dqn"), ("laser_hockey", "sac")])
+def test_members_learn_as_if_alone(game: str, algo: str) -> None:
+    both = on_gpu(game, algo=algo, seeds=(3, 5))
+    for member, seed in enumerate((3, 5)):
+        alone = on_gpu(game, algo=algo, seeds=(seed,))
+        again = on_gpu(game, algo=algo, seeds=(3, 5)) if member == 0 else both
+        both = again
+        for _ in range(4):
+            alone.iterate(0.0)
+            if member == 0:
+                both.iterate(0.0)
+        assert alone.decisions[0] == both.decisions[member]
+        for name, tensor in alone.net.state(0).items():
+            found = both.net.state(member)[name]
+            assert torch.allclose(found, tensor, rtol=1e-2, atol=2e-3), name
+
+
+@pytest.mark.parametrize(("game", "algo"), [("tic_tac_toe", "dqn"), ("laser_hockey", "sac")])
+def test_a_snapshot_goes_on_where_it_was_taken(game: str, algo: str) -> None:
+    first = on_gpu(game, algo=algo)
+    for _ in range(12):
+        first.iterate(0.0)
+    second = on_gpu(game, algo=algo)
+    second.restore(first.snapshot())
+    assert first.steps > 0
+    for _ in range(4):
+        one, other = first.iterate(0.0)[0], second.iterate(0.0)[0]
+        assert (one.decisions, one.samples) == (other.decisions, other.samples)
+    for name, tensor in first.net.state(0).items():
+        assert torch.equal(second.net.state(0)[name], tensor), name
+    assert torch.equal(first.replay.end, second.replay.end)
+
+
+@pytest.mark.parametrize(("game", "algo"), [("tic_tac_toe", "dqn"), ("laser_hockey", "sac")])
+def test_a_rehearsal_changes_nothing(game: str, algo: str) -> None:
+    learner = on_gpu(game, algo=algo, graphs=True)
+    for _ in range(12):
+        learner.iterate(0.0)
+    before, steps = learner.snapshot(), learner.steps
+    (report,) = learner.rehearse()
+    assert report.stats["learning/samples"] > 0
+    after = learner.snapshot()
+    assert learner.steps == steps
+    for group in ("net", *learner.learned(0)):
+        for name, tensor in before.tensors[group].items():
+            assert torch.equal(after.tensors[group][name], tensor), (group, name)
+
+
+def test_large_batches_in_bf16_learn() -> None:
+    collect = CollectConfig(games=1024, steps=8)
+    replay = ReplayConfig(capacity=200_000, batch=32_768, warmup=20_000, ratio=8.0)
+    learner = on_gpu("laser_hockey", collect=collect, replay=replay, graphs=True)
+    for _ in range(8):
+        (report,) = learner.iterate(0.0)
+    assert np.isfinite(list(report.stats.values())).all()
+    assert report.stats["learning/replay_ratio"] == pytest.approx(8.0, rel=0.3)

@@ -1,0 +1,434 @@
+"""SAC's mathematics against float64 NumPy and Stable-Baselines3, and its bookkeeping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor
+
+import sparring
+from sparring import Lineup, Pool
+from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
+from sparring.learn.learner import DivergedError
+from sparring.learn.replay import Samples
+from sparring.learn.sac import (
+    SAC,
+    actor_loss,
+    chosen,
+    critic_loss,
+    critic_target,
+    discrete_actor_loss,
+    discrete_critic_target,
+    entropy_target,
+    squashed_sample,
+    temperature_loss,
+)
+from sparring.nets.distribution import masked_log_probs
+from sparring.schedule import Moment, Schedule
+
+Array = npt.NDArray[np.float64]
+ROWS, ACTIONS = 6, 5
+COLLECT = CollectConfig(games=4, steps=8)
+REPLAY = ReplayConfig(ratio=4, batch=32, capacity=4000, warmup=40)
+ACTOR = NetConfig(hidden=(32, 32), squash=True, spread="predicted")
+PLAIN = SACConfig()
+FIRST = Moment(0, 0.0)
+# A decision in play, one whose game ended, one that was cut, one that was cut on the other's turn.
+DISCOUNT = np.array([0.9, 0.0, 0.9, -0.9, 0.5, 0.0])
+
+
+def make(
+    game: str = "laser_hockey",
+    config: SACConfig = PLAIN,
+    replay: ReplayConfig = REPLAY,
+    net: NetConfig = ACTOR,
+    seed: int = 1,
+) -> SAC:
+    rules = sparring.Rules(game)
+    pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, "weak"))])
+    sac = SAC(pool, COLLECT, config, replay, net, seed=seed)
+    sac.rounds = 3  # an update of a few decisions
+    return sac
+
+
+def single(*arrays: Array) -> list[Tensor]:
+    return [torch.tensor(array, dtype=torch.float32) for array in arrays]
+
+
+def gradient(of: Any, at: Array, step: float = 1e-6) -> Array:
+    """By differences, number for number."""
+    found = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = at.copy()
+            moved[place] += sign * step
+            ends.append(of(moved))
+        found[place] = (ends[0] - ends[1]) / (2 * step)
+    return found
+
+
+def plain_sample(head: Array, noise: Array) -> tuple[Array, Array]:
+    mean, log_spread = np.split(head, 2, axis=-1)
+    log_spread = np.clip(log_spread, -5, 1)
+    drawn = mean + np.exp(log_spread) * noise
+    density = -0.5 * noise**2 - log_spread - 0.5 * np.log(2 * np.pi)
+    return np.tanh(drawn), (density - np.log(1 - np.tanh(drawn) ** 2)).sum(-1)
+
+
+def plain_probs(logits: Array, mask: npt.NDArray[np.bool_]) -> Array:
+    e = np.where(mask, np.exp(logits), 0.0)
+    return e / e.sum(-1, keepdims=True)
+
+
+def plain_log(probs: Array) -> Array:
+    return np.log(np.where(probs > 0, probs, 1.0))
+
+
+def test_actions_and_their_densities_behind_tanh() -> None:
+    rng = np.random.default_rng(0)
+    head, noise = rng.normal(size=(ROWS, 6)), rng.normal(size=(ROWS, 3))
+    head[0, 3:] = (-9, 3, 0)  # spreads beyond their bounds
+    given = torch.tensor(head, dtype=torch.float32, requires_grad=True)
+    action, log_prob = squashed_sample(given, *single(noise))
+    expected_action, expected = plain_sample(head, noise)
+    np.testing.assert_allclose(action.detach().numpy(), expected_action, atol=1e-6)
+    np.testing.assert_allclose(log_prob.detach().numpy(), expected, atol=1e-4)
+    (log_prob.sum() + action.sum()).backward()
+    both = gradient(lambda h: sum(part.sum() for part in plain_sample(h, noise)), head)
+    np.testing.assert_allclose(given.grad, both, atol=1e-4)
+
+
+def test_densities_stay_finite_where_tanh_is_one() -> None:
+    head = torch.tensor([[30.0, -30.0, 0.0, 0.0]], requires_grad=True)
+    action, log_prob = squashed_sample(head, torch.zeros(1, 2))
+    assert action.tolist() == [[1.0, -1.0]]
+    # log(1 - tanh(30)^2) = 2 log 2 - 60, up to e^-60; the density of the Gaussian's mean besides.
+    expected = 2 * (60 - 2 * np.log(2)) - np.log(2 * np.pi)
+    assert float(log_prob.detach()) == pytest.approx(expected, abs=1e-3)
+    log_prob.sum().backward()
+    assert head.grad is not None
+    assert torch.isfinite(head.grad).all()
+
+
+def test_targets_of_ends_cuts_and_other_seats() -> None:
+    rng = np.random.default_rng(1)
+    paid, log_prob, q = rng.normal(size=ROWS), rng.normal(size=ROWS), rng.normal(size=(2, ROWS))
+    expected = np.zeros(ROWS)
+    for i, d in enumerate(DISCOUNT):
+        if d == 0:
+            expected[i] = paid[i]
+        elif d > 0:
+            expected[i] = paid[i] + d * (q[:, i].min() - 0.3 * log_prob[i])
+        else:
+            expected[i] = paid[i] + d * q[:, i].max()
+    q[0, 1] = np.nan  # behind the end nothing is read
+    found = critic_target(*single(paid, DISCOUNT, q, log_prob), torch.tensor(0.3))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+
+
+def test_losses_and_gradients_against_plain_float64() -> None:
+    rng = np.random.default_rng(2)
+    q, target, weight = rng.normal(size=(2, ROWS)), rng.normal(size=ROWS), rng.random(ROWS)
+
+    def plain_critics(q: Array) -> float:
+        errors = (weight * (q - target) ** 2).mean(-1)
+        return float(0.5 * errors.sum())
+
+    given = torch.tensor(q, dtype=torch.float32, requires_grad=True)
+    loss, error = critic_loss(given, *single(target, weight))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(plain_critics(q), abs=1e-6)
+    np.testing.assert_allclose(given.grad, gradient(plain_critics, q), atol=1e-5)
+    np.testing.assert_allclose(error.numpy(), np.abs(q - target).mean(0), atol=1e-6)
+
+    log_prob = rng.normal(size=ROWS)
+    given, density = (t.requires_grad_() for t in single(q, log_prob))
+    loss = actor_loss(given, density, torch.tensor(0.3))
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx((0.3 * log_prob - q.min(0)).mean(), abs=1e-6)
+    np.testing.assert_allclose(given.grad, -(q == q.min(0)).astype(float) / ROWS, atol=1e-6)
+    np.testing.assert_allclose(density.grad, np.full(ROWS, 0.3 / ROWS), atol=1e-6)
+
+    warmth = torch.tensor(-1.0, requires_grad=True)
+    temperature_loss(warmth, -density, -2.0).backward()
+    assert warmth.grad is not None
+    assert float(warmth.grad) == pytest.approx((-log_prob + 2.0).mean(), abs=1e-6)
+
+
+def discrete() -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """Logits, what critics say, and which actions are legal: in one row a single one."""
+    rng = np.random.default_rng(3)
+    mask = rng.random((ROWS, ACTIONS)) < 0.6
+    mask[:, 0] = True
+    mask[4] = np.arange(ACTIONS) == 2
+    return rng.normal(size=(ROWS, ACTIONS)), rng.normal(size=(2, ROWS, ACTIONS)), mask
+
+
+def test_discrete_targets_are_expectations_over_legal_actions() -> None:
+    logits, q, mask = discrete()
+    paid = np.arange(ROWS) / 3
+    probs = plain_probs(logits, mask)
+    expected = paid.copy()
+    for i, d in enumerate(DISCOUNT):
+        cautious = q[:, i].min(0) if d > 0 else q[:, i].max(0)
+        entropy = -(probs[i] * plain_log(probs[i])).sum() if d > 0 else 0.0
+        expected[i] += d * ((probs[i] * cautious).sum() + 0.3 * entropy)
+    mask[1] = False  # behind the end nothing is legal
+    log_probs = masked_log_probs(torch.tensor(logits), torch.tensor(mask))
+    given = single(paid, DISCOUNT, q)
+    found = discrete_critic_target(*given, log_probs, torch.tensor(0.3))
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+
+
+def test_illegal_actions_add_nothing_to_value_entropy_and_gradient() -> None:
+    logits, q, mask = discrete()
+
+    def plain(logits: Array) -> float:
+        probs = plain_probs(logits, mask)
+        return float((probs * (0.3 * plain_log(probs) - q.min(0))).sum(-1).mean())
+
+    given = torch.tensor(logits, dtype=torch.float32, requires_grad=True)
+    log_probs = masked_log_probs(given, torch.tensor(mask))
+    loss, entropy = discrete_actor_loss(*single(q), log_probs, torch.tensor(0.3))
+    loss.backward()
+    assert given.grad is not None
+    assert float(loss.detach()) == pytest.approx(plain(logits), abs=1e-6)
+    np.testing.assert_allclose(given.grad, gradient(plain, logits), atol=1e-6)
+    assert (log_probs.detach().exp().numpy()[~mask] == 0).all()
+    assert (given.grad.numpy()[~mask] == 0).all()
+    # What critics say of illegal actions changes nothing, to the bit.
+    wild = np.where(mask, q, 1e30)
+    again, _ = discrete_actor_loss(*single(wild), log_probs, torch.tensor(0.3))
+    assert again == loss
+    assert float(entropy[4].detach()) == 0.0
+
+
+def test_only_what_was_taken_moves_the_critics() -> None:
+    _, q, _ = discrete()
+    given = torch.tensor(q, dtype=torch.float32, requires_grad=True)
+    action = torch.tensor([0, 1, 2, 3, 2, 4], dtype=torch.int32)
+    taken = chosen(given, action)
+    np.testing.assert_allclose(taken.detach(), q[:, np.arange(ROWS), action], atol=1e-6)
+    taken.sum().backward()
+    assert given.grad is not None
+    assert given.grad.sum(-1).eq(1).all()
+    both = torch.stack([given, given + 1])  # members in front
+    many = chosen(both, torch.stack([action, action]))
+    torch.testing.assert_close(many, torch.stack([taken, taken + 1]))
+
+
+def test_entropy_aims_at_a_share_of_what_legal_actions_allow() -> None:
+    mask = torch.tensor([[1, 1, 1, 1], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    found = entropy_target(mask, SACConfig(target_share=0.5))
+    np.testing.assert_allclose(found, [0.5 * np.log(4), 0.5 * np.log(2), 0, 0], atol=1e-6)
+    fixed = entropy_target(mask, SACConfig(target_entropy=1.0))
+    np.testing.assert_allclose(fixed, [1.0, np.log(2), 0, 0], atol=1e-6)
+
+
+def test_members_together_are_members_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    q, paid = rng.normal(size=(3, 2, ROWS)), rng.normal(size=(3, ROWS))
+    discount, log_prob = np.stack([DISCOUNT] * 3), rng.normal(size=(3, ROWS))
+    warmth = torch.tensor([[0.1], [0.2], [0.3]])
+    together = single(paid, discount, q, log_prob)
+    target = critic_target(*together, warmth)
+    loss, error = critic_loss(together[2], target, torch.ones(3, ROWS))
+    policy = actor_loss(together[2], together[3], warmth)
+    for member in range(3):
+        alone = [t[member] for t in together]
+        torch.testing.assert_close(critic_target(*alone, warmth[member, 0]), target[member])
+        one, errors = critic_loss(alone[2], target[member], torch.ones(ROWS))
+        torch.testing.assert_close(one, loss[member])
+        torch.testing.assert_close(errors, error[member])
+        torch.testing.assert_close(
+            actor_loss(alone[2], alone[3], warmth[member, 0]), policy[member]
+        )
+
+
+def some_samples(sac: SAC, rows: int = 32) -> Samples:
+    """Rows of real games with made-up payments, ends and cuts."""
+    rng = np.random.default_rng(5)
+    rules, pool = sac.rules, Pool(sac.rules, rows, seed=7, threads=1)
+    pool.reset()
+    seen = torch.from_numpy(pool.batch().obs.copy())
+    mask = torch.from_numpy(pool.batch().mask[: 2 * rows].copy())
+    action = rng.uniform(-1, 1, (rows, rules.box)) if rules.box else rng.integers(0, 3, rows)
+    kind = np.float32 if rules.box else np.int32
+    return Samples(
+        obs=seen[:rows],
+        mask=mask[:rows],
+        action=torch.tensor(action.astype(kind)),
+        paid=torch.tensor(rng.normal(size=rows), dtype=torch.float32),
+        discount=torch.tensor(np.where(rng.random(rows) < 0.2, 0.0, 0.99), dtype=torch.float32),
+        next_obs=seen[rows : 2 * rows],
+        next_mask=mask[rows:],
+        weight=torch.ones(rows),
+        places=np.arange(rows),
+    )
+
+
+def test_an_update_is_that_of_stable_baselines3() -> None:
+    """From equal weights, with the same batch and the same noise."""
+    sb3 = pytest.importorskip("stable_baselines3")
+    gym = pytest.importorskip("gymnasium")
+    rates = Schedule.constant(1e-3)
+    sac = make(config=SACConfig(lr=rates, critic_lr=rates, temperature_lr=rates))
+    sac.turn_knobs(FIRST)
+    samples = some_samples(sac)
+    space = gym.spaces.Box(-np.inf, np.inf, (18,)), gym.spaces.Box(-1, 1, (4,))
+
+    class Nowhere(gym.Env):  # type: ignore[misc]
+        observation_space, action_space = space
+
+    theirs = sb3.SAC(
+        "MlpPolicy",
+        Nowhere(),
+        learning_rate=1e-3,
+        policy_kwargs={"net_arch": [32, 32]},
+        device="cpu",
+    )
+    theirs.set_logger(sb3.common.logger.Logger(None, []))
+    copy_to(theirs, sac)
+    compare(theirs, sac, atol=0.0)
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+    batch = ReplayBufferSamples(
+        sac.critics.widen(samples.obs),
+        samples.action,
+        sac.critics.widen(samples.next_obs),
+        (samples.discount == 0).float().unsqueeze(1),
+        samples.paid.unsqueeze(1),
+        None,
+    )
+    theirs.replay_buffer = type("Same", (), {"sample": lambda *_, **__: batch})()
+    for _ in range(3):
+        noise = iter(sac._noise())
+        drawn = theirs.actor.action_dist.proba_distribution
+
+        def fixed(mean: Tensor, log_spread: Tensor, drawn: Any = drawn, noise: Any = noise) -> Any:
+            made = drawn(mean, log_spread)
+            values = mean + log_spread.exp() * next(noise)
+            made.distribution.rsample = lambda *_: values
+            return made
+
+        theirs.actor.action_dist.proba_distribution = fixed
+        theirs.train(1, 32)
+        theirs.actor.action_dist.proba_distribution = drawn
+        sac.descend(samples)
+        sac.steps += 1
+        compare(theirs, sac, atol=1e-5)
+
+
+def pairs(theirs: Any, sac: SAC) -> list[tuple[Tensor, Tensor]]:
+    """Their tensors beside ours, turned as theirs lie."""
+    net: Any = sac.net
+    actor, found = theirs.actor, []
+    layers = [(actor.latent_pi[0], net.first.weight.t(), net.first.bias)]
+    layers += [(actor.latent_pi[2], net.towers[0][0].weight, net.towers[0][0].bias)]
+    weight, bias = net.policy_head.weight.chunk(2), net.policy_head.bias.chunk(2)
+    layers += [(actor.mu, weight[0], bias[0]), (actor.log_std, weight[1], bias[1])]
+    for kind, flat in (("critic", None), ("critic_target", sac.critics.target)):
+        pieces = sac.critics.named_pieces(flat)
+        for which, critic in enumerate(getattr(theirs, kind).q_networks):
+            for layer in range(3):
+                ours = (pieces[f"{layer}.{part}"][0, which] for part in ("weight", "bias"))
+                matrix, shift = ours
+                layers += [(critic[2 * layer], matrix.t(), shift[0])]
+    for linear, matrix, shift in layers:
+        found += [(linear.weight, matrix.detach()), (linear.bias, shift.detach())]
+    return [*found, (theirs.log_ent_coef, sac.log_temperature.detach().reshape(1))]
+
+
+@torch.no_grad()
+def copy_to(theirs: Any, sac: SAC) -> None:
+    for mine, ours in pairs(theirs, sac):
+        mine.copy_(ours)
+
+
+def compare(theirs: Any, sac: SAC, atol: float) -> None:
+    for mine, ours in pairs(theirs, sac):
+        torch.testing.assert_close(ours, mine.detach(), atol=atol, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("net", "said"),
+    [
+        (replace(ACTOR, squash=False), "net.squash is off"),
+        (replace(ACTOR, spread="shared"), "net.spread is 'shared'"),
+    ],
+)
+def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) -> None:
+    with pytest.raises(sparring.ConfigError, match=said):
+        make(net=net)
+
+
+def weights_of(sac: SAC) -> dict[str, Tensor]:
+    groups = {"net": dict(sac.net.state_dict()), **sac.learned()}
+    return {f"{g}/{n}": t.detach().clone() for g, part in groups.items() for n, t in part.items()}
+
+
+@pytest.mark.parametrize(
+    ("game", "replay"),
+    [
+        ("laser_hockey", REPLAY),
+        ("laser_hockey_discrete", replace(REPLAY, prioritised=True, n_step=3)),
+    ],
+)
+def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig) -> None:
+    config = SACConfig(critic_norm=True)
+    straight, stopped = make(game, config, replay), make(game, config, replay)
+    for _ in range(2):
+        straight.iterate(0.0)
+        stopped.iterate(0.0)
+    assert straight.steps > 0
+    resumed = make(game, config, replay, seed=1)
+    resumed.restore(stopped.snapshot())
+    for learner in (straight, resumed):
+        learner.iterate(0.5)
+        learner.iterate(0.6)
+    assert straight.steps == resumed.steps
+    ours, theirs = weights_of(straight), weights_of(resumed)
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, theirs[name]), name
+    assert straight.pool.digest() == resumed.pool.digest()
+
+
+@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
+def test_a_loss_that_is_not_a_number_is_never_stepped_on(game: str) -> None:
+    sac = make(game)
+    sac.turn_knobs(FIRST)
+    good = some_samples(sac)
+    sac.descend(good)
+    before = weights_of(sac)
+    with pytest.raises(DivergedError, match="critic_loss nan"):
+        sac.descend(replace(good, paid=torch.full((32,), torch.nan)))
+    for name, tensor in weights_of(sac).items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_everything_learns_and_curves_show_it() -> None:
+    sac = make("laser_hockey_discrete")
+    before = weights_of(sac)
+    for _ in range(2):
+        (report,) = sac.iterate(0.0)
+    after = weights_of(sac)
+    for name in ("net/policy_head.weight", "critics/flat", "critics/target", "temperature/log"):
+        assert not torch.equal(before[name], after[name]), name
+    for name in ("losses/critic_loss", "losses/policy_loss", "learning/temperature"):
+        assert np.isfinite(report.stats[name])
+    assert 0 < report.stats["losses/entropy"] <= np.log(8)
+
+
+def test_a_fixed_temperature_stays() -> None:
+    sac = make(config=SACConfig(temperature=0.25))
+    sac.iterate(0.0)
+    sac.iterate(0.0)
+    assert sac.steps > 0
+    assert float(sac.log_temperature.detach().exp()) == pytest.approx(0.25)

@@ -1,0 +1,124 @@
+"""Critics against NumPy in float64: one batched pass, members, norms, targets that follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+import sparring
+from sparring.nets.critics import Critics, Widen
+from sparring.nets.inputs import Inputs
+from sparring.nets.make import make_net
+
+ROWS = 5
+
+
+def rows_of(game: str, count: int = ROWS) -> tuple[Inputs, torch.Tensor]:
+    rules = sparring.Rules(game)
+    pool = sparring.Pool(rules, count, seed=1, threads=1)
+    pool.reset()
+    return Inputs(rules), torch.from_numpy(pool.batch().obs[:count].copy())
+
+
+def plain(critics: Critics, x: npt.NDArray[Any], member: int, which: int) -> npt.NDArray[Any]:
+    """One critic of one member, a layer at a time, in float64."""
+    pieces = {n: p[member, which].double().numpy() for n, p in critics.named_pieces().items()}
+    layers = len(critics.widths) - 1
+    for layer in range(layers):
+        x = x @ pieces[f"{layer}.weight"] + pieces[f"{layer}.bias"]
+        if layer == layers - 1:
+            break
+        if critics.norm:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+            x = x * pieces[f"{layer}.gain"] + pieces[f"{layer}.shift"]
+        x = np.maximum(x, 0)
+    return x
+
+
+def stirred(critics: Critics) -> Critics:
+    """Norms that differ from those that everything begins with."""
+    with torch.no_grad():
+        critics.flat += 0.1 * torch.randn_like(critics.flat)
+    return critics
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("game", ["laser_hockey", "skull_king"])
+def test_both_critics_in_one_pass_are_two_plain_networks(game: str, norm: bool) -> None:
+    torch.manual_seed(0)
+    inputs, rows = rows_of(game)
+    critics = stirred(Critics(inputs, (12, 7), norm=norm))
+    numbers = critics.widen(rows)
+    box = inputs.rules.box
+    action = torch.rand(ROWS, box) * 2 - 1 if box else None
+    q = critics(numbers, action).detach()
+    assert q.shape == ((2, ROWS) if box else (2, ROWS, inputs.rules.actions))
+    x = numbers.double().numpy()
+    if action is not None:
+        x = np.concatenate([x, action.double().numpy()], 1)
+    for which in range(2):
+        expected = plain(critics, x, 0, which)
+        np.testing.assert_allclose(q[which].numpy(), expected.reshape(q[which].shape), atol=1e-5)
+    assert not torch.allclose(q[0], q[1])
+
+
+@pytest.mark.parametrize("game", ["laser_hockey", "skull_king", "tic_tac_toe"])
+def test_rows_are_widened_as_the_first_layer_does(game: str) -> None:
+    inputs, rows = rows_of(game)
+    first: Any = make_net(inputs.rules, sparring.config.NetConfig(hidden=(8,), sparse=False))
+    numbers = Widen(inputs)(rows)
+    torch.testing.assert_close(numbers, first.first.widen(rows), rtol=0, atol=0)
+    together = Widen(inputs)(rows.unsqueeze(0).expand(3, -1, -1))
+    torch.testing.assert_close(together, numbers.expand(3, -1, -1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
+def test_members_together_are_members_one_by_one(game: str, norm: bool) -> None:
+    torch.manual_seed(1)
+    inputs, _ = rows_of(game)
+    box, members = inputs.rules.box, 3
+    many = stirred(Critics(inputs, (16, 8), norm=norm, members=members))
+    numbers = torch.randn(members, ROWS, many.widen.width)
+    action = torch.rand(members, ROWS, box) * 2 - 1 if box else None
+    q = many(numbers, action)
+    q.square().sum().backward()
+    assert many.flat.grad is not None
+    for member in range(members):
+        one = Critics(inputs, (16, 8), norm=norm)
+        with torch.no_grad():
+            one.flat.copy_(many.flat[member : member + 1])
+        alone = one(numbers[member], None if action is None else action[member])
+        alone.square().sum().backward()
+        torch.testing.assert_close(q[member], alone, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(many.flat.grad[member], one.flat.grad[0], atol=1e-5, rtol=1e-4)
+
+
+def test_targets_follow_by_a_share_and_learn_nothing_themselves() -> None:
+    torch.manual_seed(2)
+    inputs, rows = rows_of("laser_hockey_discrete")
+    critics = Critics(inputs, (8,))
+    numbers = critics.widen(rows)
+    torch.testing.assert_close(critics(numbers, weights=critics.target), critics(numbers))
+    before = critics.target.clone()
+    stirred(critics)
+    critics.follow(0.25)
+    torch.testing.assert_close(critics.target, 0.75 * before + 0.25 * critics.flat.detach())
+    critics.follow(torch.tensor(1.0))
+    torch.testing.assert_close(critics.target, critics.flat.detach())
+    assert not critics(numbers, weights=critics.target).requires_grad
+
+
+def test_frozen_weights_still_tell_what_an_action_is_worth() -> None:
+    torch.manual_seed(3)
+    inputs, rows = rows_of("laser_hockey")
+    critics = Critics(inputs, (8, 8))
+    action = torch.zeros(ROWS, 4, requires_grad=True)
+    critics(critics.widen(rows), action, weights=critics.flat.detach()).sum().backward()
+    assert critics.flat.grad is None
+    assert action.grad is not None
+    assert action.grad.abs().sum() > 0
