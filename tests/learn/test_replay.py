@@ -262,6 +262,18 @@ def test_a_cleared_replay_begins_anew() -> None:
     assert_equal(played.replay.sample(2), copy_of(played).sample(2))
 
 
+def test_threads_change_nothing() -> None:
+    options: dict[str, Any] = {"capacity": 5_000, "batch": 9_000, "prioritised": True}
+    played = make("tic_tac_toe", {}, (0, 0), **options)
+    other = new_replay(played.collector, played.replay.config, threads=3)
+    played.play(20, other)
+    for number in range(4):
+        assert_equal(played.replay.sample(number, 0.5), other.sample(number, 0.5))
+        disturb(played.replay, number)
+        disturb(other, number)
+    np.testing.assert_array_equal(played.replay.sums, other.sums)
+
+
 def test_ages_are_those_of_what_was_sampled() -> None:
     played = make("tic_tac_toe", {}, (0, 0), capacity=500)
     played.play(40)
