@@ -206,7 +206,8 @@ extern "C" __global__ void carry_serials(const Open* open, int carried, i64* ser
 struct DrawView {
   int members, batch, n_step;
   const u64* seeds;    // [members]
-  const i32* number;   // of the optimiser step
+  const i32* number;   // [members], of the optimiser step
+  const u8* stopped;   // [members], who makes none
   const i64* firsts;   // [members], the oldest serial numbers that count
   i32* picked;         // [members, batch], rows of `obs`
   i32* after;          // of what follows
@@ -221,7 +222,7 @@ extern "C" __global__ void draw_samples(RingsView rings, PrioritiesView prioriti
   const RingView ring = rings.of(member);
   const i64 fill = least(head - v.firsts[member], rings.capacity);
   Rng rng = sample_rng(v.seeds[member], static_cast<int>(at % v.batch),
-                       static_cast<u32>(v.number[0]));
+                       static_cast<u32>(v.number[at / v.batch]));
   const int place = priorities.leaf
                         ? draw_leaf(priorities.of(member), rng)
                         : pick(ring, static_cast<int>((head - fill) % rings.capacity),
@@ -254,13 +255,13 @@ extern "C" __global__ void correct(PrioritiesView priorities, DrawView v, const 
 // drawn twice, the larger one.
 extern "C" __global__ void forget_weights(PrioritiesView priorities, DrawView v) {
   const i64 at = global_thread();
-  if (at < i64{v.members} * v.batch) priorities.leaf[v.picked[at]] = 0;
+  if (at < i64{v.members} * v.batch && !v.stopped[at / v.batch]) priorities.leaf[v.picked[at]] = 0;
 }
 
 extern "C" __global__ void weigh(PrioritiesView priorities, DrawView v, const f32* error,
                                  f32 exponent) {
   const i64 at = global_thread();
-  if (at >= i64{v.members} * v.batch) return;
+  if (at >= i64{v.members} * v.batch || v.stopped[at / v.batch]) return;
   const u32 weight = weight_of(error[at], exponent);
   atomicMax(priorities.leaf + v.picked[at], weight);
   atomicMax(priorities.highest + at / v.batch, weight);
@@ -271,7 +272,7 @@ extern "C" __global__ void throw_coins(DrawView v, u8* coin) {
   const i64 at = global_thread();
   if (at >= i64{v.members} * v.batch) return;
   const u32 sample = static_cast<u32>(at % v.batch);
-  Rng rng(v.seeds[at / v.batch], 0, static_cast<u32>(v.number[0]), Stream::kMirrors, sample / 32);
+  Rng rng(v.seeds[at / v.batch], 0, static_cast<u32>(v.number[at / v.batch]), Stream::kMirrors, sample / 32);
   coin[at] = rng.next() >> sample % 32 & 1;
 }
 
@@ -280,7 +281,7 @@ extern "C" __global__ void draw_noise(const u64* seeds, const i32* number, int m
                                       int numbers, f32* noise) {
   const i64 at = global_thread();
   if (at >= i64{members} * batch) return;
-  Rng rng(seeds[at / batch], static_cast<u32>(at % batch), static_cast<u32>(number[0]),
+  Rng rng(seeds[at / batch], static_cast<u32>(at % batch), static_cast<u32>(number[at / batch]),
           Stream::kReplay, 1u << 20);
   f32 radius = 0, turns = 0;
   for (int i = 0; i < numbers; ++i) {

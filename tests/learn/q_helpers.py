@@ -89,11 +89,13 @@ def links_of(collector: Collector) -> dict[int, Link]:
                     before, paid = waiting.pop((game, seat))
                     found[before] = (paid, place)
                 waiting[game, seat] = (place, 0.0)
-            for (at, owner), (before, paid) in list(waiting.items()):
-                if at == game:
-                    paid += float(rollout.reward[step, game, owner, 0])
-                    waiting[at, owner] = (before, paid)
-                    if rollout.terminated[step, game]:
-                        found[before] = (paid, None)
-                        del waiting[at, owner]
+            for owner in range(rollout.reward.shape[2]):
+                if (game, owner) not in waiting:
+                    continue
+                before, paid = waiting.pop((game, owner))
+                paid += float(rollout.reward[step, game, owner, 0])
+                if rollout.terminated[step, game]:
+                    found[before] = (paid, None)
+                else:
+                    waiting[game, owner] = (before, paid)
     return found

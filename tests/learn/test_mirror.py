@@ -213,9 +213,7 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
 def test_ppo_has_none_as_graphs_on_a_gpu() -> None:
     config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
     plan = resolve([config])
-    with pytest.raises(
-        ConfigError, match=r"mirror: PPO has none on the GPU; .*--device cpu"
-    ):
+    with pytest.raises(ConfigError, match=r"mirror: PPO has none on the GPU; .*--device cpu"):
         demand_mirror(replace(plan, fused=True))
 
 

@@ -202,9 +202,7 @@ class SAC(OffPolicy):
         return {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}, error
 
     @torch.no_grad()
-    def _target(
-        self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor
-    ) -> Tensor:
+    def _target(self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor) -> Tensor:
         """What the critics should say of the actions that were taken."""
         numbers = self.critics.widen(samples.next_obs)
         paid, discount = samples.paid, samples.discount

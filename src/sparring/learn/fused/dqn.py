@@ -55,7 +55,7 @@ class FusedDQN(FusedOffPolicy):
             device=self.device,
             memory=self.pool.memory_bytes,
         )
-        self._replace_target()
+        self._replace_targets()
         self.beyond = self.target.passing(replay.batch, learn=False)
         """What the target says about what follows."""
 
@@ -95,8 +95,7 @@ class FusedDQN(FusedOffPolicy):
         learning.value_grad[..., 0].copy_(grads[1])
         learning.backward()
         self.step_with(self.adam, "lr")
-        if not self.config.target_every:
-            self._follow()
+        self._follow()
         self.replay.reprioritise(error)
         self._learned(error)
 
@@ -123,22 +122,17 @@ class FusedDQN(FusedOffPolicy):
 
     @torch.no_grad()
     def _follow(self) -> None:
-        """Move the targets towards the networks."""
-        target = self.target
-        target.weight.lerp_(self.net.weight, self.knob("tau")[:, None])
+        """Move the targets towards the networks, or replace them when their time has come."""
+        target, every = self.target, self.config.target_every
+        share = self.knob("tau") if not every else ((self.replay.number + 1) % every == 0).float()
+        target.weight.lerp_(self.net.weight, (share * self.active)[:, None])
         target.compute.copy_(target.weight * target.scale)
 
     @torch.no_grad()
-    def _replace_target(self) -> None:
+    def _replace_targets(self) -> None:
         """Set the targets to the networks."""
         self.target.weight.copy_(self.net.weight)
         self.target.compute.copy_(self.net.compute)
-
-    def after_step(self) -> None:
-        """Replace the targets when their time has come."""
-        every = self.config.target_every
-        if every and self.steps % every == 0:
-            self._replace_target()
 
     def _learned(self, error: Tensor) -> None:
         """Note how wrong the estimates were."""
@@ -163,7 +157,7 @@ class FusedDQN(FusedOffPolicy):
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""
-        optimiser = self.adam.state(member, self.net) if self.steps else {}
+        optimiser = self.adam.state(member, self.net) if self.steps[member] else {}
         return {"target": self.target.state(member), "optimiser": optimiser}
 
     def put_learned(self, member: int, snapshot: Snapshot) -> None:

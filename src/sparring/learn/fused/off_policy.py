@@ -77,6 +77,8 @@ class FusedOffPolicy(FusedLearner):
         members, rollout = self.members, self.rollout
         mirror = Mirroring.of(self.pool, collect, self.device)
         self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds, mirror=mirror)
+        self.stopped = self.replay.stopped
+        """Who makes no step now: it has made those that its decisions ask for."""
         self.learning = self.net.passing(replay.batch, learn=True)
         """About the decisions of a batch."""
         self.ahead = self.net.passing(replay.batch, learn=False)
@@ -85,7 +87,8 @@ class FusedOffPolicy(FusedLearner):
             self.epsilon = torch.zeros(rollout.rows)
             self.knobs = torch.zeros(members, len(self.knob_names))
             self.gamma_into = torch.zeros(members, len(self.rules.roles))
-            self.stopped = torch.zeros(members, dtype=torch.uint8)
+            self.quota = torch.zeros(members, dtype=torch.int32)
+            """Steps that each of them still makes in this round."""
             self.broken = torch.zeros(members, dtype=torch.uint8)
             """Who diverged."""
             self.losses = torch.zeros(members, len(self.loss_names), dtype=torch.float64)
@@ -95,10 +98,10 @@ class FusedOffPolicy(FusedLearner):
         rows = rollout.steps * rollout.rows // members
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
         self.rollouts = 0
-        self.steps = 0
+        self.steps = [0] * members
         """Optimiser steps."""
         self.owed = [0.0] * members
-        self.made = 0
+        self.made = [0] * members
         """Optimiser steps of the last update."""
         self._ended_at = time.perf_counter()
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
@@ -151,10 +154,15 @@ class FusedOffPolicy(FusedLearner):
         bias = at.flat.value_bias
         return at.value[..., 0] + bias.reshape(-1, bias.shape[-1])[:, :1]
 
+    @property
+    def active(self) -> Tensor:
+        """Who makes a step now [members], as numbers."""
+        return 1.0 - self.stopped.float()
+
     def note(self, **losses: Tensor) -> None:
         """Add the losses of a step, one number per member each."""
         for at, name in enumerate(self.loss_names):
-            self.losses[:, at] += losses[name].detach().double()
+            self.losses[:, at] += (losses[name].detach() * self.active).double()
 
     # Learning
 
@@ -163,7 +171,7 @@ class FusedOffPolicy(FusedLearner):
         self._check_filled()
         started = time.perf_counter()
         self.losses.zero_()
-        self.made, spent = 0, {"rollout": 0.0, "update": 0.0}
+        self.made, spent = [0] * self.members, {"rollout": 0.0, "update": 0.0}
         totals: list[dict[str, float]] = [{} for _ in range(self.members)]
         met = np.zeros(self.rollout.met.shape, np.int64)
         for _ in range(self.rounds):
@@ -234,27 +242,28 @@ class FusedOffPolicy(FusedLearner):
         self.figures.fetch()
         torch.cuda.current_stream().synchronize()
         self.rollouts += 1
-        fewest = min(self._count(member, totals[member]) for member in range(self.members))
-        steps = int(min(self.owed) // self.replay_config.batch) if fewest else 0
-        for _ in range(steps):
-            self._step()
+        for member in range(self.members):
+            self._count(member, totals[member])
+        self._learn()
         end.record()
         torch.cuda.current_stream().synchronize()
         seconds = start.elapsed_time(middle) / 1000, middle.elapsed_time(end) / 1000
         return dict(zip(("rollout", "update"), seconds, strict=True))
 
-    def _step(self) -> None:
-        """One optimiser step of all members."""
-        self._run("step", self._draw_and_descend)
-        self.steps += 1
-        self.made += 1
-        for member in range(self.members):
-            self.owed[member] -= self.replay_config.batch
-            self.samples[member] += self.replay_config.batch
-        self.after_step()
-
-    def after_step(self) -> None:
-        """Do what is due now and then."""
+    def _learn(self) -> None:
+        """Make the optimiser steps that are owed; members with fewer wait for the others."""
+        batch = self.replay_config.batch
+        quota = [int(owed // batch) for owed in self.owed]
+        if any(not self.figures.of(member)["sampleable"] for member in range(self.members)):
+            return
+        self.quota.copy_(torch.tensor(quota))
+        for _ in range(max(quota)):
+            self._run("step", self._draw_and_descend)
+        for member, steps in enumerate(quota):
+            self.steps[member] += steps
+            self.made[member] += steps
+            self.owed[member] -= steps * batch
+            self.samples[member] += steps * batch
 
     def _play_and_remember(self) -> None:
         """Play a rollout and take its decisions into the replay."""
@@ -265,9 +274,11 @@ class FusedOffPolicy(FusedLearner):
 
     def _draw_and_descend(self) -> None:
         """Learn from a batch. Nothing is kept of a step that is not finite."""
+        self.stopped.copy_(self.quota <= 0)
         self.replay.draw()
         self.descend()
-        self.replay.number.add_(1)
+        self.replay.number.add_(1 - self.stopped.int())
+        self.quota.sub_(1)
 
     def _link(self) -> None:
         """Turn rows into transitions."""
@@ -317,35 +328,34 @@ class FusedOffPolicy(FusedLearner):
         """Every figure of a rollout by name, one number per member."""
         return {**rollout_figures(self.rollout, self.games), **self.replay.figures()}
 
-    def _count(self, member: int, total: dict[str, float]) -> float:
-        """Add up what a rollout did; return how much can be sampled once learning has begun."""
+    def _count(self, member: int, total: dict[str, float]) -> None:
+        """Add up what a rollout did, and what is to be learned from it."""
         found = self.figures.of(member)
         self._check_rollout(found)
         for name, value in found.items():
             total[name] = total.get(name, 0.0) + value
         self.decisions[member] += int(found["decisions"])
         self.opponent_rows[member] += int(found["opponent_rows"])
-        if not self._warm(member):
-            return 0.0
-        self.owed[member] += found["decisions"] * self.replay_config.ratio
-        return found["sampleable"]
+        if self._warm(member):
+            self.owed[member] += found["decisions"] * self.replay_config.ratio
 
     def _stats(
         self, member: int, total: Mapping[str, float], losses: Sequence[float]
     ) -> dict[str, float]:
         """Name what an update found as curves show it."""
-        made, samples = max(self.made, 1), float(self.made * self.replay_config.batch)
+        made = self.made[member]
+        samples = float(made * self.replay_config.batch)
         decisions, kept = max(total["decisions"], 1.0), self.figures.of(member)["kept"]
         stats = {
-            "learning/optimiser_steps": float(self.made),
+            "learning/optimiser_steps": float(made),
             "learning/samples": samples,
             "learning/decisions": total["decisions"],
             "learning/replay_ratio": samples / decisions,
-            "learning/steps_per_decision": self.made / decisions,
+            "learning/steps_per_decision": made / decisions,
             "learning/replay_fill": kept / self.replay_config.capacity,
             "learning/replay_age": kept / 2,
         }
-        if self.made:
+        if made:
             named = zip(self.loss_names, losses, strict=True)
             stats |= {f"losses/{name}": value / made for name, value in named}
         return stats | self._earned(total)
@@ -358,7 +368,7 @@ class FusedOffPolicy(FusedLearner):
         meta = {
             **saved.meta,
             "rollouts": self.rollouts,
-            "steps": self.steps,
+            "steps": self.steps[member],
             "owed": self.owed[member],
         }
         tensors = {**saved.tensors, **self.learned(member)}
@@ -373,8 +383,8 @@ class FusedOffPolicy(FusedLearner):
         self.put_learned(member, snapshot)
         self.broken[member] = 0
         meta = snapshot.meta
-        self.rollouts, self.steps = meta["rollouts"], meta["steps"]
-        self.replay.number.fill_(self.steps)
+        self.rollouts, self.steps[member] = meta["rollouts"], meta["steps"]
+        self.replay.number[member] = meta["steps"]
         self.owed[member] = meta["owed"]
         if "replay" in snapshot.tensors:
             segments = {name: read() for name, read in snapshot.segments.items()}
@@ -384,7 +394,7 @@ class FusedOffPolicy(FusedLearner):
         """Do the work of an update with games that cost nothing, and put everything back."""
         kept = self.kept()
         before = [tensor.clone() for tensor in kept]
-        counts = self.steps, list(self.owed), list(self.samples)
+        counts = list(self.steps), list(self.owed), list(self.samples)
         start, middle, end = self._events
         start.record()
         self._run("free rollout", self._answer_all)
@@ -392,22 +402,20 @@ class FusedOffPolicy(FusedLearner):
         made = [self.figures.of(member)["decisions"] for member in range(self.members)]
         for member, decisions in enumerate(made):
             self.owed[member] += decisions * self.replay_config.ratio
-        self.made = 0
-        for _ in range(int(min(self.owed) // self.replay_config.batch)):
-            self._step()
+        self.made = [0] * self.members
+        self._learn()
         end.record()
         torch.cuda.synchronize()
         self.phases.seconds = {
             "rollout": start.elapsed_time(middle) / 1000,
             "update": middle.elapsed_time(end) / 1000,
         }
-        samples = float(self.made * self.replay_config.batch)
         reports = [
             self._report(
                 member,
                 {
-                    "learning/optimiser_steps": float(self.made),
-                    "learning/samples": samples,
+                    "learning/optimiser_steps": float(self.made[member]),
+                    "learning/samples": float(self.made[member] * self.replay_config.batch),
                     "learning/decisions": decisions,
                 },
             )
@@ -416,5 +424,5 @@ class FusedOffPolicy(FusedLearner):
         for tensor, old in zip(kept, before, strict=True):
             put_back(torch.ones(self.members, device=self.device), [old], [tensor])
         self.steps, self.owed, self.samples = counts
-        self.replay.number.fill_(self.steps)
+        self.replay.number.copy_(torch.tensor(self.steps))
         return reports

@@ -68,8 +68,10 @@ class DeviceReplay:
             self._marks = torch.zeros(members, items, dtype=torch.int32)
             # What was drawn last.
             shape = members, config.batch
-            self.number = torch.zeros(1, dtype=torch.int32)
-            """Of the optimiser step."""
+            self.number = torch.zeros(members, dtype=torch.int32)
+            """Of every member's optimiser step."""
+            self.stopped = torch.zeros(members, dtype=torch.uint8)
+            """Who makes none now."""
             self.picked = torch.zeros(shape, dtype=torch.int32)
             self.after = torch.zeros(shape, dtype=torch.int32)
             self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
@@ -141,6 +143,7 @@ class DeviceReplay:
             n_step=self.config.n_step,
             seeds=self.seeds,
             number=self.number,
+            stopped=self.stopped,
             firsts=self.firsts,
             picked=self.picked,
             after=self.after,

@@ -139,7 +139,7 @@ class FusedSAC(FusedOffPolicy):
         self.step_with(self.adam, "lr")
         self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
         self.step_with(self.temperature_adam, "temperature_lr")
-        self.critics.follow(self.knob("tau")[:, None, None])
+        self.critics.follow((self.knob("tau") * self.active)[:, None, None])
         replay.reprioritise(error)
         self.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
 
@@ -219,14 +219,14 @@ class FusedSAC(FusedOffPolicy):
         return {
             "critics": {name: tensor.cpu().clone() for name, tensor in critics.items()},
             "temperature": {"log": self._log.weight[member, 0].cpu().clone()},
-            "optimiser": self.adam.state(member, self.net) if self.steps else {},
+            "optimiser": self.adam.state(member, self.net) if self.steps[member] else {},
             "critic_optimiser": self._moments(self.critic_adam, member, critics["flat"].shape),
             "temperature_optimiser": self._moments(self.temperature_adam, member, ()),
         }
 
     def _moments(self, adam: FlatAdam, member: int, shape: tuple[int, ...]) -> dict[str, Tensor]:
         """What an optimiser of a single tensor remembers."""
-        if not self.steps:
+        if not self.steps[member]:
             return {}
         moments = zip(KINDS, (adam.first, adam.second), strict=True)
         found = {f"0.{kind}": of[member].view(shape).cpu().clone() for kind, of in moments}
