@@ -23,7 +23,6 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, remove_stale_files, write_atomic
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
-from sparring.store.segments import bring_segments
 from sparring.training.records import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -112,6 +111,9 @@ class Run:
         """
 
         def fill(path: Path) -> None:
+            # Here: reading a run needs no learning library.
+            from sparring.store.segments import bring_segments
+
             for kept in {number, best} - {-1}:
                 came = self.checkpoints / f"{kept:08d}"
                 if came.is_dir():
