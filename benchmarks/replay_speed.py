@@ -63,6 +63,7 @@ def ours(algo: str, threads: int) -> Steps:
 def theirs(algo: str) -> Steps:
     """Theirs, with as many."""
     import stable_baselines3
+
     from sparring.envs.sb3 import SparringVecEnv
 
     env = SparringVecEnv(GAMES[algo], 1, opponents="weak", seed=1)

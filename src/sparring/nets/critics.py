@@ -118,7 +118,9 @@ class Critics(nn.Module):
         """Views of all weights by name, [members, 2, rows, columns]; or of the targets' `flat`."""
         split = self.split(self.flat.detach() if flat is None else flat)
         shape = (self.members, CRITICS)
-        return {p.name: s.view(*shape, *s.shape[1:]) for p, s in zip(self.pieces, split, strict=True)}
+        return {
+            p.name: s.view(*shape, *s.shape[1:]) for p, s in zip(self.pieces, split, strict=True)
+        }
 
     def forward(
         self, numbers: Tensor, action: Tensor | None = None, *, weights: Tensor | None = None

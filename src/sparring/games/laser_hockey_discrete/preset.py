@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sparring.games.laser_hockey.preset import GPU_ALGOS as GPU_CONTINUOUS
 from sparring.games.laser_hockey.preset import PRESET as CONTINUOUS
 
 PRESET: dict[str, Any] = {
@@ -24,3 +25,11 @@ ALGOS: dict[str, dict[str, Any]] = {
     },
 }
 """What else suits an algorithm."""
+GPU_ALGOS: dict[str, dict[str, Any]] = {
+    "dqn": {
+        "dqn": {"lr": "0%:1e-3,100%:3e-4"},
+        "replay": {"batch": 8192, "capacity": 8_000_000, "save": False},
+    },
+    "sac": GPU_CONTINUOUS["sac"],
+}
+"""The same with the network on a GPU, where batches are large."""
