@@ -1,8 +1,8 @@
 """Known ground: tasks that everybody knows, beside stable-baselines3 with its tuned settings.
 
-python benchmarks/known_ground.py                            both tasks, both libraries, seeds 0 to 4
-python benchmarks/known_ground.py --only cartpole --ours     one task, ours alone
-python benchmarks/known_ground.py --seeds 3 --first-seed 100 other seeds, for trying settings out
+python benchmarks/known_ground.py                              both tasks, both libraries
+python benchmarks/known_ground.py --only cartpole --ours       one task, ours alone
+python benchmarks/known_ground.py --seeds 3 --first-seed 100   other seeds, to try settings out
 
 Both play one environment and are measured by the same code: 20 greedy episodes every so many
 steps. What counts is the number of steps to the first mean at the target. Time is that of
@@ -17,6 +17,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -250,8 +251,7 @@ def main() -> None:
         print(table(task, courses), flush=True)
         kept[name] = [vars(course) for course in courses]
     if given.json:
-        with open(given.json, "w", encoding="utf-8") as file:
-            json.dump(kept, file)
+        Path(given.json).write_text(json.dumps(kept), encoding="utf-8")
 
 
 def changed(task: Task, settings: dict[str, Any]) -> Task:

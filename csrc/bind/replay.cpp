@@ -3,9 +3,12 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <functional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "core/crew.hpp"
 #include "core/replay.hpp"
 
 namespace nb = nanobind;
@@ -28,21 +31,53 @@ T* data_of(const std::optional<nb::ndarray<T, nb::c_contig, nb::device::cpu>>& a
   return array ? array->data() : nullptr;
 }
 
-// Sums the nodes above some leaves anew. A level that has fewer nodes than there are leaves is
-// cheaper to sum as a whole.
-void sum_above(const SumTree& tree, const std::vector<int>& leaves) {
+// Passes over items, one after the other; the items of a pass in chunks, for several threads.
+class Passes final : public Job {
+ public:
+  using Pass = std::function<void(int chunk, int begin, int end)>;
+  static constexpr int kChunk = 2048;
+
+  void add(int items, Pass pass) { passes_.push_back({items, std::move(pass)}); }
+
+  int open(int phase) override {
+    if (static_cast<size_t>(phase) == passes_.size()) return -1;
+    return chunks_of(passes_[static_cast<size_t>(phase)].items);
+  }
+
+  void run(int phase, int chunk) override {
+    const auto& [items, pass] = passes_[static_cast<size_t>(phase)];
+    pass(chunk, chunk * kChunk, least((chunk + 1) * kChunk, items));
+  }
+
+  static int chunks_of(int items) { return (items + kChunk - 1) / kChunk; }
+
+ private:
+  struct Item {
+    int items;
+    Pass pass;
+  };
+  std::vector<Item> passes_;
+};
+
+// Adds passes that sum the nodes above some leaves anew. A level that has not many more nodes than
+// there are leaves is cheaper to sum as a whole.
+void add_sums(Passes& passes, const SumTree& tree, const std::vector<int>& leaves) {
   for (int level = 1; level <= tree_height(tree.leaves); ++level) {
     const TreeLevel at = tree_level(tree.leaves, level);
-    if (static_cast<size_t>(at.nodes) <= leaves.size()) {
-      for (int node = 0; node < at.nodes; ++node) sum_node(tree, at, node);
+    if (static_cast<size_t>(at.nodes) <= 4 * leaves.size()) {
+      passes.add(at.nodes, [&tree, at](int, int begin, int end) {
+        for (int node = begin; node < end; ++node) sum_node(tree, at, node);
+      });
       continue;
     }
-    int last = -1;
-    for (const int leaf : leaves) {  // neighbours come one after another
-      const int node = node_above(leaf, level);
-      if (node != last) sum_node(tree, at, node);
-      last = node;
-    }
+    passes.add(1, [&tree, &leaves, at](int, int, int) {
+      int last = -1;
+      for (const int leaf : leaves) {  // neighbours come one after another
+        const int node = node_above(leaf, at.level);
+        if (node != last) sum_node(tree, at, node);
+        last = node;
+      }
+    });
   }
 }
 
@@ -82,8 +117,9 @@ class ReplayRing {
  public:
   ReplayRing(int actions, int box, Out<u8> obs, Out<u64> mask, Out<u8> action, Out<i32> next,
              Out<u8> end, Out<f32> paid, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
-             MaybeOut<u64> sums)
-      : obs_(obs),
+             MaybeOut<u64> sums, int threads)
+      : crew_(threads - 1),
+        obs_(obs),
         mask_(mask),
         action_(action),
         next_(next),
@@ -124,59 +160,82 @@ class ReplayRing {
     const int batch = static_cast<int>(places.size());
     nb::gil_scoped_release released;
     const int from = place_of(first), fill = static_cast<int>(head - first);
-    i64 ages = 0;
-    u32 lowest = ~u32{0};
-    for (int i = 0; i < batch; ++i) {
-      Rng rng = sample_rng(seed, i, number);
-      const int place = tree_.leaf ? draw_leaf(tree_, rng) : pick(ring_, from, fill, rng);
-      if (tree_.leaf) lowest = least(lowest, tree_.leaf[place]);
-      ages += fill - wrap(place - from, ring_.capacity);
-      out.place[i] = place;
-      ask_for(place, true);
-    }
-    // Every pass asks the memory for what the next one reads: most of it is far away.
+    std::vector<i64> ages(static_cast<size_t>(Passes::chunks_of(batch)));
+    std::vector<u32> least_weights(ages.size(), ~u32{0});
     after_.resize(static_cast<size_t>(batch));
-    for (int i = 0; i < batch; ++i) {
-      Followed& after = after_[static_cast<size_t>(i)];
-      after = follow(ring_, static_cast<int>(out.place[i]), n_step);
-      ask_for(after.place, false);
-    }
-    for (int i = 0; i < batch; ++i) {
-      const int place = static_cast<int>(out.place[i]);
-      take_sample(ring_, out, i, place, after_[static_cast<size_t>(i)]);
-      out.weight[i] = tree_.leaf ? correction_of(tree_.leaf[place], lowest, correction) : 1.0f;
-    }
-    return ages;
+    // Every pass asks the memory for what the next one reads: most of it is far away.
+    Passes passes;
+    passes.add(batch, [&](int chunk, int begin, int end) {
+      i64 age = 0;
+      u32 lowest = ~u32{0};
+      for (int i = begin; i < end; ++i) {
+        Rng rng = sample_rng(seed, i, number);
+        const int place = tree_.leaf ? draw_leaf(tree_, rng) : pick(ring_, from, fill, rng);
+        if (tree_.leaf) lowest = least(lowest, tree_.leaf[place]);
+        age += fill - wrap(place - from, ring_.capacity);
+        out.place[i] = place;
+        ask_for(place, true);
+      }
+      ages[static_cast<size_t>(chunk)] = age;
+      least_weights[static_cast<size_t>(chunk)] = lowest;
+    });
+    passes.add(batch, [&](int, int begin, int end) {
+      for (int i = begin; i < end; ++i) {
+        Followed& after = after_[static_cast<size_t>(i)];
+        after = follow(ring_, static_cast<int>(out.place[i]), n_step);
+        ask_for(after.place, false);
+      }
+    });
+    passes.add(batch, [&](int, int begin, int end) {
+      u32 lowest = ~u32{0};
+      for (const u32 one : least_weights) lowest = least(lowest, one);
+      for (int i = begin; i < end; ++i) {
+        const int place = static_cast<int>(out.place[i]);
+        take_sample(ring_, out, i, place, after_[static_cast<size_t>(i)]);
+        out.weight[i] = tree_.leaf ? correction_of(tree_.leaf[place], lowest, correction) : 1.0f;
+      }
+    });
+    run(passes, batch);
+    i64 sum = 0;
+    for (const i64 age : ages) sum += age;
+    return sum;
   }
 
   // Of a decision that is named twice the larger error counts, whatever the order.
   void reprioritise(In<i64> places, In<f32> error, f32 exponent) {
+    const int batch = static_cast<int>(places.size());
+    if (!tree_.leaf || error.size() != places.size())
+      throw std::invalid_argument("every place needs an error, and the ring priorities");
+    for (int i = 0; i < batch; ++i)
+      if (places.data()[i] < 0 || places.data()[i] >= ring_.capacity)
+        throw std::invalid_argument("there is no place " + std::to_string(places.data()[i]));
     nb::gil_scoped_release released;
-    touched_.clear();
-    for (size_t i = 0; i < places.size(); ++i) tree_.leaf[places.data()[i]] = 0;
-    for (size_t i = 0; i < places.size(); ++i) {
-      const int place = static_cast<int>(places.data()[i]);
-      if (ring_.end[place] == kNotASample) continue;
-      u32& leaf = tree_.leaf[place];
-      leaf = most(leaf, weight_of(error.data()[i], exponent));
-      highest = most(highest, leaf);
-      touched_.push_back(place);
-    }
-    sum_above(tree_, touched_);
+    std::vector<u32> weights(places.size());
+    Passes passes;
+    passes.add(batch, [&](int, int begin, int end) {
+      for (int i = begin; i < end; ++i)
+        weights[static_cast<size_t>(i)] = weight_of(error.data()[i], exponent);
+    });
+    passes.add(1, [&](int, int, int) { put_weights(places.data(), weights); });
+    touched_.assign(places.data(), places.data() + batch);
+    add_sums(passes, tree_, touched_);
+    run(passes, batch);
   }
 
   // Weights were written: sums the whole tree anew.
-  void sum_all() const {
-    for (int level = 1; level <= tree_height(tree_.leaves); ++level) {
-      const TreeLevel at = tree_level(tree_.leaves, level);
-      for (int node = 0; node < at.nodes; ++node) sum_node(tree_, at, node);
-    }
+  void sum_all() {
+    Passes passes;
+    touched_.assign(static_cast<size_t>(tree_.leaves), 0);
+    add_sums(passes, tree_, touched_);
+    run(passes, tree_.leaves);
   }
 
   void push(int learner, In<i16> policy, In<i8> seat, In<u8> obs, In<u8> mask, MaybeIn<i32> action,
             MaybeIn<f32> numbers, In<u8> end, In<i32> next, In<f32> paid, In<f32> discount,
             In<i32> open_rows, MaybeIn<i32> cut_entry, MaybeIn<f32> cut_sign, MaybeIn<u8> cut_obs,
             MaybeIn<u8> cut_mask) {
+    if (open_rows.size() != open_.size())
+      throw std::invalid_argument("rollouts carry another number of open decisions");
     Brought b{};
     b.carried = static_cast<int>(open_rows.size());
     b.rows = static_cast<int>(policy.size());
@@ -204,11 +263,31 @@ class ReplayRing {
     store_links(b);
     for (int i = 0; i < b.carried; ++i)
       open_.data()[i] = b.open_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.open_rows[i])];
-    if (tree_.leaf) sum_above(tree_, touched_);
+    if (!tree_.leaf) return;
+    Passes passes;
+    add_sums(passes, tree_, touched_);
+    run(passes, static_cast<int>(touched_.size()));
   }
 
  private:
   int place_of(i64 serial) const { return static_cast<int>(serial % ring_.capacity); }
+
+  // A few items are done before another thread is awake.
+  void run(Passes& passes, int items) {
+    if (crew_.workers() == 0 || items <= Passes::kChunk) return Crew::run_alone(passes);
+    crew_.submit(passes);
+    crew_.wait(passes, true);
+  }
+
+  void put_weights(const i64* places, const std::vector<u32>& weights) {
+    for (size_t i = 0; i < weights.size(); ++i) tree_.leaf[places[i]] = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (ring_.end[places[i]] == kNotASample) continue;
+      u32& leaf = tree_.leaf[places[i]];
+      leaf = most(leaf, weights[i]);
+      highest = most(highest, leaf);
+    }
+  }
 
   void ask_for(i64 place, bool decision) const {
     prefetch(ring_.obs + place * ring_.row_bytes, ring_.row_bytes);
@@ -286,6 +365,7 @@ class ReplayRing {
     }
   }
 
+  Crew crew_;
   Out<u8> obs_;
   Out<u64> mask_;
   Out<u8> action_;
@@ -307,9 +387,9 @@ class ReplayRing {
 void bind_replay(nb::module_& m) {
   nb::class_<ReplayRing>(m, "ReplayRing", "Stores and samples decisions in columns of Python's.")
       .def(nb::init<int, int, Out<u8>, Out<u64>, Out<u8>, Out<i32>, Out<u8>, Out<f32>, Out<f32>,
-                    Out<i64>, MaybeOut<u32>, MaybeOut<u64>>(),
+                    Out<i64>, MaybeOut<u32>, MaybeOut<u64>, int>(),
            "actions"_a, "box"_a, "obs"_a, "mask"_a, "action"_a, "next"_a, "end"_a, "paid"_a,
-           "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none())
+           "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none(), "threads"_a)
       .def_rw("first", &ReplayRing::first)
       .def_rw("head", &ReplayRing::head)
       .def_rw("count", &ReplayRing::count)

@@ -266,6 +266,15 @@ extern "C" __global__ void weigh(PrioritiesView priorities, DrawView v, const f3
   atomicMax(priorities.highest + at / v.batch, weight);
 }
 
+// Who is learned from in the mirror; `coins` in src/sparring/learn/mirror.py.
+extern "C" __global__ void throw_coins(DrawView v, u8* coin) {
+  const i64 at = global_thread();
+  if (at >= i64{v.members} * v.batch) return;
+  const u32 sample = static_cast<u32>(at % v.batch);
+  Rng rng(v.seeds[at / v.batch], 0, static_cast<u32>(v.number[0]), Stream::kMirrors, sample / 32);
+  coin[at] = rng.next() >> sample % 32 & 1;
+}
+
 // Standard normal numbers by seed, sample and optimiser step: [members, batch, numbers].
 extern "C" __global__ void draw_noise(const u64* seeds, const i32* number, int members, int batch,
                                       int numbers, f32* noise) {

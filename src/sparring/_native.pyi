@@ -318,7 +318,7 @@ class Convolutions:
 class ReplayRing:
     """Stores and samples decisions in columns of Python's."""
 
-    def __init__(self, actions: int, box: int, obs: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], mask: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu')], action: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], end: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], open: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], weight: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu')] | None, sums: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu')] | None) -> None: ...
+    def __init__(self, actions: int, box: int, obs: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], mask: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu')], action: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], next: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], end: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu')], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], open: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu')], weight: Annotated[NDArray[numpy.uint32], dict(order='C', device='cpu')] | None, sums: Annotated[NDArray[numpy.uint64], dict(order='C', device='cpu')] | None, threads: int) -> None: ...
 
     @property
     def first(self) -> int: ...
@@ -353,6 +353,10 @@ class ReplayRing:
     def sum_all(self) -> None: ...
 
 def tree_sums(leaves: int) -> int: ...
+
+TREE_FAN: int = 16
+
+WEIGHT_OF_ONE: int = 65536
 
 def shogi_moves(sfen: str) -> dict[str, int]: ...
 

@@ -77,6 +77,27 @@ def test_frozen_networks_compile(game: str, memory: int, bf16: bool) -> None:
         assert kernel in code
 
 
+REPLAY = """
+#include "core/replay.hpp"
+using namespace sparring;
+extern "C" __global__ void take(RingView ring, SamplesView out, SumTree tree, u64 seed, int n) {
+  const int i = static_cast<int>(threadIdx.x);
+  Rng rng = sample_rng(seed, i, 0);
+  const int place = tree.leaf ? draw_leaf(tree, rng) : pick(ring, 0, ring.capacity, rng);
+  take_sample(ring, out, i, place, follow(ring, place, n));
+  out.weight[i] = correction_of(tree.leaf[place], 1, 0.5f);
+  tree.leaf[place] = weight_of(out.paid[i], 0.6f);
+  for (int level = 1; level <= tree_height(tree.leaves); ++level)
+    sum_node(tree, tree_level(tree.leaves, level), node_above(place, level));
+}
+"""
+
+
+def test_the_replay_compiles() -> None:
+    """What CPU and GPU share of it; fused multiply-add is off, as bits must be equal."""
+    assert b"take" in kernels.compiled(REPLAY, {}, exact=True, arch="sm_90", draft=True)
+
+
 def test_many_actions_compile() -> None:
     assert b"draw" in learn_code(SPARRING_ACTIONS=2187, SPARRING_LEGAL_WORDS=35)
 

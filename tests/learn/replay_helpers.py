@@ -237,9 +237,7 @@ def make(
     return Played(made, collector, gamma_into=gamma_into)
 
 
-def new_replay(collector: Collector, config: ReplayConfig, *, squash: bool = False) -> Replay:
+def new_replay(collector: Collector, config: ReplayConfig, **options: Any) -> Replay:
     """An empty one for a collector's rollouts."""
     pool, carried = collector.pool, collector.transitions.carried
-    return Replay(
-        pool.rules, config, row_bytes=pool.row_bytes, carried=carried, seed=5, squash=squash
-    )
+    return Replay(pool.rules, config, row_bytes=pool.row_bytes, carried=carried, seed=5, **options)

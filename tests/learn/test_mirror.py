@@ -14,14 +14,16 @@ import sparring
 from reference.philox import Philox
 from sparring import Lineup, Pool, Rules
 from sparring.cli import main
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.mirror import STREAM, Mirroring, coins
+from sparring.learn.mirror import STREAM, Mirroring, coins, demand_mirror
 from sparring.learn.ppo import PPO, Knobs, ppo_loss
 from sparring.learn.replay import Samples
 from sparring.pools.foreign.base import ForeignRules
-from sparring.schedule import Moment
+from sparring.schedule import Moment, Schedule
+from sparring.training.planning.plan import resolve
 
+ZERO = Schedule.constant(0.0)
 COLLECT = CollectConfig(games=8, steps=16, mirror=True)
 GAMES: list[tuple[str, dict[str, Any]]] = [
     ("laser_hockey", {}),
@@ -87,10 +89,10 @@ def test_coins_are_those_of_the_native_generator() -> None:
     assert abs(coins(1, 1, 100_000).float().mean().item() - 0.5) < 0.01
 
 
-def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT, epochs: int = 2) -> PPO:
+def learner(game: str = "tic_tac_toe", collect: CollectConfig = COLLECT) -> PPO:
     rules = Rules(game)
     pool = Pool(rules, collect.games, seed=1, threads=1, lineups=[Lineup((0, 0))])
-    config = PPOConfig(epochs=epochs, minibatch=64, target_kl=0.0)
+    config = PPOConfig(epochs=2, minibatch=128, lr=Schedule.constant(0.01), target_kl=ZERO)
     return PPO(pool, collect, config, NetConfig(hidden=(16,)), seed=1)
 
 
@@ -175,9 +177,9 @@ def gap(ppo: PPO) -> float:
 def test_what_is_learned_holds_in_the_mirror_too() -> None:
     gaps = {}
     for mirror in (True, False):
-        ppo = learner(collect=CollectConfig(games=64, steps=16, mirror=mirror))
-        for number in range(30):
-            ppo.iterate(number / 30)
+        ppo = learner(collect=CollectConfig(games=32, steps=16, mirror=mirror))
+        for _ in range(10):
+            ppo.iterate(0.0)
         gaps[mirror] = gap(ppo)
     assert gaps[True] < 0.6 * gaps[False]
 
@@ -206,6 +208,15 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     called_like_ours = ForeignRules("shogi", seats=1, rows=1, actions=2, numbers=3)
     assert called_like_ours.mirror is None
+
+
+def test_ppo_has_none_as_graphs_on_a_gpu() -> None:
+    config = TrainConfig(game="tic_tac_toe", device="cpu", collect=COLLECT)
+    plan = resolve([config])
+    with pytest.raises(
+        ConfigError, match=r"mirror: PPO has none on the GPU; .*--device cpu"
+    ):
+        demand_mirror(replace(plan, fused=True))
 
 
 def test_memory_has_no_image() -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from learn.replay_helpers import Played, check_samples, make, new_replay
-from sparring.config import ReplayConfig, TrainConfig
+from learn.replay_helpers import AnyMove, Played, check_samples, make, new_replay
+from pools.foreign_envs import Fading
+from sparring.config import CollectConfig, ReplayConfig, TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
+from sparring.learn.collect import Collector
+from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples, replay_bytes
+from sparring.learn.rollout import Cuts
 from sparring.machine import UNNOTICED
+from sparring.pools.foreign import pool_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
 
@@ -256,6 +262,18 @@ def test_a_cleared_replay_begins_anew() -> None:
     assert_equal(played.replay.sample(2), copy_of(played).sample(2))
 
 
+def test_threads_change_nothing() -> None:
+    options: dict[str, Any] = {"capacity": 5_000, "batch": 9_000, "prioritised": True}
+    played = make("tic_tac_toe", {}, (0, 0), **options)
+    other = new_replay(played.collector, played.replay.config, threads=3)
+    played.play(20, other)
+    for number in range(4):
+        assert_equal(played.replay.sample(number, 0.5), other.sample(number, 0.5))
+        disturb(played.replay, number)
+        disturb(other, number)
+    np.testing.assert_array_equal(played.replay.sums, other.sums)
+
+
 def test_ages_are_those_of_what_was_sampled() -> None:
     played = make("tic_tac_toe", {}, (0, 0), capacity=500)
     played.play(40)
@@ -301,3 +319,43 @@ def test_a_replay_that_does_not_fit_is_refused_before_it_is_made(
     given = {"game": game, "algo": algo, "device": "cpu", "collect": small}
     with pytest.raises(ConfigError, match=said):
         resolve([merged(TrainConfig(), {**given, "replay": {"capacity": capacity}}, "test")])
+
+
+def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:
+    """Of three agents one leaves in round 1, one in round 2, and the limit cuts the third."""
+    pool = pool_of([Fading(limit=2) for _ in range(3)])
+    collect = CollectConfig(games=3, steps=4)
+    collector = Collector(pool, collect, AnyMove(pool.rules, 0), (), Phases())
+    played = Played(new_replay(collector, ReplayConfig(batch=64, capacity=200)), collector)
+    for number in range(3):
+        collector.collect(number)
+        played.replay.mark_cuts(collector.rollout)
+        collector.link(0.9, demand=False)
+        played.replay.push(collector.rollout, collector.transitions)
+        collector.carry()
+    samples = played.replay.sample(0)
+    seen = samples.obs.view(torch.float32)[:, :2].tolist()
+    after = samples.next_obs.view(torch.float32)[:, :2].tolist()
+    for (time, seat), (next_time, next_seat), discount in zip(
+        seen, after, samples.discount.tolist(), strict=True
+    ):
+        goes_on = time < seat  # until its last round; the third agent's game goes on behind it
+        assert discount == pytest.approx(0.9 if goes_on else 0.0)
+        assert (next_time, next_seat) == (time + goes_on, seat)
+    assert len({(time, seat) for time, seat in seen}) == 5
+
+
+def test_seats_that_were_out_are_not_asked_where_all_move_at_once() -> None:
+    """Continuous actions have no masks that would say so."""
+    rules = Rules("duel")
+    cuts, rollout = Cuts(), SimpleNamespace(final_value=np.full((1, 1, 2), np.nan, np.float32))
+    batch: Any = SimpleNamespace(
+        truncated=np.array([True]),
+        final_game=np.array([0]),
+        final_obs=np.zeros((1, 2, 16), np.uint8),
+        final_mask=np.zeros((1, 2, 0), np.uint8),
+        final_over=np.array([[True, False]]),
+    )
+    cuts.add(rules, 0, 0, batch, rollout)  # type: ignore[arg-type]
+    cuts.settle(rollout, np.array([5.0], np.float32))  # type: ignore[arg-type]
+    assert rollout.final_value.tolist() == [[[0.0, 5.0]]]

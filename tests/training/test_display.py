@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import pty
 import re
@@ -17,11 +18,12 @@ import pytest
 from rich.console import Console
 
 from sparring.draw.marks import InAscii
-from sparring.training.display import Display, draw
+from sparring.training.display import Display, draw, line
 from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import moved_on
 from sparring.training.display.parts import Machine, short_names
 from sparring.training.member import Status, in_order
+from sparring.training.status import shown_of
 from sparring.training.trail import LIMIT, Trail
 
 WIDTHS = (40, 60, 80, 100, 120, 200)
@@ -175,6 +177,31 @@ def test_a_seat_alone_is_shown_by_its_score() -> None:
         text = " ".join(drawn(example(wins={"alone": found(1.0, parity=1.0)}), width=width))
         assert "10.0" in text
         assert "equal" not in text
+
+
+REPLAY = {"replay_ratio": 8.0, "steps_per_decision": 0.03125, "replay_fill": 0.4}
+REPLAY |= {"replay_age": 123_456.0, "epsilon": 0.05}
+
+
+@pytest.mark.parametrize("width", WIDTHS[2:])
+def test_learning_from_replay_is_shown_where_there_is_any(width: int) -> None:
+    told = " ".join(" ".join(drawn(example(learning=REPLAY), width=width)).split())
+    for words in ("replay ratio 8 (0.0312 steps)", "replay 40% full, 123 k decisions old"):
+        assert words in told
+    assert "epsilon 0.05" in told
+    assert "temperature" not in told
+    assert "replay" not in " ".join(drawn(example(), width=width))
+    assert "replay ratio 8 (0.0312 steps), replay 40% full" in line(example(learning=REPLAY))
+
+
+@pytest.mark.parametrize("height", [20, 24, 30])
+def test_the_panel_of_a_replay_fits_low_terminals(height: int) -> None:
+    assert len(drawn(example(learning=REPLAY), width=100, height=height)) <= height
+
+
+def test_only_what_a_learner_says_is_shown() -> None:
+    stats = {"learning/replay_fill": 0.5, "learning/temperature": math.nan, "learning/lr": 1e-3}
+    assert shown_of(stats) == {"replay_fill": 0.5}
 
 
 def test_numbers_are_short_and_names_differ() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import sparring
-from sparring.config import TrainConfig
+from sparring.config import ReplayConfig, TrainConfig
+from sparring.learn.sac import SAC
+from sparring.pools.foreign import pool_of
 from sparring.schedule import Moment
 from sparring.training.records.metrics import read
 from sparring.training.train import own_settings
@@ -16,6 +19,10 @@ from sparring.training.train import own_settings
 gymnasium = pytest.importorskip("gymnasium")
 
 QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True}
+
+
+def pendulums(count: int) -> Any:
+    return gymnasium.make_vec("Pendulum-v1", num_envs=count, vectorization_mode="sync")
 
 
 def test_cartpole_is_learned(tmp_path: Path) -> None:
@@ -52,7 +59,7 @@ def test_anything_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_pendulum_trains_and_its_agent_speaks_the_env_s_language(tmp_path: Path) -> None:
-    env = gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
+    env = pendulums(2)
     with pytest.warns(sparring.errors.SparringWarning, match="not its games"):
         agent = sparring.train(
             env,
@@ -96,3 +103,43 @@ def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None
     assert (config.algo, config.replay.warmup, config.replay.ratio) == ("sac", 7, 256)
     assert (config.net.squash, config.net.spread) == (False, "predicted")
     assert own_settings(3, str(file), {"algo": "ppo"}).ppo.gamma.at(Moment(0, 0.0)) == 0.99
+
+
+def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
+    replay = {"warmup": 800, "batch": 16, "ratio": 16.0}
+    options = QUICK | {"net": {"hidden": (16,)}, "threads": 1}
+    with pytest.warns(sparring.errors.SparringWarning, match="not its games"):
+        agent = sparring.train(
+            pendulums(2), algo="sac", updates=1, runs=str(tmp_path), replay=replay, **options
+        )
+    curves = {name: values[2][-1] for name, values in read(agent.run).items()}
+    assert curves["charts/length"] == 200
+    assert 150 <= curves["learning/optimiser_steps"] <= 200  # one per decision, once it is warm
+    again = sparring.load(agent.run)
+    assert (again.net.config.squash, again.net.config.spread) == (True, "predicted")
+    seen, nothing = again.rules.pack(np.ones((1, 3))), np.ones((1, 0), np.uint8)
+    said = again.act(seen, nothing, greedy=True)
+    assert np.array_equal(said, agent.act(seen, nothing))
+    assert again.rules.env_actions(said)[0] in gymnasium.make("Pendulum-v1").action_space
+
+
+def test_sac_goes_on_with_what_it_remembers_in_new_episodes() -> None:
+    """As after a divergence: the games of an env of one's own are not part of a snapshot."""
+
+    def learner() -> SAC:
+        config = own_settings(2, "", {"algo": "sac", "net": {"hidden": (8,)}}, box=1)
+        remember = ReplayConfig(warmup=1, batch=8, ratio=1.0, capacity=5000)
+        pool = pool_of(pendulums(2), seed=1)
+        made = SAC(pool, config.collect, config.sac, remember, config.net)
+        made.rounds = 100
+        return made
+
+    first, second = learner(), learner()
+    first.iterate(0.0)
+    second.restore(first.snapshot())
+    assert (second.replay.head, len(second.replay)) == (first.replay.head, len(first.replay))
+    (report,) = second.iterate(0.0)
+    assert report.decisions == 2 * first.collector.decisions
+    lost = first.pool.num_games  # those that were open in games that nobody plays to their end
+    assert len(second.replay) == 2 * first.collector.decisions - 2 * lost
+    assert np.isfinite(report.stats["losses/critic_loss"])

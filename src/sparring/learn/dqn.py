@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +19,8 @@ from sparring.learn.off_policy import OffPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsilon, td_target
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE
-from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment, Schedule
@@ -75,6 +74,8 @@ class DQN(OffPolicy):
         self.passes = passes_of(self.packed, self.forward)
         ahead = Forward(self.target.requires_grad_(False), self.device, collect)
         self.ahead = passes_of(self.packed_target, ahead)
+        if is_lean(self.packed):
+            self.forward.lean = LeanPasses(self.packed).forward
         self.optimiser = PackedAdam(self.packed)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
@@ -92,26 +93,12 @@ class DQN(OffPolicy):
 
     def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
         """One optimiser step, and the target's. A loss that is not finite is never stepped on."""
-        config, here = self.config, partial(torch.Tensor.to, device=self.device)
-        mask, next_mask = here(samples.mask), here(samples.next_mask)
-        (ahead,) = self.ahead.forward(samples.next_obs)
-        if config.double:
-            heads, chooser = self.passes.forward(samples.obs, samples.next_obs)
-        else:
-            (heads,), chooser = self.passes.forward(samples.obs), ahead
-        target = td_target(
-            ahead[POLICY],
-            ahead[VALUE],
-            chooser=chooser[POLICY],
-            mask=next_mask,
-            paid=here(samples.paid),
-            discount=here(samples.discount),
-            dueling=config.dueling,
-        )
+        config, here = self.config, self._here
+        heads, target = self.look(samples)
         found = dqn_gradient(
             heads[POLICY],
             heads[VALUE],
-            mask=mask,
+            mask=here(samples.mask),
             action=here(samples.action),
             target=target,
             weight=here(samples.weight) if self.replay_config.prioritised else None,
@@ -126,6 +113,29 @@ class DQN(OffPolicy):
         self.optimiser.step()
         self.follow()
         return losses, found.error
+
+    @torch.no_grad()
+    def look(self, samples: Samples) -> tuple[Heads, Tensor]:
+        """What the network says about sampled decisions, and what they are to be worth."""
+        here = self._here
+        (ahead,) = self.ahead.forward(samples.next_obs)
+        if self.config.double:
+            heads, chooser = self.passes.forward(samples.obs, samples.next_obs)
+        else:
+            (heads,), chooser = self.passes.forward(samples.obs), ahead
+        target = td_target(
+            ahead[POLICY],
+            ahead[VALUE],
+            chooser=chooser[POLICY],
+            mask=here(samples.next_mask),
+            paid=here(samples.paid),
+            discount=here(samples.discount),
+            dueling=self.config.dueling,
+        )
+        return heads, target
+
+    def _here(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, non_blocking=True)
 
     @torch.no_grad()
     def follow(self) -> None:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring.config import PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 STREAM = 7
 """`Stream::kMirrors` of csrc/core/rng.hpp."""
-WORD, BLOCK = 32, 128
-"""Coins in a random number, and in the four that are drawn at a time."""
+BLOCK = 128
+"""Coins in the four random numbers that are drawn at a time."""
 
 
 class Mirroring:
@@ -46,11 +47,10 @@ class Mirroring:
     def __init__(self, rules: Rules, mirror: Mirror, device: torch.device | str = "cpu") -> None:
         """Put the tables where the samples will be."""
         source, flipped = mirror.bytes_of(rules.features, rules.obs_bytes)
-        moved = bool((source != np.arange(len(source))).any())
-        self.source = torch.from_numpy(source).to(device) if moved else None
-        """For every byte of a row the one it takes; None: its own."""
+        self.bytes = Moves(source, device)
         self.flipped = torch.from_numpy(flipped).to(device)
         """Bits of every byte that change."""
+        self.legal = Moves(np.array(mirror.actions), device)
         self.places = torch.tensor(mirror.actions, device=device)
         self.signs = torch.tensor(mirror.action_signs, dtype=torch.float32, device=device)
 
@@ -87,16 +87,13 @@ class Mirroring:
 
     def rows(self, obs: Tensor, coin: Tensor) -> Tensor:
         """Mirror observation bytes [batch, obs_bytes] where the coin [batch] is 1."""
-        if self.source is None:
+        if self.bytes.units is None:
             return obs ^ (self.flipped * coin.to(torch.uint8).unsqueeze(1))
-        image = obs.index_select(1, self.source) ^ self.flipped
-        return torch.where(coin.bool().unsqueeze(1), image, obs)
+        return chosen(coin, self.bytes(obs) ^ self.flipped, obs)
 
     def masks(self, mask: Tensor, coin: Tensor) -> Tensor:
-        """Mirror masks [batch, actions]."""
-        if not mask.shape[1]:
-            return mask
-        return torch.where(coin.bool().unsqueeze(1), mask.index_select(1, self.places), mask)
+        """Mirror masks [batch, actions] of bytes."""
+        return chosen(coin, self.legal(mask), mask) if mask.shape[1] else mask
 
     def actions(self, action: Tensor, coin: Tensor) -> Tensor:
         """Mirror actions [batch], or [batch, box] before or behind their bounds."""
@@ -107,32 +104,65 @@ class Mirroring:
         return torch.where(coin.bool(), image, action)
 
 
+class Moves:
+    """A table of places, applied to bytes [batch, places] by whole stretches of equal length.
+
+    Files of a board stay together; one by one their squares would take eight times as long.
+    """
+
+    def __init__(self, source: npt.NDArray[np.int64], device: torch.device | str) -> None:
+        """Find the longest stretches that move as one; what lies behind the last of them stays."""
+        moved = np.flatnonzero(source != np.arange(len(source)))
+        self.units: Tensor | None = None
+        """Which stretch each one takes; None: all stay."""
+        self.unit = self.end = 0
+        last = int(moved[-1]) + 1 if len(moved) else 0
+        for unit in range(last, 0, -1):
+            end = -(-last // unit) * unit
+            if end > len(source):
+                continue
+            places = source[:end].reshape(-1, unit)
+            if not (places[:, 0] % unit).any() and (np.diff(places, axis=1) == 1).all():
+                self.unit, self.end = unit, end
+                self.units = torch.from_numpy(places[:, 0] // unit).to(device)
+                return
+
+    def __call__(self, given: Tensor) -> Tensor:
+        """Return the bytes at their new places."""
+        if self.units is None:
+            return given
+        head = given[:, : self.end].view(len(given), -1, self.unit)
+        moved = head.index_select(1, self.units).flatten(1)
+        return moved if self.end == given.shape[1] else torch.cat([moved, given[:, self.end :]], 1)
+
+
+def chosen(coin: Tensor, image: Tensor, plain: Tensor) -> Tensor:
+    """Bytes of the image where the coin is 1: `torch.where`, which is slow for bytes on a CPU."""
+    wanted = (coin.to(torch.uint8) * 255).unsqueeze(1)
+    return plain ^ ((plain ^ image) & wanted)
+
+
 def coins(seed: int, number: int, count: int) -> Tensor:
     """Throw a coin [count] of bool for every sample of an optimiser step, or row of an update.
 
     Coin i is bit i % 32 of the random number i / 32 of game 0, episode `number`, in a stream of
     their own: a function of (seed, number, i), which a kernel can compute for each by itself.
     """
-    blocks = np.arange(-(-count // BLOCK), dtype=np.uint64)
-    words = philox(blocks, STREAM, number, seed).astype("<u4")
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    words = [w for block in range(-(-count // BLOCK)) for w in philox(block, number, seed)]
+    bits = np.unpackbits(np.array(words, "<u4").view(np.uint8), bitorder="little")
     return torch.from_numpy(bits[:count].astype(np.bool_))
 
 
-def philox(
-    block: npt.NDArray[np.uint64], stream: int, episode: int, seed: int
-) -> npt.NDArray[np.uint64]:
-    """Philox4x32-10 as in csrc/core/rng.hpp, game 0: four numbers [blocks, 4] for every block."""
-    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    c0, c1 = block, np.full_like(block, stream)
-    c2, c3 = np.full_like(block, episode % 2**32), np.zeros_like(block)
-    k0, k1 = seed % 2**32, (seed >> 32) % 2**32
+def philox(block: int, episode: int, seed: int) -> tuple[int, int, int, int]:
+    """Four numbers of the stream of coins: Philox4x32-10 as in csrc/core/rng.hpp."""
+    low = 0xFFFFFFFF
+    c0, c1, c2, c3 = block, STREAM, episode & low, 0
+    k0, k1 = seed & low, seed >> 32 & low
     for _ in range(10):
-        p0, p1 = c0 * np.uint64(0xD2511F53), c2 * np.uint64(0xCD9E8D57)
-        c0, c2 = (p1 >> half) ^ c1 ^ np.uint64(k0), (p0 >> half) ^ c3 ^ np.uint64(k1)
-        c1, c3 = p1 & low, p0 & low
-        k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
-    return np.stack([c0, c1, c2, c3], axis=1)
+        p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & low, p0 >> 32 ^ c3 ^ k1, p0 & low
+        k0, k1 = (k0 + 0x9E3779B9) & low, (k1 + 0xBB67AE85) & low
+    return c0, c1, c2, c3
 
 
 def demand_symmetry(rules: Rules) -> Mirror:
@@ -152,5 +182,5 @@ def demand_mirror(plan: Plan) -> None:
     if not plan.collect.mirror:
         return
     demand_symmetry(plan.rules)
-    if plan.fused:
-        raise ConfigError("collect.mirror: not yet on the GPU; leave it out or add --device cpu")
+    if plan.fused and isinstance(plan.settings[0], PPOConfig):
+        raise ConfigError("collect.mirror: PPO has none on the GPU; leave it out, or --device cpu")

@@ -68,8 +68,12 @@ class Replay:
         carried: int,
         seed: int,
         squash: bool = False,
+        threads: int = 1,
     ) -> None:
-        """Make room. carried: open decisions that rollouts hand on, see `Transitions`."""
+        """Make room. carried: open decisions that rollouts hand on, see `Transitions`.
+
+        threads: draw large batches; small ones are faster alone, and all are the same.
+        """
         check_capacity(config.capacity, carried)
         self.rules, self.config, self.squash = rules, config, squash
         self.seed = seed % 2**64
@@ -93,6 +97,7 @@ class Replay:
             open=self.open,
             weight=self.weight,
             sums=self.sums,
+            threads=threads,
         )
         self._ages = self._sampled = 0
 

@@ -64,12 +64,10 @@ class Ring:
     def __init__(self, rules: Rules, row_bytes: int, capacity: int) -> None:
         self.capacity = capacity
         self.columns: dict[str, npt.NDArray[Any]] = {
-            # Whatever is read was written before. Unlike zeros, NumPy lets the system put these
-            # into large pages, and rows that are picked at random are found sooner.
             name: np.empty((capacity, *shape), kind)
             for name, (kind, shape) in columns_of(rules, row_bytes).items()
         }
-        self.columns["end"][:] = 0
+        self.columns["end"][:] = 0  # whatever else is read was written before
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """A column."""

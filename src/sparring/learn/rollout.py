@@ -86,21 +86,18 @@ class Cuts:
         """Note the games of a batch that were cut in this step."""
         cut = np.flatnonzero(batch.truncated[batch.final_game])
         games = batch.final_game[cut] + first_game
-        over = getattr(batch, "final_over", None)
-        # A foreign env with continuous actions has no masks and tells whose part was cut instead.
-        if rules.box and over is not None:
-            movers = ~over[cut]
-        else:
-            movers = movers_of(rules, batch.final_mask[cut])
+        movers, over = movers_of(rules, batch.final_mask[cut]), getattr(batch, "final_over", None)
+        if over is not None:  # a foreign env: seats that were out before the cut get nothing
+            # With continuous actions there are no masks; it tells whose part was cut instead.
+            movers = ~over[cut] if rules.box else movers & ~over[cut]
+            place, seat = np.nonzero(over[cut])
+            rollout.final_value[step, games[place], seat] = 0.0
         place, seat = np.nonzero(movers)
         count = rollout.final_value.shape[1]
         self.where.append((step * count + games[place]) * rules.seats + seat)
         self.obs.append(batch.final_obs[cut[place], seat].copy())
         self.mask.append(batch.final_mask[cut[place], seat].copy())
         self.mirrored.append(rules.zero_sum & (movers.sum(1)[place] == 1))
-        if over is not None:  # a foreign env: seats that were out before the cut get nothing
-            place, seat = np.nonzero(over[cut])
-            rollout.final_value[step, games[place], seat] = 0.0
 
     def settle(self, rollout: Rollout, value: npt.NDArray[np.float32]) -> None:
         """Write what the seats that were to move would still have been paid."""

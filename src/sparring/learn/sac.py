@@ -31,7 +31,6 @@ from sparring.nets.distribution import (
 )
 from sparring.nets.net import POLICY
 from sparring.nets.packed import Packed, PackedAdam, passes_of
-from sparring.nets.policy import VALUES
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import POLICY, VALUE, Heads, head_width
 
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
@@ -140,7 +140,8 @@ class AutogradPasses:
 
     def forward(self, *obs: Tensor) -> list[Heads]:
         """One forward for each batch; only the first is learned from."""
-        self.heads = self.run(obs[0])
+        with torch.enable_grad():  # whatever the caller does not want to be recorded
+            self.heads = self.run(obs[0])
         with torch.no_grad():
             said = [{name: head.detach() for name, head in self.heads.items()}]
             return said + [self.run(rows) for rows in obs[1:]]
@@ -165,7 +166,7 @@ class LeanPasses:
         self.layers, self.grads = (self._lay_out(packed, x) for x in (packed.weight, packed.grad))
         self.out: list[Tensor] = []
         self.obs: tuple[Tensor, ...] = ()
-        self._buffers: dict[int, list[Tensor]] = {}
+        self._buffers = [torch.empty(0, 1)]
 
     def _lay_out(self, packed: Packed, array: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Weight and bias of every layer; those of the heads are one."""
@@ -180,11 +181,11 @@ class LeanPasses:
         return [*layers, (weight.view(-1, self.hidden[-1]), bias)]
 
     def _room(self, rows: int) -> list[Tensor]:
-        """What layers put out, kept for the next batch of this size."""
-        if rows not in self._buffers:
+        """What layers put out, kept for the next batch that is not larger."""
+        if rows > len(self._buffers[-1]):
             widths = (*self.hidden, self.policy_width + 1)
-            self._buffers[rows] = [torch.empty(rows, width) for width in widths]
-        return self._buffers[rows]
+            self._buffers = [torch.empty(rows, width) for width in widths]
+        return [buffer[:rows] for buffer in self._buffers]
 
     @torch.no_grad()
     def forward(self, *obs: Tensor) -> list[Heads]:
@@ -224,12 +225,16 @@ class LeanPasses:
         )
 
 
+def is_lean(packed: Packed) -> bool:
+    """Whether a network has passes that are written out."""
+    net = packed.net
+    if not isinstance(net, Perceptron) or packed.weight.device.type != "cpu":
+        return False
+    config, one_spread = net.config, net.box and net.config.spread == "shared"
+    usual = config.shared and config.sparse and config.activation == "relu"
+    return bool(usual and not (config.norm or one_spread) and list(net.heads) == [POLICY, VALUE])
+
+
 def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:
     """The leanest passes that a network has."""
-    net = packed.net
-    assert isinstance(net, Net)
-    config, one_spread = net.config, net.box and net.config.spread == "shared"
-    lean = isinstance(net, Perceptron) and config.shared and not (config.norm or one_spread)
-    lean = lean and config.activation == "relu" and config.sparse
-    lean = lean and packed.weight.device.type == "cpu" and list(net.heads) == [POLICY, VALUE]
-    return LeanPasses(packed) if lean else AutogradPasses(packed, run)
+    return LeanPasses(packed) if is_lean(packed) else AutogradPasses(packed, run)

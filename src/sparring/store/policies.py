@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import FACTS, Policy
-from sparring.pools.foreign.base import ForeignRules
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name

@@ -20,6 +20,7 @@ from sparring.training.planning.algorithms import demand_of_mode, demand_own, mo
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
+from sparring.training.planning.presets import kind_of, own_of
 from sparring.training.planning.settings import (
     demand_same,
     members_of,
@@ -78,6 +79,7 @@ def train(
     pool = pool_of(game, seed=own_settings(1, file, changes).seed)
     config = own_settings(pool.num_games, file, changes, box=pool.rules.box)
     config = replace(config, game=pool.rules.name)
+    demand_given(config, changes)
     return train_with(
         alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
     )
@@ -106,6 +108,7 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
 
 OWN_USUAL: dict[str, dict[str, Any]] = {
     "ppo": {"ppo": {"gamma": 0.99}},
+    "pqn": {"net": {"norm": True}},
     "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
     "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
 }
@@ -122,8 +125,10 @@ def own_settings(games: int, file: str, changes: Mapping[str, Any], *, box: int 
     given = read_file(file) if file else {}
     algo = str(changes.get("algo", given.get("algo", TrainConfig.algo)))
     base: TrainConfig = merged(TrainConfig(), {"collect": {"games": games}}, "your own environment")
+    mode = mode_of(changes) or mode_of(given)
     for usual in (OWN_USUAL, OWN_USUAL_BOX if box else {}):
-        base = merged(base, usual.get(algo, {}), "your own environment")
+        own = own_of(usual.get(kind_of(algo, mode), {}), algo, mode)
+        base = merged(base, own, "your own environment")
     base = one_budget(merged(base, given, file), changes)
     config: TrainConfig = merged(base, {**changes, "config": file}, "train")
     return config

@@ -18,6 +18,7 @@ from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import optimiser_state
 from sparring.learn.q_learning import demand_discrete, dqn_loss, spread_epsilon, td_target
 from sparring.nets.flat_kinds import make_flat
+from sparring.nets.policy import DUELING
 from sparring.schedule import Moment
 
 SHARED = ("double", "dueling", "huber", "target_every")
@@ -72,7 +73,7 @@ class FusedDQN(FusedOffPolicy):
     def descend(self) -> None:
         """One optimiser step of all members, and the targets'."""
         replay, learning = self.replay, self.learning
-        learning.read(replay.obs, replay.picked)
+        replay.read(learning, replay.picked)
         learning.forward()
         policy = self.head(learning).requires_grad_()
         value = self.value(learning).requires_grad_()
@@ -103,11 +104,11 @@ class FusedDQN(FusedOffPolicy):
     def _targets(self) -> Tensor:
         """What the sampled decisions are to be worth."""
         replay, beyond = self.replay, self.beyond
-        beyond.read(replay.obs, replay.after)
+        replay.read(beyond, replay.after)
         beyond.forward()
         policy = chooser = self.head(beyond)
         if self.config.double:
-            self.ahead.read(replay.obs, replay.after)
+            replay.read(self.ahead, replay.after)
             self.ahead.forward()
             chooser = self.head(self.ahead)
         return td_target(
@@ -154,6 +155,11 @@ class FusedDQN(FusedOffPolicy):
             *(self.net.weight, self.net.compute, target.weight, target.compute),
             *self.adam.kept(),
         ]
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, DUELING: self.config.dueling}
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """The target network and Adam's memory."""

@@ -315,6 +315,7 @@ class FusedLearner:
                 "decisions": self.decisions[member],
                 "samples": self.samples[member],
                 "opponent_rows": self.opponent_rows[member],
+                **self.facts,
                 **self._description,
             },
         )

@@ -26,6 +26,7 @@ from sparring.learn.fused.learner import FusedLearner
 from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
+from sparring.learn.mirror import Mirroring
 from sparring.learn.off_policy import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
@@ -74,7 +75,8 @@ class FusedOffPolicy(FusedLearner):
         )
         self.configs, self.replay_config = list(configs), replay
         members, rollout = self.members, self.rollout
-        self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds)
+        mirror = Mirroring.of(self.pool, collect, self.device)
+        self.replay = DeviceReplay(self.kernels, rollout, replay, self.seeds, mirror=mirror)
         self.learning = self.net.passing(replay.batch, learn=True)
         """About the decisions of a batch."""
         self.ahead = self.net.passing(replay.batch, learn=False)
@@ -358,7 +360,6 @@ class FusedOffPolicy(FusedLearner):
             "rollouts": self.rollouts,
             "steps": self.steps,
             "owed": self.owed[member],
-            "by_value": self.by_value,
         }
         tensors = {**saved.tensors, **self.learned(member)}
         segments: dict[str, Segment] = {}

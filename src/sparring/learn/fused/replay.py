@@ -19,8 +19,10 @@ from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.learner import Segment
-from sparring.learn.ring import check_capacity
+from sparring.learn.mirror import Mirroring
+from sparring.learn.ring import check_capacity, mask_words
 from sparring.learn.segments import Segments, tensors_of
+from sparring.nets.flat import Pass
 from sparring.pools.lineups import LEARNER
 
 
@@ -28,9 +30,16 @@ class DeviceReplay:
     """The rings of all members, and a batch of each."""
 
     def __init__(
-        self, kernels: Module, rollout: FusedRollout, config: ReplayConfig, seeds: Tensor
+        self,
+        kernels: Module,
+        rollout: FusedRollout,
+        config: ReplayConfig,
+        seeds: Tensor,
+        *,
+        mirror: Mirroring | None = None,
     ) -> None:
-        """Make room. seeds: of the members."""
+        """Make room. seeds: of the members. mirror: learn from mirror images too."""
+        self.mirror = mirror
         self.kernels, self.rollout, self.config, self.seeds = kernels, rollout, config, seeds
         rules, members, capacity = rollout.rules, rollout.members, config.capacity
         check_capacity(capacity, (rollout.steps * rollout.rows) // members)
@@ -65,6 +74,8 @@ class DeviceReplay:
             self.after = torch.zeros(shape, dtype=torch.int32)
             self.batch_paid, self.batch_discount = torch.zeros(shape), torch.zeros(shape)
             self.weight = torch.ones(shape)
+            self.coin = torch.zeros(shape, dtype=torch.uint8)
+            """Who is seen in the mirror."""
             # Priorities, as whole numbers.
             leaves = capacity if config.prioritised else 0
             self.leaf = torch.zeros(members, leaves, dtype=torch.int32)
@@ -176,6 +187,8 @@ class DeviceReplay:
             self._lowest.fill_(-1)  # all bits: the highest number
             kernels.find_lowest(blocks, 256, priorities, drawn)
             kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
+        if self.mirror:
+            kernels.throw_coins(blocks, 256, drawn, self.coin)
 
     def reprioritise(self, error: Tensor) -> None:
         """Say how wrong the estimates of the batch were [members, batch]."""
@@ -199,20 +212,33 @@ class DeviceReplay:
                 blocks_of(self.members * nodes), 256, self._priorities, self.members, level
             )
 
+    def read(self, into: Pass, places: Tensor) -> None:
+        """Have a pass look at the rows at these places [members, batch]."""
+        if self.mirror:
+            into.read(self.rows(places).view(places.numel(), -1))
+        else:
+            into.read(self.obs, places)
+
     def rows(self, places: Tensor) -> Tensor:
         """The byte rows at these places [members, batch, row_bytes]."""
-        return self.obs.index_select(0, places.view(-1)).view(*places.shape, -1)
+        rows = self.obs.index_select(0, places.view(-1))
+        if self.mirror:
+            rows = self.mirror.rows(rows, self.coin.view(-1))
+        return rows.view(*places.shape, -1)
 
     def masks(self, places: Tensor) -> Tensor:
         """Which actions are legal there [members, batch, actions], bytes."""
-        legal = self.legal.index_select(0, places.view(-1))
-        return mask_of(legal, self.rollout.rules).view(*places.shape, -1)
+        masks = mask_of(self.legal.index_select(0, places.view(-1)), self.rollout.rules)
+        if self.mirror:
+            masks = self.mirror.masks(masks, self.coin.view(-1))
+        return masks.view(*places.shape, -1)
 
     def actions(self) -> Tensor:
         """Those that were taken, [members, batch] or [members, batch, box]."""
-        return self.action.index_select(0, self.picked.view(-1)).view(
-            *self.picked.shape, *self.action.shape[1:]
-        )
+        actions = self.action.index_select(0, self.picked.view(-1))
+        if self.mirror:
+            actions = self.mirror.actions(actions, self.coin.view(-1))
+        return actions.view(*self.picked.shape, *self.action.shape[1:])
 
     def figures(self) -> dict[str, Tensor]:
         """What can be sampled, and what is kept, by member."""
@@ -233,12 +259,11 @@ class DeviceReplay:
 
     def _ring_of(self, member: int) -> MemberRing:
         first, capacity = member * self.config.capacity, self.config.capacity
-        names = {"mask": "legal"}
-        columns = {
-            name: getattr(self, names.get(name, name))[first : first + capacity]
-            for name in ("obs", "mask", "action", "next", "end", "paid", "discount")
-        }
-        return MemberRing(self.rollout.rules, capacity, columns)
+        rules, own = self.rollout.rules, slice(first, first + capacity)
+        names = ("obs", "action", "next", "end", "paid", "discount")
+        columns = {name: getattr(self, name)[own] for name in names}
+        columns["mask"] = self.legal[own, : mask_words(rules.actions)]
+        return MemberRing(rules, capacity, columns)
 
     def _carried_of(self, member: int) -> slice:
         each = self.rollout.carried // self.members

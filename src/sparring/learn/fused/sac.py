@@ -29,6 +29,7 @@ from sparring.learn.sac import (
 )
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import masked_log_probs
+from sparring.nets.policy import VALUES
 from sparring.schedule import Moment
 
 SHARED = ("critic_hidden", "critic_norm", "target_entropy", "target_share")
@@ -159,7 +160,7 @@ class FusedSAC(FusedOffPolicy):
         """What the critics should say of the actions that were taken."""
         replay, ahead, aims = self.replay, self.ahead, self.critics.target
         numbers = self.critics.widen(replay.rows(replay.after))
-        ahead.read(replay.obs, replay.after)
+        replay.read(ahead, replay.after)
         ahead.forward()
         paid, discount = replay.batch_paid, replay.batch_discount
         if self.rules.box:
@@ -179,7 +180,7 @@ class FusedSAC(FusedOffPolicy):
     def _judge(self, numbers: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
         """Fill the gradient of the actors; return their loss, entropies and what those aim at."""
         replay, learning = self.replay, self.learning
-        learning.read(replay.obs, replay.picked)
+        replay.read(learning, replay.picked)
         learning.forward()
         head = self.head(learning).requires_grad_()
         aim: Tensor | float
@@ -205,6 +206,11 @@ class FusedSAC(FusedOffPolicy):
         moments = [tensor for adam in adams for tensor in adam.kept()]
         weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
         return [*weights, self.critics.target, *moments]
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads."""
+        return {**super().facts, VALUES: False}
 
     def learned(self, member: int) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimiser remembers."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sparring.errors import ConfigError
-from sparring.pools.foreign.base import ForeignBatch, ForeignPool, ForeignRules
+from sparring.pools.foreign.base import ForeignBatch, ForeignPool
 from sparring.pools.foreign.encoding import library
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.vector import VectorEnvPool
 

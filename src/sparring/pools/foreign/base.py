@@ -1,136 +1,22 @@
-"""What all foreign environments have in common: rules without a game, arrays, and checks."""
+"""What all foreign environments have in common: arrays, and checks."""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
+from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
-from sparring.pools.foreign.bounds import Bounds, read_bounds
-from sparring.pools.foreign.encoding import Encoding
+from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup, Pots
-
-ROW_ALIGNMENT = 16
-"""Observation rows take a multiple of this many bytes, like those of native games."""
 
 TERMINATED, TRUNCATED = 0, 1
 """`final_reason`, indices into `ForeignRules.ends`."""
-
-
-class ForeignRules(Rules):
-    """Sizes and names of an environment that somebody else wrote. There is no native game."""
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        seats: int,
-        rows: int,
-        actions: int,
-        numbers: int,
-        first_action: int = 0,
-        bounds: Bounds | Mapping[str, Any] | None = None,
-    ) -> None:
-        """Describe an env; `plain` gives the same arguments back.
-
-        numbers: length of a flattened observation.
-        first_action: what the env itself calls action 0.
-        bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
-        """
-        self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
-        self.title = name
-        self.rules_version = 0
-        self.bounds = read_bounds(bounds) if isinstance(bounds, Mapping) else bounds
-        self.seats, self.rows, self.actions = seats, rows, actions
-        self.box = len(self.bounds.low) if self.bounds else 0
-        self.numbers, self.first_action = numbers, first_action
-        self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
-        self.roles = ("player",)
-        self.board = ()
-        self.parts = ("reward",)
-        self.bots = Bots()
-        self.ends = ("terminated", "truncated")
-        self.hides = True
-        self.zero_sum = False
-        self.chance = True
-        self.skip_forced = False
-
-    def plain(self) -> dict[str, Any]:
-        """Return what `ForeignRules(**...)` needs, for a checkpoint."""
-        names = ("seats", "rows", "actions", "numbers", "first_action")
-        plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
-        return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
-
-    @cached_property
-    def fields(self) -> dict[str, Field]:
-        """There are no flags."""
-        return {}
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """There are no flags."""
-        return {}
-
-    def changed(self, changes: Mapping[str, Any]) -> Rules:
-        """Refuse: the env object was configured by whoever made it."""
-        if changes:
-            raise ConfigError(f"{self.name} has no flags; change the env object: {dict(changes)}")
-        return self
-
-    def action_name(self, action: int) -> str:
-        """Return the env's own number of an action."""
-        if not 0 <= action < self.actions:
-            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
-        return str(action + self.first_action)
-
-    def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Turn a policy's actions into those that the env itself takes.
-
-        A choice [...] is counted from what the env calls its first; numbers within -1..1
-        [..., box] are scaled to the env's bounds [..., *shape].
-        """
-        given = np.asarray(action)
-        if not self.bounds:
-            return np.asarray(given + self.first_action)
-        if given.shape[-1:] != (self.box,):
-            raise ConfigError(f"actions have shape {given.shape}, need (..., {self.box})")
-        return self.bounds.applied(given)
-
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """One block with everything in it."""
-        return (Block("obs", 0, self.numbers, ("value",)),)
-
-    @cached_property
-    def features(self) -> tuple[Feature, ...]:
-        """The numbers of a flattened observation, as they are."""
-        return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
-
-    @cached_property
-    def mirror(self) -> None:
-        """Nobody says that there is one, whatever the env is called."""
-        return None
-
-    def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
-        """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
-        given = np.asarray(numbers, np.float32)
-        if given.shape[-1:] != (self.numbers,):
-            raise ConfigError(f"observations have shape {given.shape}, need (..., {self.numbers})")
-        rows = np.zeros((*given.shape[:-1], self.obs_bytes // 4), np.float32)
-        rows[..., : self.numbers] = given
-        return rows.view(np.uint8)
-
-    def weights(self, rewards: Rewards | None) -> list[float]:
-        """Return the weight of the one part, 1 unless it is given."""
-        return [1.0] if rewards is None else super().weights(rewards)
 
 
 class ForeignBatch:
@@ -149,10 +35,18 @@ class ForeignBatch:
         self.skipped = np.zeros((games, rules.seats), np.uint16)
         self.terminated = np.zeros(games, np.bool_)
         self.truncated = np.zeros(games, np.bool_)
-        self.clear_ends()
+        self.make_ends(0)
+        self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
 
     def clear_ends(self, count: int = 0) -> None:
         """Make room for games that end."""
+        if count:
+            self.make_ends(count)
+        else:  # as in most steps: nothing has to be made for them
+            vars(self).update(self._no_ends)
+
+    def make_ends(self, count: int) -> None:
+        """Make the arrays of games that end."""
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
@@ -234,11 +128,13 @@ class ForeignPool(ABC):
         deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
         self._length += deciding.sum(axis=1, dtype=np.int32)
         self._step(given)
-        batch.reward *= self._weight
+        if self._weight != 1:
+            batch.reward *= self._weight
         ended = batch.final_game
-        batch.final_policy[:] = self._players[ended]
-        if self.memory_bytes:
-            batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
+        if len(ended):
+            batch.final_policy[:] = self._players[ended]
+            if self.memory_bytes:
+                batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
         self._seat(ended)
         self._check_masks()
         self._running = True
@@ -322,10 +218,12 @@ class ForeignPool(ABC):
 
     def _seat(self, games: npt.NDArray[Any]) -> None:
         """Draw who sits in games that begin, and show in every row who is asked."""
-        self.memory[games] = 0
         for game in games:
+            self.memory[game] = 0
             self._episode[game] += 1
             self._players[game] = self._draw.seats(int(game), int(self._episode[game]))
+        if not self._players.any() and not self.memory_bytes:
+            return  # the learner is everybody, as rows say already
         batch, rows = self._batch, self.rules.rows
         asked = np.flatnonzero(batch.policy != NOBODY)
         game, seat = asked // rows, batch.seat[asked]
@@ -340,7 +238,7 @@ class ForeignPool(ABC):
 
     @abstractmethod
     def _step(self, action: npt.NDArray[Any]) -> None:
-        """Step all envs and fill the batch; actions of rows without a decision are 0."""
+        """Step all envs and fill the batch; actions of rows without a decision mean nothing."""
 
     def _where(self, game: int) -> str:
         return f"{self.rules.name} env {game}, step {self.steps}"
@@ -365,12 +263,15 @@ class ForeignPool(ABC):
             )
         return answer
 
-    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what is not finite; what lies beyond -1..1 is cut off later."""
         if given.dtype.kind not in "iuf":
             raise IllegalActionError(f"actions are {given.dtype}, need numbers within -1..1")
+        fine = np.isfinite(given)
+        if fine.all():
+            return given
         asked = (self._batch.policy != NOBODY)[:, None]
-        for row, number in np.argwhere(asked & ~np.isfinite(given))[:1]:
+        for row, number in np.argwhere(asked & ~fine)[:1]:
             raise IllegalActionError(
                 f"{self._who(row)}: action component {number} is {given[row, number]}; give finite "
                 "numbers"
@@ -405,16 +306,3 @@ def check_finite(where: str, numbers: npt.NDArray[Any], reward: npt.NDArray[Any]
                 f"{where}: {what}{at} is {values[tuple(place)]}; give finite numbers (clip or "
                 "scale them in the env, or with a wrapper)"
             )
-
-
-def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> ForeignRules:
-    """Describe an env whose seats all have this encoding."""
-    return ForeignRules(
-        name,
-        seats=seats,
-        rows=rows,
-        actions=encoding.actions,
-        numbers=encoding.numbers,
-        first_action=encoding.first_action,
-        bounds=encoding.bounds,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,15 @@ class Encoding:
 
     def flatten(self, obs: Any, *lead: int) -> Numbers:
         """Return numbers [*lead, numbers]; `lead` is the number of envs if obs is a batch."""
+        if isinstance(obs, np.ndarray) and obs.dtype == np.float32 and self.as_it_is:
+            return flat(self.space, obs, lead)
         with np.errstate(over="ignore"):  # a float64 too large becomes inf, which is refused
             return flatten(self.space, obs, lead)
+
+    @cached_property
+    def as_it_is(self) -> bool:
+        """Whether observations are arrays of numbers."""
+        return isinstance(self.space, library("gymnasium").spaces.Box)
 
     def mask(self, given: Any, *lead: int) -> Mask:
         """Return a mask of bytes [*lead, actions]."""
@@ -110,19 +118,30 @@ def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
         inside = zip(space.spaces, obs, strict=True)
         return np.concatenate([flatten(inner, part, lead) for inner, part in inside], axis=-1)
     given = np.asarray(obs)
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return flat(space, given, lead)
+    check_shape(space, given, lead)
+    if isinstance(space, spaces.Discrete):
+        return one_hot(given - space.start, int(space.n), space)
+    counts = space.nvec.ravel()
+    values = (given - space.start).reshape(*lead, -1)
+    chosen = [one_hot(values[..., i], int(n), space) for i, n in enumerate(counts)]
+    return np.concatenate(chosen, axis=-1)
+
+
+def flat(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> Numbers:
+    """Return a copy of an array of numbers as [*lead, numbers]."""
+    check_shape(space, given, lead)
+    return given.astype(np.float32).reshape(*lead, -1)
+
+
+def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> None:
+    """Refuse what has another shape than its space says."""
     if given.shape != (*lead, *space.shape):
         raise SparringError(
             f"an observation has shape {given.shape[len(lead) :]}, its space {space} says "
             f"{space.shape}"
         )
-    if isinstance(space, spaces.Discrete):
-        return one_hot(given - space.start, int(space.n), space)
-    if isinstance(space, spaces.MultiDiscrete):
-        counts = space.nvec.ravel()
-        values = (given - space.start).reshape(*lead, -1)
-        chosen = [one_hot(values[..., i], int(n), space) for i, n in enumerate(counts)]
-        return np.concatenate(chosen, axis=-1)
-    return given.astype(np.float32).reshape(*lead, -1)
 
 
 def one_hot(value: npt.NDArray[Any], count: int, space: Any) -> Numbers:

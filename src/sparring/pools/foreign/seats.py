@@ -13,9 +13,9 @@ from sparring.pools.foreign.base import (
     TRUNCATED,
     ForeignPool,
     check_finite,
-    rules_for,
 )
 from sparring.pools.foreign.encoding import Encoding, encoding_of
+from sparring.pools.foreign.rules import rules_for
 from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_name
 
 

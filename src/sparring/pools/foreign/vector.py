@@ -14,9 +14,9 @@ from sparring.pools.foreign.base import (
     TRUNCATED,
     ForeignPool,
     check_finite,
-    rules_for,
 )
 from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
+from sparring.pools.foreign.rules import rules_for
 from sparring.pools.lineups import LEARNER
 
 Bools = npt.NDArray[np.bool_]
@@ -37,7 +37,8 @@ class VectorEnvPool(ForeignPool):
         self.env = env
         self.mode = autoreset_mode(env)
         """NextStep, SameStep or Disabled, as Gymnasium calls what follows an end."""
-        self._held = np.zeros(self.num_games, np.bool_)
+        self._nobody = np.zeros(self.num_games, np.bool_)
+        self._held = self._nobody
         """NextStep: games whose next step only resets them."""
         self._masks_in = "nothing"
         """Where masks come from: obs, info, method, call or nothing."""
@@ -45,7 +46,7 @@ class VectorEnvPool(ForeignPool):
     def _reset(self, seed: int | None) -> None:
         obs, info = self.env.reset(seed=seed)
         check_info(info)
-        self._held[:] = False
+        self._held = self._nobody
         self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
         numbers = self._encoding.flatten(obs, self.num_games)
         self._check(numbers, np.zeros(self.num_games))
@@ -58,18 +59,20 @@ class VectorEnvPool(ForeignPool):
         obs, reward, terminated, truncated, info = self.env.step(own)
         check_info(info)
         # What comes with a reset belongs to no decision. TimeLimit may set both flags at once.
-        paid = np.where(held, 0.0, np.asarray(reward, np.float64))
-        batch.terminated[:] = np.asarray(terminated, np.bool_) & ~held
-        batch.truncated[:] = np.asarray(truncated, np.bool_) & ~held & ~batch.terminated
+        paid = np.array(reward, np.float64)
+        batch.terminated[:], batch.truncated[:] = terminated, truncated
+        if held.any():
+            paid[held], batch.terminated[held], batch.truncated[held] = 0.0, False, False
         over = batch.terminated | batch.truncated
+        batch.truncated &= ~batch.terminated
         self._check_ends(over, info)
         numbers = self._encoding.flatten(obs, self.num_games)
         self._check(numbers, paid)
         mask, known = self._masks(obs, info)
         batch.reward[:, 0, 0] = paid
         self._score[:, 0] += paid
-        self._end(np.flatnonzero(over), numbers, np.where(known[:, None], mask, 1), info)
-        self._held = over & (self.mode == "NextStep")
+        self._end(over, numbers, mask, known, info)
+        self._held = over if self.mode == "NextStep" else self._nobody
         if self.mode == "Disabled" and over.any():
             obs, info = self.env.reset(options={"reset_mask": over.copy()})
             check_info(info)
@@ -79,10 +82,13 @@ class VectorEnvPool(ForeignPool):
             self._check(numbers, paid)
         self._ask(numbers, mask, known)
 
-    def _end(self, games: npt.NDArray[np.intp], numbers: Numbers, mask: Mask, info: Any) -> None:
+    def _end(self, over: Bools, numbers: Numbers, mask: Mask, known: Bools, info: Any) -> None:
         """Write down the episodes that are over, with their last observations."""
-        batch = self._batch
+        batch, games = self._batch, np.flatnonzero(over)
         batch.clear_ends(len(games))
+        if not len(games):
+            return
+        mask = np.where(known[:, None], mask, 1)
         cut = batch.truncated[games]
         batch.final_game[:] = games
         batch.final_score[:] = self._score[games]
@@ -90,7 +96,7 @@ class VectorEnvPool(ForeignPool):
         batch.final_reason[:] = np.where(cut, TRUNCATED, TERMINATED)
         batch.final_over[:, 0] = ~cut
         self._score[games], self._length[games] = 0, 0
-        if self.mode == "SameStep" and len(games):
+        if self.mode == "SameStep":
             numbers, mask = self._final(games, info)
         batch.final_numbers[:, 0] = numbers[games]
         batch.final_mask[cut, 0] = mask[games[cut]]
@@ -115,15 +121,17 @@ class VectorEnvPool(ForeignPool):
 
     def _ask(self, numbers: Numbers, mask: Mask, known: Bools) -> None:
         """Show the next decisions; games on hold have none."""
-        batch, live = self._batch, ~self._held
-        for game in np.flatnonzero(live & ~known)[:1]:
-            raise SparringError(
-                f"{self._where(game)}: no {MASK} in its info, though there were some before; give "
-                "one at every reset and step"
-            )
+        batch = self._batch
+        if not known.all():
+            for game in np.flatnonzero(~self._held & ~known)[:1]:
+                raise SparringError(
+                    f"{self._where(game)}: no {MASK} in its info, though there were some before; "
+                    "give one at every reset and step"
+                )
         batch.numbers[:], batch.mask[:] = numbers, mask
         batch.seat[:], batch.policy[:] = 0, LEARNER
-        batch.ask_nobody(self._held)
+        if self._held.any():
+            batch.ask_nobody(self._held)
 
     def _find_masks(self, info: Any) -> str:
         """Find out where this env keeps its masks."""
@@ -166,12 +174,16 @@ class VectorEnvPool(ForeignPool):
         return encoding.mask(owner.action_masks(), games), known
 
     def _check(self, numbers: Numbers, paid: npt.NDArray[np.float64]) -> None:
+        if np.isfinite(numbers).all() and np.isfinite(paid).all():
+            return
         fine = np.isfinite(numbers).all(axis=1) & np.isfinite(paid)
         for game in np.flatnonzero(~fine)[:1]:
             check_finite(self._where(game), numbers[game], paid[game])
 
     def _check_ends(self, over: Bools, info: Any) -> None:
         """Refuse an env that resets otherwise than its metadata say."""
+        if not over.any() and "final_obs" not in info:
+            return
         says = f"{self.rules.name} says autoreset_mode {self.mode} in its metadata"
         if self.mode == "SameStep":
             given = info.get("_final_obs", over) if "final_obs" in info else ~over

@@ -17,8 +17,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """The tables of settings that each of ours has; a learner of somebody's own has none of them."""
 OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))
-FUSED = frozenset({"ppo"})
-"""Those whose rollout and update can be graphs on a GPU; others go step by step."""
+REMEMBERS = frozenset({"dqn", "sac"})
+"""Those that learn from replay."""
 DISCRETE = frozenset({"dqn"})
 """Those that know discrete actions alone."""
 BY_VALUE = frozenset({"dqn"})

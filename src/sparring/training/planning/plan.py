@@ -25,7 +25,7 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
-from sparring.training.planning.algorithms import FUSED, SECTIONS
+from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.rewards import read_rewards
@@ -71,7 +71,7 @@ def resolve(
     if pool or not ours:  # somebody else's: stepped and learned from step by step
         games_on = CPU
     fused = ours and pool is None and device != CPU
-    hindrance = why_not_fused(config.algo, rules.box, games_on) if fused else ""
+    hindrance = why_not_fused(config, rules.box, games_on) if fused else ""
     if hindrance:
         if games_on != CPU and (config.pool == "cuda" or len(configs) > 1):
             raise ConfigError(hindrance)
@@ -178,10 +178,12 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
     return dict(read_pair(word, "algo_set") for word in words)
 
 
-def why_not_fused(algo: str, box: int, games_on: str) -> str:
+def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if algo not in FUSED:
-        return f"{algo} plays and learns step by step"
+    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
+        return "dqn.mode rollouts plays and learns step by step"
+    if config.algo in REMEMBERS and games_on == CPU:
+        return "what is remembered lies with the games, and is learned from step by step there"
     from sparring import kernels
 
     try:

@@ -74,7 +74,7 @@ def presets_of(
     mode: of DQN.
     """
     own = game_module(game, "preset")
-    kind = PQN if algo == "dqn" and mode == ROLLOUTS else algo
+    kind = kind_of(algo, mode)
     tables = [
         (f"preset {game}", getattr(own, "PRESET", {})),
         (f"preset of {kind}", ALGOS.get(kind, {})),
@@ -88,9 +88,19 @@ def presets_of(
             (f"preset of {kind} on GPUs", GPU_ALGOS.get(kind, {})),
             *by_algorithm(own, "GPU_ALGOS", f"{game} on GPUs", kind),
         ]
-    others = set(OF_ALGORITHMS) - set(sections_of(algo, mode))
     for where, table in tables:
-        yield where, {key: value for key, value in table.items() if key not in others}
+        yield where, own_of(table, algo, mode)
+
+
+def kind_of(algo: str, mode: str) -> str:
+    """Return what tables by algorithm call it."""
+    return PQN if algo == "dqn" and mode == ROLLOUTS else algo
+
+
+def own_of(table: Mapping[str, Any], algo: str, mode: str) -> dict[str, Any]:
+    """Return settings without those of other algorithms."""
+    others = set(OF_ALGORITHMS) - set(sections_of(algo, mode))
+    return {key: value for key, value in table.items() if key not in others}
 
 
 def by_algorithm(

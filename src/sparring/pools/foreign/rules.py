@@ -1,0 +1,140 @@
+"""Sizes and names of an environment that somebody else wrote, as rules without a game."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
+from sparring.pools.foreign.bounds import Bounds, read_bounds
+from sparring.pools.foreign.encoding import Encoding
+
+ROW_ALIGNMENT = 16
+"""Observation rows take a multiple of this many bytes, like those of native games."""
+
+
+class ForeignRules(Rules):
+    """Sizes and names of an environment that somebody else wrote. There is no native game."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seats: int,
+        rows: int,
+        actions: int,
+        numbers: int,
+        first_action: int = 0,
+        bounds: Bounds | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Describe an env; `plain` gives the same arguments back.
+
+        numbers: length of a flattened observation.
+        first_action: what the env itself calls action 0.
+        bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
+        """
+        self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
+        self.title = name
+        self.rules_version = 0
+        self.bounds = read_bounds(bounds) if isinstance(bounds, Mapping) else bounds
+        self.seats, self.rows, self.actions = seats, rows, actions
+        self.box = len(self.bounds.low) if self.bounds else 0
+        self.numbers, self.first_action = numbers, first_action
+        self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
+        self.roles = ("player",)
+        self.board = ()
+        self.parts = ("reward",)
+        self.bots = Bots()
+        self.ends = ("terminated", "truncated")
+        self.hides = True
+        self.zero_sum = False
+        self.chance = True
+        self.skip_forced = False
+
+    def plain(self) -> dict[str, Any]:
+        """Return what `ForeignRules(**...)` needs, for a checkpoint."""
+        names = ("seats", "rows", "actions", "numbers", "first_action")
+        plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
+        return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """There are no flags."""
+        return {}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """There are no flags."""
+        return {}
+
+    def changed(self, changes: Mapping[str, Any]) -> Rules:
+        """Refuse: the env object was configured by whoever made it."""
+        if changes:
+            raise ConfigError(f"{self.name} has no flags; change the env object: {dict(changes)}")
+        return self
+
+    def action_name(self, action: int) -> str:
+        """Return the env's own number of an action."""
+        if not 0 <= action < self.actions:
+            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
+        return str(action + self.first_action)
+
+    def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn a policy's actions into those that the env itself takes.
+
+        A choice [...] is counted from what the env calls its first; numbers within -1..1
+        [..., box] are scaled to the env's bounds [..., *shape].
+        """
+        given = np.asarray(action)
+        if not self.bounds:
+            return np.asarray(given + self.first_action)
+        if given.shape[-1:] != (self.box,):
+            raise ConfigError(f"actions have shape {given.shape}, need (..., {self.box})")
+        return self.bounds.applied(given)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """One block with everything in it."""
+        return (Block("obs", 0, self.numbers, ("value",)),)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The numbers of a flattened observation, as they are."""
+        return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
+
+    @cached_property
+    def mirror(self) -> None:
+        """Nobody says that there is one, whatever the env is called."""
+        return None
+
+    def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """Turn flattened observations [..., numbers] into bytes [..., obs_bytes]."""
+        given = np.asarray(numbers, np.float32)
+        if given.shape[-1:] != (self.numbers,):
+            raise ConfigError(f"observations have shape {given.shape}, need (..., {self.numbers})")
+        rows = np.zeros((*given.shape[:-1], self.obs_bytes // 4), np.float32)
+        rows[..., : self.numbers] = given
+        return rows.view(np.uint8)
+
+    def weights(self, rewards: Rewards | None) -> list[float]:
+        """Return the weight of the one part, 1 unless it is given."""
+        return [1.0] if rewards is None else super().weights(rewards)
+
+
+def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> ForeignRules:
+    """Describe an env whose seats all have this encoding."""
+    return ForeignRules(
+        name,
+        seats=seats,
+        rows=rows,
+        actions=encoding.actions,
+        numbers=encoding.numbers,
+        first_action=encoding.first_action,
+        bounds=encoding.bounds,
+    )

@@ -1,0 +1,305 @@
+"""DQN from replay: the same step as stable-baselines3's, targets, exploration, exact resume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from learn.q_helpers import RANDOM, SMALL, links_of, make_dqn, score_against_random, tables, walks
+from sparring import Pool
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.learn.dqn import DQN
+from sparring.learn.learner import DivergedError, Snapshot
+from sparring.learn.replay import Samples
+from sparring.nets.make import make_net
+from sparring.schedule import Moment
+
+PARTS = ("weight", "bias")
+
+
+def warm(dqn: DQN) -> DQN:
+    """Play until something was learned."""
+    while not dqn.steps:
+        dqn.iterate(0.0)
+    return dqn
+
+
+def play(dqn: DQN, progress: float = 0.0) -> None:
+    """Play a rollout and remember it, without learning."""
+    knobs = dqn.turn_knobs(Moment(dqn.collector.decisions, progress))
+    dqn._explore(knobs)
+    dqn._play(knobs, anew=True)
+
+
+def sampled(obs: np.ndarray, following: np.ndarray, **columns: Any) -> Samples:
+    """Float observations as samples of a game without illegal actions."""
+    rows = [np.zeros((len(obs), 16), np.uint8) for _ in range(2)]
+    for row, numbers in zip(rows, (obs, following), strict=True):
+        row[:, : 4 * numbers.shape[1]] = numbers.astype(np.float32).view(np.uint8)
+    mask = torch.ones(len(obs), 3, dtype=torch.uint8)
+    given = {name: torch.from_numpy(column) for name, column in columns.items()}
+    where = np.arange(len(obs))
+    ones = torch.ones(len(obs))
+    obs_, next_ = (torch.from_numpy(row) for row in rows)
+    return Samples(obs_, mask, next_obs=next_, next_mask=mask, weight=ones, places=where, **given)
+
+
+def test_three_updates_are_those_of_stable_baselines3() -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.logger import Logger
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+
+    pool = walks(1)
+    dqn = make_dqn(pool, double=False, dueling=False, lr=1e-2, target_every=2, max_grad_norm=0.5)
+    space = pool.env.envs[0]
+    theirs = sb3.DQN(
+        "MlpPolicy",
+        space,
+        learning_rate=1e-2,
+        gamma=0.9,
+        max_grad_norm=0.5,
+        policy_kwargs={"net_arch": [32, 32]},
+        device="cpu",
+    )
+    theirs.set_logger(Logger(None, []))
+    linear = [layer for layer in theirs.q_net.q_net if isinstance(layer, torch.nn.Linear)]
+    names = ["first", "towers.0.0", "policy_head"]
+
+    def weights(of: Any) -> dict[str, torch.Tensor]:
+        layers = dict(zip(names, of, strict=True))
+        found = {f"{name}.{part}": getattr(layers[name], part) for name in layers for part in PARTS}
+        return {**found, "first.weight": found["first.weight"].T}
+
+    state = {**dqn.net.state_dict(), **{k: v.detach() for k, v in weights(linear).items()}}
+    for net in (dqn.net, dqn.target):
+        net.load_state_dict(state)
+    rng = np.random.default_rng(3)
+    dqn.turn_knobs(Moment(0, 0.0))
+    for step in range(3):
+        obs, following = (rng.normal(size=(32, 2)).astype(np.float32) * 3 for _ in range(2))
+        action = rng.integers(0, 3, 32)
+        paid = rng.normal(size=32).astype(np.float32) * 3
+        over = (rng.random(32) < 0.3).astype(np.float32)
+        fixed = ReplayBufferSamples(
+            *(torch.from_numpy(x) for x in (obs, action[:, None], following, over[:, None])),
+            torch.from_numpy(paid[:, None]),
+        )
+        theirs.replay_buffer.sample = lambda *a, fixed=fixed, **k: fixed
+        theirs.train(gradient_steps=1, batch_size=32)
+        if step % 2:  # our target is replaced after every other step
+            theirs.q_net_target.load_state_dict(theirs.q_net.state_dict())
+        discount = (0.9 * (1 - over)).astype(np.float32)
+        dqn.descend(sampled(obs, following, action=action, paid=paid, discount=discount))
+        dqn.steps += 1
+        ours = dqn.net.state_dict()
+        for name, tensor in weights(linear).items():
+            torch.testing.assert_close(ours[name], tensor.detach(), atol=1e-5, rtol=1e-5, msg=name)
+    assert not ours["value_head.weight"].any()
+
+
+def test_n_step_targets_over_the_turns_of_the_other_seat() -> None:
+    dqn = make_dqn(tables(4), steps=30, replay_n_step=2, replay_warmup=100_000, gamma=0.9)
+    play(dqn)
+    torch.nn.init.normal_(dqn.net.policy_head.weight, std=0.5)
+    dqn.target.load_state_dict(dqn.net.state_dict())
+    rollout, links = dqn.collector.rollout, links_of(dqn.collector)
+    wanted = {}
+    for place, link in links.items():
+        (total, after), discount = link, 0.9
+        if after in links:  # else it is the last, or still open and no more is known
+            paid, after = links[after]
+            total, discount = total + 0.9 * paid, 0.81
+        if after is not None:
+            obs, mask = rollout.obs[after : after + 1], rollout.mask[after]
+            q = dqn.net(torch.from_numpy(obs))["policy"].detach().double().numpy()[0]
+            total += discount * (q - q[mask > 0].mean())[mask > 0].max()
+        key = (rollout.obs[place].tobytes(), int(rollout.action[place]))
+        wanted.setdefault(key, []).append(total)
+    for number in range(8):
+        samples = dqn.replay.sample(number)
+        found = dqn.look(samples)[1].numpy()
+        for at in range(len(found)):
+            key = (samples.obs[at].numpy().tobytes(), int(samples.action[at]))
+            assert np.abs(np.array(wanted[key]) - found[at]).min() < 1e-5
+
+
+def test_a_cut_game_goes_on_in_the_target() -> None:
+    dqn = make_dqn(walks(2), steps=10, gamma=0.5, replay_warmup=100_000)
+    play(dqn)
+    torch.nn.init.normal_(dqn.net.policy_head.weight)
+    dqn.net.value_head.bias.data.fill_(3.0)
+    dqn.target.load_state_dict(dqn.net.state_dict())
+    samples = dqn.replay.sample(0)
+    seen, after = (
+        x[:, :4].contiguous().numpy().view(np.float32)[:, 0]
+        for x in (samples.obs, samples.next_obs)
+    )
+    assert (after == seen + 1).all()
+    assert (samples.discount == 0.5).all()
+    assert (seen == 4).any()  # the last one before the cut
+    heads = dqn.net(samples.next_obs)
+    q = heads["policy"].detach().numpy()
+    best = (q - q.mean(1, keepdims=True)).max(1) + heads["value"].detach().numpy()
+    np.testing.assert_allclose(dqn.look(samples)[1], 1 + 0.5 * best, atol=1e-5)
+
+
+@pytest.mark.parametrize("every", [0, 3])
+def test_the_target_follows_or_is_replaced(every: int) -> None:
+    dqn = make_dqn(tables(8), tau=0.1, target_every=every, lr=1e-2)
+    while len(dqn.replay) < 64:
+        play(dqn)
+    for number in range(7):
+        before = {name: t.clone() for name, t in dqn.target.state_dict().items()}
+        dqn.descend(dqn.replay.sample(number))
+        dqn.steps += 1
+        for name, net in dqn.net.named_parameters():
+            followed = dqn.target.state_dict()[name]
+            if every:
+                wanted = net if dqn.steps % every == 0 else before[name]
+                assert torch.equal(followed, wanted)
+            else:
+                torch.testing.assert_close(followed, 0.9 * before[name] + 0.1 * net)
+
+
+def shares_of_others(dqn: DQN, rounds: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """By game: the share of actions that are not the network's best, and the share expected."""
+    others, expected = [], []
+    for _ in range(rounds):
+        play(dqn, 0.5)
+        rollout, first = dqn.collector.rollout, dqn.collector.transitions.carried
+        obs, mask, action = (array[first:] for array in (rollout.obs, rollout.mask, rollout.action))
+        head = dqn.net(torch.from_numpy(obs))["policy"].detach().numpy()
+        best = np.where(mask > 0, head, -np.inf).argmax(1)
+        assert mask[np.arange(len(mask)), action].all()
+        others.append((action != best).reshape(-1, dqn.pool.num_games))
+        expected.append((1 - 1 / mask.sum(1)).reshape(-1, dqn.pool.num_games))
+    return np.concatenate(others).mean(0), np.concatenate(expected).mean(0)
+
+
+def test_epsilon_is_the_share_of_random_actions() -> None:
+    dqn = make_dqn(tables(64), steps=32, epsilon="0%:1.0,100%:0.2", replay_warmup=0)
+    others, expected = shares_of_others(dqn)
+    assert dqn.knobs.epsilon == pytest.approx(0.6)
+    assert others.mean() == pytest.approx(0.6 * expected.mean(), abs=0.02)
+
+
+def test_every_game_explores_as_much_as_its_own_epsilon_says() -> None:
+    dqn = make_dqn(tables(32), steps=64, epsilon=0.5, epsilon_spread=4.0, replay_warmup=0)
+    others, expected = shares_of_others(dqn)
+    wanted = 0.5 ** (1 + 4 * np.arange(32) / 31) * expected
+    for part in np.array_split(np.arange(32), 4):
+        assert others[part].mean() == pytest.approx(wanted[part].mean(), abs=0.03)
+
+
+def test_the_first_decisions_are_random_and_evaluations_never_are() -> None:
+    dqn = make_dqn(tables(32), steps=16, epsilon=0.0, replay_warmup=10_000)
+    others, expected = shares_of_others(dqn, 2)
+    assert others.mean() == pytest.approx(expected.mean(), abs=0.05)
+    own = make_dqn(
+        tables(32), steps=16, epsilon=0.0, replay_warmup=10_000, replay_warmup_by="policy"
+    )
+    assert shares_of_others(own, 2)[0].sum() == 0
+    policy = make_dqn(tables(8), epsilon=1.0).policy()
+    batch = dqn.pool.batch()
+    head = policy.net(torch.from_numpy(batch.obs))["policy"].detach().numpy()
+    best = np.where(batch.mask > 0, head, -np.inf).argmax(1)
+    for greedy in (True, False):
+        assert (policy.act(batch.obs, batch.mask, greedy=greedy) == best).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"target_every": 5, "net": NetConfig(hidden=(16, 8), norm=True)},
+        {"replay_prioritised": True, "replay_n_step": 3},
+    ],
+)
+def test_a_restored_learner_goes_on_to_the_bit(settings: dict[str, Any]) -> None:
+    dqn = make_dqn(tables(4, RANDOM), **settings)
+    warm(dqn)
+    dqn.iterate(0.1)
+    saved = dqn.snapshot()
+    kept = {name: read() for name, read in saved.segments.items()}
+    segments = {name: (lambda held=held: held) for name, held in kept.items()}
+    saved = replace(saved, segments=segments)
+    other = make_dqn(tables(4, RANDOM, seed=9), **settings)
+    other.restore(saved)
+    for progress in (0.2, 0.3, 0.4):
+        (mine,), (theirs,) = dqn.iterate(progress), other.iterate(progress)
+        assert mine.stats == theirs.stats
+    assert torch.equal(dqn.packed.weight, other.packed.weight)
+    assert torch.equal(dqn.packed_target.weight, other.packed_target.weight)
+    assert dqn.steps == other.steps > 20
+
+
+def test_weights_from_elsewhere_are_the_targets_too() -> None:
+    dqn = make_dqn(tables(4))
+    fresh = dqn.snapshot()
+    theirs = {name: t + 1 for name, t in make_net(dqn.rules, SMALL).state_dict().items()}
+    dqn.restore(Snapshot({**fresh.tensors, "net": theirs}, fresh.blobs, fresh.meta))
+    for name, tensor in dqn.target.state_dict().items():
+        assert torch.equal(tensor, theirs[name]), name
+
+
+@pytest.mark.parametrize("games", [1, 16])
+def test_the_replay_ratio_holds_for_any_number_of_games(games: int) -> None:
+    dqn = make_dqn(tables(games), steps=max(1, 32 // games), replay_ratio=3.5, replay_warmup=0)
+    trained = decisions = 0.0
+    for _ in range(3):
+        (report,) = dqn.iterate(0.0)
+        trained += report.stats["learning/samples"]
+        decisions += report.stats["learning/decisions"]
+    assert decisions > 2000
+    assert trained == pytest.approx(3.5 * decisions, abs=2 * 32)
+    assert report.samples == dqn.steps * 32
+
+
+def test_a_loss_that_is_not_finite_is_never_stepped_on() -> None:
+    dqn = make_dqn(tables(4))
+    play(dqn)
+    before = dqn.packed.weight.clone(), dqn.packed_target.weight.clone()
+    samples = dqn.replay.sample(0)
+    for wrong in (np.nan, np.inf):
+        with pytest.raises(DivergedError, match="q_loss"):
+            dqn.descend(replace(samples, paid=torch.full_like(samples.paid, wrong)))
+    assert torch.equal(dqn.packed.weight, before[0])
+    assert torch.equal(dqn.packed_target.weight, before[1])
+
+
+def test_continuous_actions_are_refused_in_one_line() -> None:
+    with pytest.raises(ConfigError, match=r"laser_hockey has continuous ones; use --algo sac, or"):
+        make_dqn(Pool("laser_hockey", 4, seed=1, threads=1))
+
+
+def test_rehearsing_changes_nothing() -> None:
+    dqn, other = (warm(make_dqn(tables(4))) for _ in range(2))
+    (report,) = other.rehearse()
+    assert report.stats["learning/optimiser_steps"] > 0
+    (mine,), (theirs,) = dqn.iterate(0.5), other.iterate(0.5)
+    assert mine.stats["losses/q_loss"] == theirs.stats["losses/q_loss"]
+    assert torch.equal(dqn.packed.weight, other.packed.weight)
+    assert torch.equal(dqn.packed_target.weight, other.packed_target.weight)
+
+
+def test_it_learns_to_beat_random_play() -> None:
+    dqn = make_dqn(
+        tables(16, RANDOM),
+        steps=4,
+        lr=2e-3,
+        tau=0.02,
+        gamma=1.0,
+        epsilon="0%:1.0,50%:0.1",
+        replay_n_step=2,
+        replay_ratio=6.0,
+        replay_capacity=20_000,
+    )
+    before = score_against_random(dqn.policy())
+    while dqn.collector.decisions < 9_000:
+        dqn.iterate(dqn.collector.decisions / 9_000)
+    assert score_against_random(dqn.policy()) > max(0.85, before)

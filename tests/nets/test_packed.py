@@ -1,0 +1,121 @@
+"""Training with few calls gives what torch gives: passes, clipping, Adam and its memory."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.config import NetConfig
+from sparring.nets.make import make_net
+from sparring.nets.net import Net
+from sparring.nets.packed import AutogradPasses, LeanPasses, Packed, PackedAdam, passes_of
+
+NETS = {
+    "lean": ("skull_king", NetConfig(hidden=(40, 24))),
+    "one layer": ("tic_tac_toe", NetConfig(hidden=(17,))),
+    "three layers": ("tic_tac_toe", NetConfig(hidden=(16, 9, 12))),
+    "layer norm": ("skull_king", NetConfig(hidden=(40, 24), norm=True)),
+    "tanh": ("tic_tac_toe", NetConfig(hidden=(16, 8), activation="tanh")),
+    "two trunks": ("tic_tac_toe", NetConfig(hidden=(16, 8), shared=False)),
+    "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
+}
+LEAN = ("lean", "one layer", "three layers")
+
+
+def rows(game: str, count: int, seed: int) -> torch.Tensor:
+    pool = sparring.Pool(game, count, seed=seed, threads=1)
+    pool.reset()
+    for _ in range(12):
+        pool.step(pool.sample_actions())
+    return torch.from_numpy(pool.batch().obs[:count].copy())
+
+
+def pair(kind: str) -> tuple[Net, Packed]:
+    """A network, and the same one packed."""
+    game, config = NETS[kind]
+    torch.manual_seed(4)
+    net = make_net(sparring.Rules(game), config)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return net, Packed(net.twin())
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_steps_are_those_of_torch(kind: str) -> None:
+    game = NETS[kind][0]
+    net, packed = pair(kind)
+    passes = passes_of(packed, packed.net)
+    assert isinstance(passes, LeanPasses if kind in LEAN else AutogradPasses)
+    theirs = torch.optim.Adam(net.parameters(), lr=3e-3)
+    ours = PackedAdam(packed)
+    ours.lr = 3e-3
+    for step in range(4):
+        obs, more = rows(game, 20 + step, step), rows(game, 9, 50 + step)
+        heads = net(obs)
+        first, second = passes.forward(obs, more)
+        torch.testing.assert_close(first["policy"], heads["policy"], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(first["value"], heads["value"], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(second["policy"], net(more)["policy"], atol=1e-5, rtol=1e-4)
+        grads = torch.randn_like(heads["policy"]), torch.randn_like(heads["value"])
+        theirs.zero_grad()
+        torch.autograd.backward([heads["policy"], heads["value"]], list(grads))
+        norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.7)
+        passes.backward(*grads)
+        assert float(ours.clip(0.7)) == pytest.approx(float(norm), rel=1e-4)
+        theirs.step()
+        ours.step()
+        for name, tensor in net.state_dict().items():
+            mine = packed.net.state_dict()[name]
+            torch.testing.assert_close(mine, tensor, atol=2e-5, rtol=1e-4, msg=name)
+    state = {
+        f"{index}.{name}": value
+        for index, kept in theirs.state_dict()["state"].items()
+        for name, value in kept.items()
+    }
+    kept = ours.tensors()
+    assert list(kept) == list(state)
+    for name, value in state.items():
+        torch.testing.assert_close(kept[name], value, atol=1e-5, rtol=1e-3)
+
+
+def test_memory_of_adam_goes_on_to_the_bit() -> None:
+    obs = rows("tic_tac_toe", 16, 1)
+    _, packed = pair("three layers")
+    other = Packed(packed.net.twin())
+    first, second = PackedAdam(packed), PackedAdam(other)
+    assert first.tensors() == {}
+    passes = passes_of(packed, packed.net)
+
+    def descend(adam: PackedAdam, passes: LeanPasses | AutogradPasses, number: int) -> None:
+        torch.manual_seed(number)
+        (heads,) = passes.forward(obs)
+        passes.backward(torch.randn_like(heads["policy"]), torch.randn_like(heads["value"]))
+        adam.lr = 1e-2
+        adam.step()
+
+    for number in range(3):
+        descend(first, passes, number)
+    other.net.load_state_dict(packed.net.state_dict())
+    second.load(first.tensors())
+    descend(first, passes, 9)
+    descend(second, passes_of(other, other.net), 9)
+    assert torch.equal(packed.weight, other.weight)
+    assert np.array_equal(first.exp_avg_sq, second.exp_avg_sq)
+    second.load({})
+    assert second.tensors() == {}
+    assert not second.exp_avg.any()
+
+
+def test_a_packed_network_is_still_a_network() -> None:
+    net, packed = pair("lean")
+    obs = rows("skull_king", 8, 2)
+    torch.testing.assert_close(packed.net(obs)["policy"], net(obs)["policy"])
+    loaded = {name: torch.randn_like(value) for name, value in net.state_dict().items()}
+    packed.net.load_state_dict(loaded)
+    for name, view in packed.views(packed.weight).items():
+        assert torch.equal(view, loaded[name])
+    assert torch.equal(copy.deepcopy(packed.net.state_dict())["first.bias"], loaded["first.bias"])
