@@ -30,7 +30,7 @@ from sparring.nets.distribution import (
     mean_and_spread,
 )
 from sparring.nets.net import POLICY
-from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -161,6 +161,8 @@ class SAC(OffPolicy):
         # Everything that learns is one array each, so that Adam is one call each.
         actor, critics = Packed(self.net), Packed(self.critics)
         self.passes, self.judges = passes_of(actor, self.forward), critic_passes(self.critics)
+        if is_lean(actor):
+            self.forward.lean = LeanPasses(actor).forward
         self.actor_adam, self.critic_adam = PackedAdam(actor), PackedAdam(critics)
         self.temperature_adam = PackedAdam(Packed(self.temperature))
         self.tau = self.max_grad_norm = 0.0
@@ -202,9 +204,7 @@ class SAC(OffPolicy):
         return {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}, error
 
     @torch.no_grad()
-    def _target(
-        self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor
-    ) -> Tensor:
+    def _target(self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor) -> Tensor:
         """What the critics should say of the actions that were taken."""
         numbers = self.critics.widen(samples.next_obs)
         paid, discount = samples.paid, samples.discount

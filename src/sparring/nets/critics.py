@@ -108,9 +108,9 @@ class Critics(nn.Module):
 
     def split(self, flat: Tensor) -> list[Tensor]:
         """The pieces of all critics, [members * 2, rows, columns] each."""
-        parts = flat.flatten(0, 1).split(self._sizes, -1)
+        parts = torch.split_with_sizes(flat.flatten(0, 1), self._sizes, -1)
         return [
-            part.unflatten(-1, (piece.rows, piece.columns))
+            part.view(-1, piece.rows, piece.columns)
             for piece, part in zip(self.pieces, parts, strict=False)  # the last one is empty space
         ]
 
@@ -118,7 +118,10 @@ class Critics(nn.Module):
         """Views of all weights by name, [members, 2, rows, columns]; or of the targets' `flat`."""
         split = self.split(self.flat.detach() if flat is None else flat)
         shape = (self.members, CRITICS)
-        return {p.name: s.unflatten(0, shape) for p, s in zip(self.pieces, split, strict=True)}
+        return {
+            piece.name: part.view(*shape, *part.shape[1:])
+            for piece, part in zip(self.pieces, split, strict=True)
+        }
 
     def forward(
         self, numbers: Tensor, action: Tensor | None = None, *, weights: Tensor | None = None
@@ -144,13 +147,13 @@ class Critics(nn.Module):
             x = self.activation(x)
         weight, bias = next(split), next(split)
         x = torch.baddbmm(bias, x, weight)
-        x = x.unflatten(0, (*lead, CRITICS)) if lead else x
+        x = x.view(*lead, CRITICS, *x.shape[1:]) if lead else x
         return x if self.actions else x.squeeze(-1)
 
     @torch.no_grad()
     def follow(self, tau: float | Tensor) -> None:
         """Move the targets towards the critics by a share of the way."""
-        self.target.lerp_(self.flat, tau)  # type: ignore[arg-type]
+        self.target.lerp_(self.flat, tau)
 
 
 def pieces_of(widths: Sequence[int], *, norm: bool) -> list[Piece]:
