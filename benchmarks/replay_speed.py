@@ -16,11 +16,11 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
-import sparring
 from sparring import Lineup, Pool
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.dqn import DQN
@@ -109,13 +109,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="turns of both")
     parser.add_argument("--steps", type=int, default=200, help="optimiser steps of a turn")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", help="a file for the figures")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
     torch.set_num_threads(given.threads)
     found = [contest(algo, given) for algo in ([given.only] if given.only else GAMES)]
-    print(f"batch {BATCH}, networks {HIDDEN}, {given.threads} threads, sparring {sparring.__version__}")
+    print(f"batch {BATCH}, networks {HIDDEN}, {given.threads} threads")
     print("| | ours, steps/s | stable-baselines3, steps/s | ratio | in single turns |")
     print("|---|---|---|---|---|")
     for line in found:
@@ -126,8 +126,8 @@ def main() -> None:
             flush=True,
         )
     if given.json:
-        with open(given.json, "w", encoding="utf-8") as file:
-            json.dump({"machine": facts, "threads": given.threads, "found": found}, file)
+        figures = {"machine": facts, "threads": given.threads, "found": found}
+        given.json.write_text(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import sparring
+from sparring.nets.critic_passes import AutogradCritics, LeanCritics, critic_passes
 from sparring.nets.critics import Critics, Widen
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
@@ -122,3 +123,47 @@ def test_frozen_weights_still_tell_what_an_action_is_worth() -> None:
     assert critics.flat.grad is None
     assert action.grad is not None
     assert action.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("hidden", [(9,), (16, 8), (12, 10, 8)])
+@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
+def test_passes_that_are_written_out_are_those_of_autograd(
+    game: str, hidden: tuple[int, ...]
+) -> None:
+    torch.manual_seed(4)
+    inputs, rows = rows_of(game)
+    box, found = inputs.rules.box, []
+    weights = Critics(inputs, hidden).state_dict()
+    action = torch.rand(ROWS, box) * 2 - 1 if box else None
+    weight = torch.randn(2, ROWS) if box else torch.randn(2, ROWS, inputs.rules.actions)
+    for kind in (LeanCritics, AutogradCritics):
+        critics = Critics(inputs, hidden)
+        critics.load_state_dict(weights)
+        critics.target.add_(0.1)
+        critics.flat.grad = torch.full_like(critics.flat, 7.0)  # what was there is overwritten
+        critics.flat.grad[..., sum(p.size for p in critics.pieces) :] = 0
+        numbers = critics.widen(rows)
+        passes = kind(critics)
+        ahead = passes.ahead(numbers, action).clone()
+        said = passes.forward(numbers, action, learn=True).clone()
+        passes.backward(weight)
+        assert critics.flat.grad is not None
+        outcome = [ahead, said, critics.flat.grad.clone()]
+        if action is not None:
+            passes.forward(numbers, action, learn=False)
+            outcome.append(passes.action_grad(weight))
+        assert torch.equal(critics.flat.grad, outcome[2])
+        found.append(outcome)
+    for lean, plain_one in zip(*found, strict=True):
+        torch.testing.assert_close(lean, plain_one, atol=1e-5, rtol=1e-5)
+
+
+def test_critics_of_other_kinds_go_through_autograd() -> None:
+    inputs, _ = rows_of("laser_hockey")
+    for critics, kind in (
+        (Critics(inputs, (8,)), LeanCritics),
+        (Critics(inputs, (8,), norm=True), AutogradCritics),
+        (Critics(inputs, (8,), activation="silu"), AutogradCritics),
+    ):
+        critics.flat.grad = torch.zeros_like(critics.flat)
+        assert isinstance(critic_passes(critics), kind)

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +20,7 @@ from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 from sparring.learn.off_policy import OffPolicy
 from sparring.learn.replay import Samples
+from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
 from sparring.nets.critic_passes import critic_passes
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import (
@@ -30,12 +30,10 @@ from sparring.nets.distribution import (
     mean_and_spread,
 )
 from sparring.nets.net import POLICY
-from sparring.nets.packed import Packed, PackedAdam, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
-NOISE = 0x5AC
-"""Which stream of random numbers is SAC's, among those of the same seed and step."""
 LOG_2 = math.log(2)
 
 # What follows from heads and critics: [..., batch], critics [..., 2, batch] or, of discrete
@@ -121,6 +119,12 @@ def chosen(q: Tensor, action: Tensor) -> Tensor:
     return q.gather(-1, at).squeeze(-1)
 
 
+def put_chosen(grad: Tensor, action: Tensor, actions: int) -> Tensor:
+    """The gradient of what critics said of all actions, from that of those that were taken."""
+    at = action.long().unsqueeze(-1).expand(*grad.shape, 1)
+    return grad.new_zeros(*grad.shape, actions).scatter_(-1, at, grad.unsqueeze(-1))
+
+
 def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
     """What the entropy of every row aims at: a share of the most that its legal actions allow.
 
@@ -161,8 +165,11 @@ class SAC(OffPolicy):
         # Everything that learns is one array each, so that Adam is one call each.
         actor, critics = Packed(self.net), Packed(self.critics)
         self.passes, self.judges = passes_of(actor, self.forward), critic_passes(self.critics)
+        if is_lean(actor):
+            self.forward.lean = LeanPasses(actor).forward
         self.actor_adam, self.critic_adam = PackedAdam(actor), PackedAdam(critics)
         self.temperature_adam = PackedAdam(Packed(self.temperature))
+        self.generator = torch.Generator()
         self.tau = self.max_grad_norm = 0.0
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
@@ -179,84 +186,90 @@ class SAC(OffPolicy):
             "temperature": math.exp(float(self.temperature.log.detach())),
         }
 
+    @torch.no_grad()
     def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
         """One step of the critics, the actor, the temperature and the targets.
 
         All of them see the temperature as it was before.
         """
         samples = on_device(samples, self.device)
-        temperature = self.temperature.log.detach().exp()
-        here, ahead = self.passes.forward(samples.obs, samples.next_obs)
-        numbers = self.critics.widen(samples.obs)
-        noise, next_noise = self._noise()
-        target = self._target(samples, ahead[POLICY], temperature, next_noise)
-        loss, error = self._value(samples, numbers, target)
-        self._step(self.critic_adam, loss, "critic_loss")
-        policy_loss, entropy, aim = self._judge(samples, numbers, here[POLICY], temperature, noise)
-        self._step(self.actor_adam, policy_loss, "policy_loss")
+        temperature = self.temperature.log.exp()
+        heads = self.passes.forward(samples.obs, samples.next_obs)
+        here, ahead = (head[POLICY].float() for head in heads)
+        kind = self._continuous if self.net.box else self._discrete
+        losses, entropy, aim, error = kind(samples, here, ahead, temperature)
         if not self.config.temperature:
             off = (entropy - aim).mean()
             self.temperature_adam.packed.grad.copy_(off)
             self._step(self.temperature_adam, off, "entropy beyond its target")
         self.critics.follow(self.tau)
-        return {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}, error
+        return {**losses, "entropy": entropy.mean()}, error
 
-    @torch.no_grad()
-    def _target(self, samples: Samples, head: Tensor, temperature: Tensor, noise: Tensor) -> Tensor:
-        """What the critics should say of the actions that were taken."""
-        numbers = self.critics.widen(samples.next_obs)
-        paid, discount = samples.paid, samples.discount
-        if self.net.box:
-            action, log_prob = squashed_sample(head, noise)
-            q = self.judges.ahead(numbers, action)
-            return critic_target(paid, discount, q, log_prob, temperature)
-        log_probs = masked_log_probs(head, samples.next_mask)
-        q = self.judges.ahead(numbers, None)
-        return discrete_critic_target(paid, discount, q, log_probs, temperature)
-
-    def _value(self, samples: Samples, numbers: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Fill the gradient of the critics; return their loss and every sample's error."""
-        box = bool(self.net.box)
-        said = self.judges.forward(numbers, samples.action if box else None, learn=True)
-        said.requires_grad_()
-        q = said if box else chosen(said, samples.action)
-        loss, error = critic_loss(q, target, samples.weight)
-        self.judges.backward(torch.autograd.grad(loss, said)[0])
-        return loss.detach(), error
-
-    def _judge(
-        self, samples: Samples, numbers: Tensor, said: Tensor, temperature: Tensor, noise: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor | float]:
-        """Fill the gradient of the actor; return its loss, entropies and what those aim at.
-
-        The critics' own weights learn nothing from it, and no time is spent on their gradients.
-        """
-        head = said.detach().requires_grad_()
-        aim: Tensor | float
-        if self.net.box:
-            action, log_prob = squashed_sample(head, noise)
-            q = self.judges.forward(numbers, action.detach(), learn=False).requires_grad_()
-            loss = actor_loss(q, log_prob, temperature)
-            of_q, of_log_prob = torch.autograd.grad(loss, (q, log_prob))
-            grads = self.judges.action_grad(of_q), of_log_prob
-            (grad,) = torch.autograd.grad((action, log_prob), head, grads)
-            entropy, aim = -log_prob.detach(), self.config.target_entropy or -float(self.net.box)
-        else:
-            q = self.judges.forward(numbers, None, learn=False)
-            log_probs = masked_log_probs(head, samples.mask)
-            loss, entropy = discrete_actor_loss(q, log_probs, temperature)
-            (grad,) = torch.autograd.grad(loss, head)
-            aim = entropy_target(samples.mask, self.config)
+    def _continuous(
+        self, samples: Samples, here: Tensor, ahead: Tensor, temperature: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor, float, Tensor]:
+        """Step critics and actor; return losses, entropies, what those aim at, and errors."""
+        judges, widen, noise = self.judges, self.critics.widen, self._noise()
+        numbers, following = widen(samples.obs), widen(samples.next_obs)
+        (action, next_action), log_probs = squashed_sample(torch.stack((here, ahead)), noise)
+        log_prob, next_log_prob = log_probs
+        target = critic_target(
+            samples.paid,
+            samples.discount,
+            judges.ahead(following, next_action),
+            next_log_prob,
+            temperature,
+        )
+        q = judges.forward(numbers, samples.action, learn=True)
+        loss, error, grad = critic_gradient(q, target, samples.weight)
+        judges.backward(grad)
+        self._step(self.critic_adam, loss, "critic_loss")
+        # The critics' own weights learn nothing from what follows.
+        q = judges.forward(numbers, action, learn=False)
+        policy_loss, grad = actor_gradient(q, log_prob, temperature)
+        of_action, of_log_prob = judges.action_grad(grad), temperature / len(here)
+        grad = head_gradient(here, noise[0], action, of_action, of_log_prob)
         self.passes.backward(grad, grad.new_zeros(len(grad)))
-        return loss.detach(), entropy.detach(), aim
+        self._step(self.actor_adam, policy_loss, "policy_loss")
+        aim = self.config.target_entropy or -float(self.net.box)
+        losses = {"critic_loss": loss, "policy_loss": policy_loss}
+        return losses, -log_prob, aim, error.abs().mean(0)
+
+    def _discrete(
+        self, samples: Samples, here: Tensor, ahead: Tensor, temperature: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor]:
+        """`_continuous`, with expectations over legal actions instead of draws."""
+        judges, widen = self.judges, self.critics.widen
+        numbers, following = widen(samples.obs), widen(samples.next_obs)
+        target = discrete_critic_target(
+            samples.paid,
+            samples.discount,
+            judges.ahead(following, None),
+            masked_log_probs(ahead, samples.next_mask),
+            temperature,
+        )
+        said = judges.forward(numbers, None, learn=True)
+        loss, error, grad = critic_gradient(chosen(said, samples.action), target, samples.weight)
+        judges.backward(put_chosen(grad, samples.action, said.shape[-1]))
+        self._step(self.critic_adam, loss, "critic_loss")
+        q = judges.forward(numbers, None, learn=False)
+        with torch.enable_grad():
+            head = here.detach().requires_grad_()
+            log_probs = masked_log_probs(head, samples.mask)
+            policy_loss, entropy = discrete_actor_loss(q, log_probs, temperature)
+        (grad,) = torch.autograd.grad(policy_loss, head)
+        self.passes.backward(grad, grad.new_zeros(len(grad)))
+        policy_loss = policy_loss.detach()
+        self._step(self.actor_adam, policy_loss, "policy_loss")
+        losses = {"critic_loss": loss, "policy_loss": policy_loss}
+        aim = entropy_target(samples.mask, self.config)
+        return losses, entropy.detach(), aim, error.abs().mean(0)
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for both draws of a step, [2, batch, box]: by seed and step."""
-        key = np.array([self.seed % 2**64, self.steps], np.uint64)
-        counter = np.array([0, 0, 0, NOISE], np.uint64)
-        draw = np.random.Generator(np.random.Philox(key=key, counter=counter))
+        self.generator.manual_seed(mixed(self.seed, self.steps))
         shape = 2, self.replay_config.batch, self.net.box
-        return torch.from_numpy(draw.standard_normal(shape, np.float32)).to(self.device)
+        return torch.randn(shape, generator=self.generator).to(self.device)
 
     def _step(self, adam: PackedAdam, loss: Tensor, name: str) -> None:
         """Follow the gradient of a loss, if both are finite."""
@@ -317,6 +330,14 @@ def check_actor(rules: Rules, net: NetConfig) -> None:
             f"net.spread is {net.spread!r}; SAC learns how certain to be in every situation: "
             "set net.spread to 'predicted'"
         )
+
+
+def mixed(seed: int, step: int) -> int:
+    """A seed of 32 bits for every step (splitmix64 of both): neighbours have nothing in common."""
+    x = (seed * 0x9E3779B97F4A7C15 + step * 0xD1342543DE82EF95 + 0x5AC) % 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x >> 32
 
 
 def on_device(samples: Samples, device: torch.device) -> Samples:

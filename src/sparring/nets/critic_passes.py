@@ -48,7 +48,8 @@ class AutogradCritics:
         weights = None if learn else self.critics.flat.detach()
         if action is not None:
             action = self.action = action.detach().requires_grad_(not learn)
-        self.said = self.critics(numbers, action, weights=weights)
+        with torch.enable_grad():  # whatever the caller does not want to be recorded
+            self.said = self.critics(numbers, action, weights=weights)
         return self.said.detach()
 
     def backward(self, grad: Tensor) -> None:

@@ -110,7 +110,7 @@ class Critics(nn.Module):
         """The pieces of all critics, [members * 2, rows, columns] each."""
         parts = torch.split_with_sizes(flat.flatten(0, 1), self._sizes, -1)
         return [
-            part.view(len(part), piece.rows, piece.columns)
+            part.view(-1, piece.rows, piece.columns)
             for piece, part in zip(self.pieces, parts, strict=False)  # the last one is empty space
         ]
 
@@ -119,7 +119,8 @@ class Critics(nn.Module):
         split = self.split(self.flat.detach() if flat is None else flat)
         shape = (self.members, CRITICS)
         return {
-            p.name: s.view(*shape, *s.shape[1:]) for p, s in zip(self.pieces, split, strict=True)
+            piece.name: part.view(*shape, *part.shape[1:])
+            for piece, part in zip(self.pieces, split, strict=True)
         }
 
     def forward(

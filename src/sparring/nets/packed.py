@@ -21,6 +21,9 @@ from sparring.nets.net import POLICY, VALUE, Heads, head_width
 ALIGNED = 16
 """Matrices begin at multiples of so many numbers."""
 BETAS, EPS = (0.9, 0.999), 1e-8
+TIDY_EVERY, TIDY_BELOW = 128, 1e-30
+"""So often Adam forgets moments that small. Of weights that get no gradient any more they shrink
+without end, and numbers below 1e-38 cost a CPU tenfold; beside EPS both are nothing."""
 
 
 class Packed:
@@ -93,6 +96,9 @@ class PackedAdam:
             eps=EPS,
             maximize=False,
         )
+        if packed.weight.device.type == "cpu" and int(self.steps) % TIDY_EVERY == 0:
+            for moment in (self.exp_avg, self.exp_avg_sq):
+                moment.copy_(torch.hardshrink(moment, TIDY_BELOW))
 
     def tensors(self) -> dict[str, Tensor]:
         """Copy Adam's memory of every parameter; nothing before the first step."""
