@@ -106,6 +106,8 @@ class OffPolicy(ABC):
         """Optimiser steps."""
         self.owed = 0.0
         """Samples that the replay ratio still asks for."""
+        self.since = 0
+        """Decisions that had been made when the replay was empty."""
 
     # What kinds add
 
@@ -151,7 +153,7 @@ class OffPolicy(ABC):
     @property
     def warm(self) -> bool:
         """Whether learning has begun."""
-        return self.collector.decisions >= self.replay_config.warmup
+        return self.collector.decisions - self.since >= self.replay_config.warmup
 
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn; returns what was earned and learned."""
@@ -187,7 +189,7 @@ class OffPolicy(ABC):
 
     def _explore(self, knobs: Mapping[str, float]) -> None:
         """Set how often the coming rollout takes random actions."""
-        at_random = not self.warm and self.replay_config.warmup_by == "random"
+        at_random = not (self.warm or self.since) and self.replay_config.warmup_by == "random"
         self.exploring.set_epsilon(1.0 if at_random else knobs.get("epsilon", 0.0))
 
     def _play(self, knobs: Mapping[str, float], *, anew: bool) -> dict[str, float]:
@@ -275,6 +277,7 @@ class OffPolicy(ABC):
                 "rollouts": self.rollouts,
                 "steps": self.steps,
                 "owed": self.owed,
+                "since": self.since,
                 "replay": counts,
                 **self.facts,
                 **self.net.describe(),
@@ -295,8 +298,11 @@ class OffPolicy(ABC):
         self.updates, self.rollouts = meta["update"], meta["rollouts"]
         self.steps, self.owed = meta["steps"], meta["owed"]
         if "replay" in snapshot.tensors:
+            self.since = meta.get("since", 0)
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
+        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
+            self.since, self.owed = self.collector.decisions, 0.0
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""

@@ -292,7 +292,9 @@ class SAC(OffPolicy):
         }
 
     def put_learned(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go on with `learned` of another moment."""
+        """Go on with `learned` of another moment; without critics, begin anew."""
+        if "critics" not in tensors:
+            tensors = {**tensors, **self._fresh()}
         try:
             self.critics.load_state_dict(dict(tensors["critics"]))
         except RuntimeError as wrong:
@@ -302,6 +304,18 @@ class SAC(OffPolicy):
         self.actor_adam.load(tensors["optimiser"])
         self.critic_adam.load(tensors["critic_optimiser"])
         self.temperature_adam.load(tensors["temperature_optimiser"])
+
+    def _fresh(self) -> dict[str, dict[str, Tensor]]:
+        """Critics and a temperature that have learned nothing."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed + 1_000_003 * (self.updates + 1))
+            self.critics.begin()
+        first = self.config.temperature or self.config.first_temperature
+        return {
+            "critics": copied(self.critics),
+            "temperature": copied(Temperature(first)),
+            **{name: {} for name in ("optimiser", "critic_optimiser", "temperature_optimiser")},
+        }
 
 
 class Temperature(torch.nn.Module):

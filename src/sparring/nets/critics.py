@@ -92,12 +92,16 @@ class Critics(nn.Module):
         used = sum(piece.size for piece in self.pieces)
         self._sizes = [*(piece.size for piece in self.pieces), -used % ALIGNED]
         self.flat = nn.Parameter(torch.zeros(members, CRITICS, sum(self._sizes)))
-        self._initialise()
         self.register_buffer("target", self.flat.detach().clone())
+        self.begin()
 
     @torch.no_grad()
-    def _initialise(self) -> None:
-        """As torch's linear layers begin, biases included: critics that differ from each other."""
+    def begin(self) -> None:
+        """Draw weights as torch's linear layers begin, biases included: no two critics are alike.
+
+        The targets are copies.
+        """
+        self.flat.zero_()
         for piece, weights in zip(self.pieces, self.split(self.flat), strict=True):
             layer, kind = piece.name.split(".")
             bound = 1 / math.sqrt(self.widths[int(layer)])
@@ -105,6 +109,7 @@ class Critics(nn.Module):
                 weights.uniform_(-bound, bound)
             elif kind == "gain":
                 weights.fill_(1.0)
+        self.target.copy_(self.flat)
 
     def split(self, flat: Tensor) -> list[Tensor]:
         """The pieces of all critics, [members * 2, rows, columns] each."""

@@ -10,6 +10,9 @@ from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.nets.make import make_net
 
+KEPT = ("carried", "replay")
+"""What goes on: open decisions, and what is remembered."""
+
 
 def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) -> None:
     """Give a learner fresh weights and a fresh optimiser; its games go on.
@@ -20,5 +23,6 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1_000_003 * number)
         net = make_net(learner.rules, config.net)
-    tensors = {**now.tensors, "net": dict(net.state_dict()), "optimiser": {}}
+    kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
+    tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

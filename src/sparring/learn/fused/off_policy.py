@@ -101,6 +101,8 @@ class FusedOffPolicy(FusedLearner):
         self.steps = [0] * members
         """Optimiser steps."""
         self.owed = [0.0] * members
+        self.since = [0] * members
+        """Decisions that had been made when the replay was empty."""
         self.made = [0] * members
         """Optimiser steps of the last update."""
         self._ended_at = time.perf_counter()
@@ -216,7 +218,7 @@ class FusedOffPolicy(FusedLearner):
         at_random = self.replay_config.warmup_by == "random"
         by_game = [
             np.ones(self.games.each, np.float32)
-            if at_random and not self._warm(member)
+            if at_random and not (self._warm(member) or self.since[member])
             else self.epsilon_of(member, shown[member])
             for member in range(self.members)
         ]
@@ -231,7 +233,7 @@ class FusedOffPolicy(FusedLearner):
         return np.full(self.games.each, knobs.get("epsilon", 0.0), np.float32)
 
     def _warm(self, member: int) -> bool:
-        return self.decisions[member] >= self.replay_config.warmup
+        return self.decisions[member] - self.since[member] >= self.replay_config.warmup
 
     def _round(self, totals: list[dict[str, float]]) -> dict[str, float]:
         """A rollout, and the optimiser steps that it asks for; returns the device's seconds."""
@@ -370,6 +372,7 @@ class FusedOffPolicy(FusedLearner):
             "rollouts": self.rollouts,
             "steps": self.steps[member],
             "owed": self.owed[member],
+            "since": self.since[member],
         }
         tensors = {**saved.tensors, **self.learned(member)}
         segments: dict[str, Segment] = {}
@@ -386,9 +389,12 @@ class FusedOffPolicy(FusedLearner):
         self.rollouts, self.steps[member] = meta["rollouts"], meta["steps"]
         self.replay.number[member] = meta["steps"]
         self.owed[member] = meta["owed"]
+        self.since[member] = meta.get("since", 0)
         if "replay" in snapshot.tensors:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
+        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
+            self.since[member], self.owed[member] = self.decisions[member], 0.0
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

@@ -88,24 +88,23 @@ class FusedSAC(FusedOffPolicy):
 
     def _make_critics(self) -> Critics:
         """Fresh critics; each member's are those of a run of its own."""
-        config, net = self.config, self._fresh_net()
-
-        def make(members: int) -> Critics:
-            return Critics(
-                net.inputs,
-                config.critic_hidden or net.config.hidden,
-                activation=net.config.activation,
-                norm=config.critic_norm,
-                members=members,
-            )
-
-        critics = make(self.members)
+        critics = self._critics_of(self.members)
         for member, seed in enumerate(self.games.seeds):
             torch.manual_seed(seed)
             self._fresh_net()  # was made first
-            critics.flat.data[member] = make(1).flat.data[0]
+            critics.flat.data[member] = self._critics_of(1).flat.data[0]
         critics.target.copy_(critics.flat.data)
         return critics.to(self.device)
+
+    def _critics_of(self, members: int) -> Critics:
+        net = self.net
+        return Critics(
+            net.inputs,
+            self.config.critic_hidden or net.config.hidden,
+            activation=net.config.activation,
+            norm=self.config.critic_norm,
+            members=members,
+        )
 
     def knobs_of(self, config: SACConfig, moment: Moment) -> dict[str, float]:
         """Every schedule of a member."""
@@ -200,6 +199,18 @@ class FusedSAC(FusedOffPolicy):
         learning.backward()
         return loss, entropy.detach(), aim
 
+    def _fresh(self, member: int) -> dict[str, dict[str, Tensor]]:
+        """Critics and a temperature that have learned nothing."""
+        config, seed = self.configs[member], self.games.seeds[member]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed + 1_000_003 * (self.updates + 1))
+            critics = self._critics_of(1)
+        first = torch.tensor(math.log(config.temperature or config.first_temperature))
+        return {
+            "critics": {"flat": critics.flat.data, "target": critics.target},
+            "temperature": {"log": first},
+        }
+
     def kept(self) -> list[Tensor]:
         """Everything that an optimiser step changes."""
         adams = (self.adam, self.critic_adam, self.temperature_adam)
@@ -235,6 +246,8 @@ class FusedSAC(FusedOffPolicy):
     def put_learned(self, member: int, snapshot: Snapshot) -> None:
         """Go on with `learned` of another moment."""
         tensors, flat = snapshot.tensors, self.critics.flat.data
+        if "critics" not in tensors:
+            tensors = self._fresh(member)
         if tensors["critics"]["flat"].shape[1:] != flat.shape[1:]:
             raise StateError("the checkpoint holds other critics; set net and sac as they were")
         flat[member] = tensors["critics"]["flat"][0].to(self.device)
