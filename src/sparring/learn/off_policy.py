@@ -8,30 +8,22 @@ them.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig
-from sparring.errors import StateError
-from sparring.games.rules import Rules
-from sparring.learn.collect import Actor, Collector
+from sparring.learn.collect import Actor
 from sparring.learn.exploring import Exploring
-from sparring.learn.forward import Forward
+from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.mirror import Mirroring, coins
-from sparring.learn.opponents import SlotActor, check_slot
-from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples
-from sparring.nets.grouped import GroupedNet
-from sparring.nets.make import make_net
-from sparring.nets.policy import BY_VALUE, Policy
-from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -39,11 +31,8 @@ DECISIONS_PER_UPDATE = 1000
 """About so many are made between two reports."""
 
 
-class OffPolicy(ABC):
-    """Owns the network that plays, the collector and the replay; kinds add what learns."""
-
-    by_value: bool
-    """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
+class OffPolicy(HostedLearner):
+    """Adds the replay and how often it is learned from; kinds add what learns."""
 
     def __init__(
         self,
@@ -53,54 +42,23 @@ class OffPolicy(ABC):
         net: NetConfig,
         *,
         gamma_into: Sequence[float] = (),
-        seed: int = 0,
-        threads: int = 1,
-        device: str = "cpu",
-        by_role: bool = False,
-        slots: int = 0,
-        actors: Mapping[int, Actor] | None = None,
+        **options: Any,
     ) -> None:
-        """Take over a pool.
-
-        slots: room for frozen networks of the same kind, see `learn.opponents`.
-        actors: who else plays, by policy id.
-        """
-        torch.manual_seed(seed)
-        self.pool, self.seed, self.replay_config = pool, seed, replay
-        self.gamma_into = gamma_into
-        self.device = torch.device(device)
-        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
-        self.net.to(self.device)
-        self.phases = Phases()
-        self.forward = Forward(self.net, self.device, collect)
+        """Take over a pool. options: those of `HostedLearner`."""
+        super().__init__(pool, collect, net, **options)
+        self.replay_config, self.gamma_into = replay, gamma_into
         self.mirroring = Mirroring.of(pool, collect)  # samples come from the host
-        self.exploring = Exploring(self.forward, pool.rules, seed, greedy=self.by_value)
-        self.collector = Collector(
-            pool,
-            collect,
-            self.exploring,
-            (),
-            self.phases,
-            squash=net.squash,
-            by_role=by_role,
-        )
-        self.collector.actors |= actors or {}
-        self._slots: SlotActor | None = None
-        if slots:
-            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
-            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.replay = Replay(
             pool.rules,
             replay,
             row_bytes=pool.row_bytes,
             carried=self.collector.transitions.carried,
-            seed=seed,
+            seed=self.seed,
             squash=net.squash,
         )
         rows = collect.games * collect.steps * pool.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
         """Rollouts of an update."""
-        self.updates = 0
         self.rollouts = 0
         self.steps = 0
         """Optimiser steps."""
@@ -135,15 +93,10 @@ class OffPolicy(ABC):
 
     # Learning
 
-    @property
-    def rules(self) -> Rules:
-        """The game."""
-        return self.pool.rules
-
-    @property
-    def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
-        return self.collector.exact
+    def make_actor(self) -> Actor:
+        """Return who answers the learner's rows: the network, or now and then chance."""
+        self.exploring = Exploring(self.forward, self.rules, self.seed, greedy=self.by_value)
+        return self.exploring
 
     @property
     def samples(self) -> int:
@@ -180,12 +133,6 @@ class OffPolicy(ABC):
             **self.replay.stats(),
         }
         return [self._report({**stats, **earned})]
-
-    def _report(self, stats: dict[str, float]) -> Report:
-        collector = self.collector
-        counts = collector.decisions, self.samples, collector.opponent_rows
-        earned = collector.earned.episodes()
-        return Report(stats, *counts, episodes=earned, met=collector.met())
 
     def _explore(self, knobs: Mapping[str, float]) -> None:
         """Set how often the coming rollout takes random actions."""
@@ -232,87 +179,36 @@ class OffPolicy(ABC):
         shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
         return DivergedError(f"update {self.updates}, optimiser step {self.steps}: {shown}")
 
-    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
-
-    @property
-    def slots(self) -> int:
-        """How many there are."""
-        return self._slots.slots if self._slots else 0
-
-    def put(
-        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
-    ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
-        check_slot(slot, self.slots)
-        assert self._slots
-        self._slots.put(slot, weights, greedy=greedy or self.by_value)
-
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, when games begin."""
-        self.pool.set_pots(pots)
-
-    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running."""
-        return self.pool.seated(self.slots + 1)
-
-    # Saving and playing
+    # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what the next update depends on."""
-        rows, blobs = self.collector.state()
-        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
-        tensors = {"net": net, "carried": rows, **self.learned()}
+        saved = self._saved()
+        tensors = {**saved.tensors, **self.learned()}
         segments: dict[str, Segment] = {}
-        counts: dict[str, int] = {}
+        meta = {
+            **saved.meta,
+            "rollouts": self.rollouts,
+            "steps": self.steps,
+            "owed": self.owed,
+            "since": self.since,
+        }
         if self.replay_config.save:
-            tensors["replay"], segments, counts = self.replay.state()
-        return Snapshot(
-            tensors=tensors,
-            blobs=blobs,
-            meta={
-                "update": self.updates,
-                "decisions": self.collector.decisions,
-                "samples": self.samples,
-                "opponent_rows": self.collector.opponent_rows,
-                "rollouts": self.rollouts,
-                "steps": self.steps,
-                "owed": self.owed,
-                "since": self.since,
-                "replay": counts,
-                **self.facts,
-                **self.net.describe(),
-            },
-            segments=segments,
-        )
+            tensors["replay"], segments, meta["replay"] = self.replay.state()
+        return replace(saved, tensors=tensors, meta=meta, segments=segments)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""
         meta = snapshot.meta
-        try:
-            self.net.load_state_dict(snapshot.tensors["net"])
-        except RuntimeError as wrong:
-            first = str(wrong).splitlines()[-1].strip()
-            raise StateError(f"the checkpoint holds another network: {first}") from None
+        self._put_saved(snapshot)
         self.put_learned(snapshot.tensors)
-        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, meta)
-        self.updates, self.rollouts = meta["update"], meta["rollouts"]
-        self.steps, self.owed = meta["steps"], meta["owed"]
+        self.rollouts, self.steps, self.owed = meta["rollouts"], meta["steps"], meta["owed"]
         if "replay" in snapshot.tensors:
             self.since = meta.get("since", 0)
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
         elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
             self.since, self.owed = self.collector.decisions, 0.0
-
-    def policy(self, member: int = 0) -> Policy:
-        """Return what plays; it never changes again."""
-        name = f"update {self.updates}"
-        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
-
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads, see `nets.policy.FACTS`."""
-        return {BY_VALUE: self.by_value}
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
@@ -345,22 +241,3 @@ class OffPolicy(ABC):
 def mean_of(logged: Sequence[Mapping[str, Tensor]], name: str) -> float:
     """The mean of a loss over optimiser steps."""
     return float(torch.stack([losses[name].detach() for losses in logged]).mean())
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Copy Adam's memory of every parameter."""
-    return {
-        f"{index}.{name}": value.detach().cpu().clone()
-        for index, kept in optimiser.state_dict()["state"].items()
-        for name, value in kept.items()
-    }
-
-
-def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Go on with Adam's memory of another moment."""
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -18,18 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig
-from sparring.errors import StateError
-from sparring.games.rules import Rules
-from sparring.learn.collect import Actor, Collector
-from sparring.learn.forward import Forward
+from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
-from sparring.learn.opponents import SlotActor, check_slot
-from sparring.learn.phases import Phases
-from sparring.nets.grouped import GroupedNet
-from sparring.nets.make import make_net
-from sparring.nets.policy import BY_VALUE, Policy
-from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -49,13 +41,11 @@ K = TypeVar("K", bound=Rates)
 """The knobs of a kind: the numbers that schedules may change, as they are in one update."""
 
 
-class OnPolicy(ABC, Generic[K]):
-    """Owns the network, the optimiser and the collector that plays the pool; kinds add the loss."""
+class OnPolicy(HostedLearner, Generic[K]):
+    """Adds the optimiser, and minibatches of a rollout; kinds add the loss."""
 
-    by_value = False
-    """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
-    columns: Sequence[str]
-    """What the actor says besides actions."""
+    samples = 0
+    """Decisions that were learned from so far."""
     eps: float
     """Adam's."""
 
@@ -65,53 +55,16 @@ class OnPolicy(ABC, Generic[K]):
         collect: CollectConfig,
         config: PPOConfig | DQNConfig,
         net: NetConfig,
-        *,
-        seed: int = 0,
-        threads: int = 1,
-        device: str = "cpu",
-        by_role: bool = False,
-        slots: int = 0,
-        actors: Mapping[int, Actor] | None = None,
+        **options: Any,
     ) -> None:
-        """Take over a pool.
-
-        slots: room for frozen networks of the same kind, see `learn.opponents`.
-        actors: who else plays, by policy id.
-        """
-        torch.manual_seed(seed)
-        self.pool, self.seed = pool, seed
+        """Take over a pool. options: those of `HostedLearner`."""
+        super().__init__(pool, collect, net, **options)
         self.epochs, self.minibatch = config.epochs, config.minibatch
-        self.device = torch.device(device)
-        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
-        self.net.to(self.device)
         lr = config.lr.at(Moment(0, 0.0))
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=lr, eps=self.eps, fused=True)
-        self.phases = Phases()
-        self.forward = Forward(self.net, self.device, collect)
         self.mirroring = Mirroring.of(pool, collect, self.device)
-        self.collector = Collector(
-            pool,
-            collect,
-            self.make_actor(),
-            self.columns,
-            self.phases,
-            squash=net.squash,
-            pinned=self.device.type == "cuda",
-            by_role=by_role,
-        )
-        self.collector.actors |= actors or {}
-        self._slots: SlotActor | None = None
-        if slots:
-            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
-            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
-        self.updates = 0
-        self.samples = 0
 
     # What kinds add
-
-    @abstractmethod
-    def make_actor(self) -> Actor:
-        """Return who answers the learner's rows."""
 
     @abstractmethod
     def knobs_at(self, moment: Moment) -> K:
@@ -139,16 +92,6 @@ class OnPolicy(ABC, Generic[K]):
 
     # Learning
 
-    @property
-    def rules(self) -> Rules:
-        """The game."""
-        return self.pool.rules
-
-    @property
-    def exact(self) -> bool:
-        """Whether a snapshot holds the games in flight."""
-        return self.collector.exact
-
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; returns what was earned and learned."""
         knobs = self.knobs_at(Moment(self.collector.decisions, progress))
@@ -156,12 +99,6 @@ class OnPolicy(ABC, Generic[K]):
             earned = self.collector.collect(self.updates)
             stats = self.update(knobs)
         return [self._report({**stats, **earned})]
-
-    def _report(self, stats: dict[str, float]) -> Report:
-        collector = self.collector
-        counts = collector.decisions, self.samples, collector.opponent_rows
-        earned = collector.earned.episodes()
-        return Report(stats, *counts, episodes=earned, met=collector.met())
 
     def update(self, knobs: K) -> dict[str, float]:
         """Learn from the rollout."""
@@ -226,35 +163,7 @@ class OnPolicy(ABC, Generic[K]):
         self.optimiser.step()
         return {**shown, "grad_norm": norm}
 
-    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
-
-    @property
-    def slots(self) -> int:
-        """How many there are."""
-        return self._slots.slots if self._slots else 0
-
-    def put(
-        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
-    ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
-        check_slot(slot, self.slots)
-        assert self._slots
-        self._slots.put(slot, weights, greedy=greedy or self.by_value)
-
-    def set_pots(self, pots: Pots, member: int = 0) -> None:
-        """Say who is drawn from every pot from now on, when games begin."""
-        self.pool.set_pots(pots)
-
-    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running."""
-        return self.pool.seated(self.slots + 1)
-
-    # Saving and playing
-
-    @property
-    def facts(self) -> dict[str, bool]:
-        """What policies are to say about their heads, see `nets.policy.FACTS`."""
-        return {BY_VALUE: True} if self.by_value else {}
+    # Saving
 
     def notes(self) -> dict[str, Any]:
         """Plain values that a snapshot holds besides its counts."""
@@ -265,45 +174,18 @@ class OnPolicy(ABC, Generic[K]):
 
     def snapshot(self, member: int = 0) -> Snapshot:
         """Copy what the next update depends on: weights, optimiser, games, open decisions."""
-        rows, blobs = self.collector.state()
-        optimiser = {
-            f"{index}.{name}": value.detach().cpu().clone()
-            for index, kept in self.optimiser.state_dict()["state"].items()
-            for name, value in kept.items()
-        }
-        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
-        return Snapshot(
-            tensors={"net": net, "optimiser": optimiser, "carried": rows},
-            blobs=blobs,
-            meta={
-                "update": self.updates,
-                "decisions": self.collector.decisions,
-                "samples": self.samples,
-                "opponent_rows": self.collector.opponent_rows,
-                **self.notes(),
-                **self.facts,
-                **self.net.describe(),
-            },
-        )
+        saved = self._saved()
+        tensors = {**saved.tensors, "optimiser": optimiser_tensors(self.optimiser)}
+        return replace(saved, tensors=tensors, meta={**saved.meta, **self.notes()})
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Put a fresh learner of the same configuration where the snapshot was taken."""
-        try:
-            self.net.load_state_dict(snapshot.tensors["net"])
-        except RuntimeError as wrong:
-            first = str(wrong).splitlines()[-1].strip()
-            raise StateError(f"the checkpoint holds another network: {first}") from None
+        self._put_saved(snapshot)
         groups = self.optimiser.state_dict()["param_groups"]
         state = optimiser_state(snapshot)
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
-        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
-        self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
+        self.samples = snapshot.meta["samples"]
         self.read_notes(snapshot)
-
-    def policy(self, member: int = 0) -> Policy:
-        """Return what plays; it never changes again."""
-        name = f"update {self.updates}"
-        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
@@ -323,6 +205,15 @@ class OnPolicy(ABC, Generic[K]):
         self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
         self.read_notes(kept)
         return [report]
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Copy Adam's memory of every parameter."""
+    return {
+        f"{index}.{name}": value.detach().cpu().clone()
+        for index, kept in optimiser.state_dict()["state"].items()
+        for name, value in kept.items()
+    }
 
 
 def optimiser_state(snapshot: Snapshot) -> dict[int, dict[str, Tensor]]:

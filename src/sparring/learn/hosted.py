@@ -1,0 +1,166 @@
+"""Learners that play step by step: the network, the collector, frozen opponents and what plays.
+
+`learn.on_policy` and `learn.off_policy` add how they learn; `learn.fused.learner` is the same for
+graphs on a GPU.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.config import CollectConfig, NetConfig
+from sparring.errors import StateError
+from sparring.games.rules import Rules
+from sparring.learn.collect import Actor, Collector
+from sparring.learn.forward import Forward
+from sparring.learn.learner import Report, Snapshot
+from sparring.learn.opponents import SlotActor, check_slot
+from sparring.learn.phases import Phases
+from sparring.nets.grouped import GroupedNet
+from sparring.nets.make import make_net
+from sparring.nets.policy import BY_VALUE, Policy
+from sparring.pools.lineups import Pots
+from sparring.pools.protocol import GamePool
+
+
+class HostedLearner(ABC):
+    """Owns the network that plays and the collector that plays the pool with it."""
+
+    by_value = False
+    """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
+    columns: Sequence[str] = ()
+    """What the actor says besides actions."""
+
+    def __init__(
+        self,
+        pool: GamePool,
+        collect: CollectConfig,
+        net: NetConfig,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+        device: str = "cpu",
+        by_role: bool = False,
+        slots: int = 0,
+        actors: Mapping[int, Actor] | None = None,
+    ) -> None:
+        """Take over a pool.
+
+        slots: room for frozen networks of the same kind, see `learn.opponents`.
+        actors: who else plays, by policy id.
+        """
+        torch.manual_seed(seed)
+        self.pool, self.seed, self.device = pool, seed, torch.device(device)
+        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
+        self.net.to(self.device)
+        self.phases = Phases()
+        self.forward = Forward(self.net, self.device, collect)
+        self.collector = Collector(
+            pool,
+            collect,
+            self.make_actor(),
+            self.columns,
+            self.phases,
+            squash=net.squash,
+            pinned=self.device.type == "cuda",
+            by_role=by_role,
+        )
+        self.collector.actors |= actors or {}
+        self._slots: SlotActor | None = None
+        if slots:
+            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
+            self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
+        self.updates = 0
+
+    @abstractmethod
+    def make_actor(self) -> Actor:
+        """Return who answers the learner's rows."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> int:
+        """Trained so far."""
+
+    @property
+    def rules(self) -> Rules:
+        """The game."""
+        return self.pool.rules
+
+    @property
+    def exact(self) -> bool:
+        """Whether a snapshot holds the games in flight."""
+        return self.collector.exact
+
+    def _report(self, stats: dict[str, float]) -> Report:
+        collector = self.collector
+        counts = collector.decisions, self.samples, collector.opponent_rows
+        earned = collector.earned.episodes()
+        return Report(stats, *counts, episodes=earned, met=collector.met())
+
+    # Frozen opponents, as `learn.opponents.TakesOpponents` has them
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        return self._slots.slots if self._slots else 0
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        assert self._slots
+        self._slots.put(slot, weights, greedy=greedy or self.by_value)
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, when games begin."""
+        self.pool.set_pots(pots)
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in the games that are running."""
+        return self.pool.seated(self.slots + 1)
+
+    # Saving and playing
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads, see `nets.policy.FACTS`."""
+        return {BY_VALUE: True} if self.by_value else {}
+
+    def policy(self, member: int = 0) -> Policy:
+        """Return what plays; it never changes again."""
+        name = f"update {self.updates}"
+        return Policy(self.rules, self.net.twin(), name=name, meta=self.facts)
+
+    def _saved(self) -> Snapshot:
+        """Copy what playing depends on: weights, games, open decisions, counts."""
+        rows, blobs = self.collector.state()
+        net = {name: value.detach().cpu().clone() for name, value in self.net.state_dict().items()}
+        return Snapshot(
+            tensors={"net": net, "carried": rows},
+            blobs=blobs,
+            meta={
+                "update": self.updates,
+                "decisions": self.collector.decisions,
+                "samples": self.samples,
+                "opponent_rows": self.collector.opponent_rows,
+                **self.facts,
+                **self.net.describe(),
+            },
+        )
+
+    def _put_saved(self, snapshot: Snapshot) -> None:
+        """Go on from `_saved`."""
+        try:
+            self.net.load_state_dict(snapshot.tensors["net"])
+        except RuntimeError as wrong:
+            first = str(wrong).splitlines()[-1].strip()
+            raise StateError(f"the checkpoint holds another network: {first}") from None
+        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
+        self.updates = snapshot.meta["update"]
