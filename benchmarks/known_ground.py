@@ -58,14 +58,15 @@ TASKS = {
             "collect": {"games": 1, "steps": 16},
             "net": {"hidden": (256, 256)},
             "dqn": {
-                "lr": 1e-3,
+                "lr": 2e-3,
                 "gamma": 0.99,
-                "tau": 0.01,
+                "tau": 0.02,
+                "double": False,
                 "epsilon": "0:1.0,8000:0.04",
                 "max_grad_norm": 10.0,
             },
             "replay": {
-                "ratio": 32,
+                "ratio": 16,
                 "batch": 64,
                 "capacity": 100_000,
                 "warmup": 1_000,
