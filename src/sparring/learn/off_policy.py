@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +95,7 @@ class OffPolicy(ABC):
             carried=self.collector.transitions.carried,
             seed=seed,
             squash=net.squash,
+            threads=threads,
         )
         rows = collect.games * collect.steps * pool.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))
@@ -345,22 +345,3 @@ class OffPolicy(ABC):
 def mean_of(logged: Sequence[Mapping[str, Tensor]], name: str) -> float:
     """The mean of a loss over optimiser steps."""
     return float(torch.stack([losses[name].detach() for losses in logged]).mean())
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Copy Adam's memory of every parameter."""
-    return {
-        f"{index}.{name}": value.detach().cpu().clone()
-        for index, kept in optimiser.state_dict()["state"].items()
-        for name, value in kept.items()
-    }
-
-
-def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Go on with Adam's memory of another moment."""
-    state: dict[int, dict[str, Any]] = {}
-    for key, value in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
