@@ -15,7 +15,14 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.learn.learner import DivergedError
 from sparring.learn.replay import Samples
-from sparring.learn.sac import SAC
+from sparring.learn.sac import (
+    SAC,
+    chosen,
+    critic_loss,
+    discrete_critic_target,
+    entropy_target,
+)
+from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=4, steps=8)
@@ -31,9 +38,10 @@ def make(
     replay: ReplayConfig = REPLAY,
     net: NetConfig = ACTOR,
     seed: int = 1,
+    bot: str = "weak",
 ) -> SAC:
     rules = sparring.Rules(game)
-    pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, "weak"))])
+    pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, bot))])
     sac = SAC(pool, COLLECT, config, replay, net, seed=seed)
     sac.rounds = 3  # an update of a few decisions
     return sac
@@ -212,6 +220,55 @@ def test_everything_learns_and_curves_show_it() -> None:
     for name in ("losses/critic_loss", "losses/policy_loss", "learning/temperature"):
         assert np.isfinite(report.stats[name])
     assert 0 < report.stats["losses/entropy"] <= np.log(8)
+
+
+def test_discrete_steps_ask_legal_actions_alone_and_count_samples_by_their_weights() -> None:
+    rates = Schedule.constant(1e-3)
+    config = SACConfig(target_share=0.9, temperature_lr=rates)
+    sac = make("tic_tac_toe", config, replace(REPLAY, warmup=10**6), bot="random")
+    sac.iterate(0.0)
+    torch.nn.init.normal_(sac.net.policy_head.weight, std=0.1)
+    samples = replace(sac.replay.sample(0), weight=torch.linspace(0, 1, 32))
+    assert (samples.mask.sum(1) < 9).any() and (samples.next_mask.sum(1) < 9).any()
+    with torch.no_grad():
+        numbers, following = (sac.critics.widen(x) for x in (samples.obs, samples.next_obs))
+        here, ahead = (
+            masked_log_probs(sac.net(obs)["policy"], mask)
+            for obs, mask in (
+                (samples.obs, samples.mask),
+                (samples.next_obs, samples.next_mask),
+            )
+        )
+        q = sac.critics(following, weights=sac.critics.target)
+        one = torch.tensor(1.0)
+        target = discrete_critic_target(samples.paid, samples.discount, q, ahead, one)
+        taken = chosen(sac.critics(numbers), samples.action)
+        wanted, _ = critic_loss(taken, target, samples.weight)
+        entropy = entropy_of(here)
+    losses, _ = sac.descend(samples)
+    torch.testing.assert_close(losses["critic_loss"], wanted)
+    torch.testing.assert_close(losses["entropy"], entropy.mean())
+    # Of legal actions the policy is nearly undecided: more than is asked for.
+    assert (entropy - entropy_target(samples.mask, config)).mean() > 0
+    assert float(sac.temperature.log.detach()) == pytest.approx(-1e-3, abs=1e-5)
+
+
+def test_every_step_and_every_seed_draws_other_noise() -> None:
+    sac, other = make(), make(seed=2)
+    first = sac._noise()
+    assert torch.equal(first, sac._noise())
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(first, other._noise())
+    sac.steps += 1
+    assert not torch.equal(first, sac._noise())
+
+
+def test_long_gradients_are_shortened() -> None:
+    sac = make(config=SACConfig(max_grad_norm=1e-3))
+    sac.turn_knobs(FIRST)
+    sac.descend(some_samples(sac))
+    for adam in (sac.actor_adam, sac.critic_adam, sac.temperature_adam):
+        assert float(adam.packed.grad.norm()) == pytest.approx(1e-3, rel=1e-2)
 
 
 def test_its_policies_say_that_critics_hold_the_values() -> None:
