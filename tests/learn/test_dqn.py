@@ -11,11 +11,12 @@ import torch
 
 from learn.q_helpers import RANDOM, SMALL, links_of, make_dqn, score_against_random, tables, walks
 from sparring import Pool
-from sparring.config import NetConfig
+from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
+from sparring.learn.mirror import coins
 from sparring.learn.replay import Samples
 from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
@@ -319,6 +320,24 @@ def test_samples_without_weight_teach_nothing() -> None:
     losses, error = dqn.descend(replace(samples, weight=torch.zeros(32)))
     assert losses["q_loss"] == 0 and losses["grad_norm"] == 0
     assert error.min() > 0
+
+
+def test_every_step_decides_anew_who_is_mirrored() -> None:
+    collect = CollectConfig(games=8, steps=8, mirror=True)
+    replay = ReplayConfig(batch=32, capacity=8192, warmup=100_000)
+    learner, by_hand = (
+        DQN(tables(8), collect, DQNConfig(lr=1e-2), replay, SMALL, seed=1) for _ in range(2)
+    )
+    for dqn in (learner, by_hand):
+        play(dqn)
+    learner.owed = 64.0
+    learner._learn(Moment(0, 0.0))
+    assert by_hand.mirroring
+    for step in range(2):
+        coin = coins(1, step, 32)
+        by_hand.descend(by_hand.mirroring.apply(by_hand.replay.sample(step), coin))
+        by_hand.steps += 1
+    assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 
 
 @pytest.mark.parametrize("games", [1, 16])
