@@ -6,7 +6,7 @@ python benchmarks/replay_speed.py --only sac --json speed.json
 Both have the same batch, networks and number of optimiser steps, and both sample their replay in
 the time that counts; theirs play through our adapter. They take turns; what is shown is the median
 of the turns, and the median and the range of what they are to each other in a turn. Ours of DQN is
-double and dueling, which theirs is not.
+double and dueling, which theirs is not; `plain` is ours without either, which is the same work.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from sparring.learn.sac import SAC
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.schedule import Moment
 
-GAMES = {"sac": "laser_hockey", "dqn": "laser_hockey_discrete"}
-HIDDEN, BATCH, FILLED = (256, 256), 256, 2_000
+DISCRETE = "laser_hockey_discrete"
+GAMES = {"sac": "laser_hockey", "dqn": DISCRETE, "plain": DISCRETE}
+HIDDEN, FILLED = (256, 256), 2_000
 Steps = Callable[[int], None]
 """Makes so many optimiser steps."""
 
 
-def ours(algo: str, threads: int) -> Steps:
+def ours(algo: str, threads: int, batch: int) -> Steps:
     """Our learner, with some decisions to learn from."""
     pool = Pool(GAMES[algo], 8, seed=1, threads=threads, lineups=[Lineup((0, "weak"))])
     collect = CollectConfig(games=8, steps=32)
-    replay = ReplayConfig(batch=BATCH, warmup=FILLED)
+    replay = ReplayConfig(batch=batch, warmup=FILLED)
     options: dict[str, Any] = {"seed": 1, "threads": threads}
     learner: OffPolicy
     if algo == "sac":
@@ -47,20 +48,22 @@ def ours(algo: str, threads: int) -> Steps:
         learner = SAC(pool, collect, SACConfig(), replay, net, **options)
     else:
         net = NetConfig(hidden=HIDDEN)
-        learner = DQN(pool, collect, DQNConfig(), replay, net, **options)
+        more = algo == "dqn"
+        config = DQNConfig(double=more, dueling=more)
+        learner = DQN(pool, collect, config, replay, net, **options)
     while not learner.warm:
         learner.iterate(0.0)
     moment = Moment(learner.collector.decisions, 0.0)
 
     def steps(count: int) -> None:
-        learner.owed = float(count * BATCH)
+        learner.owed = float(count * batch)
         with learner.forward.best_matmul():
             learner._learn(moment)
 
     return steps
 
 
-def theirs(algo: str) -> Steps:
+def theirs(algo: str, batch: int) -> Steps:
     """Theirs, with as many."""
     import stable_baselines3
 
@@ -69,10 +72,10 @@ def theirs(algo: str) -> Steps:
     env = SparringVecEnv(GAMES[algo], 1, opponents="weak", seed=1)
     kind = stable_baselines3.SAC if algo == "sac" else stable_baselines3.DQN
     nets = {"net_arch": list(HIDDEN)}
-    model = kind("MlpPolicy", env, batch_size=BATCH, device="cpu", seed=1, policy_kwargs=nets)
+    model = kind("MlpPolicy", env, batch_size=batch, device="cpu", seed=1, policy_kwargs=nets)
     model.learning_starts = 2 * FILLED
     model.learn(FILLED)
-    return lambda count: model.train(gradient_steps=count, batch_size=BATCH)
+    return lambda count: model.train(gradient_steps=count, batch_size=batch)
 
 
 def speed(steps: Steps, count: int) -> float:
@@ -84,7 +87,10 @@ def speed(steps: Steps, count: int) -> float:
 
 def contest(algo: str, given: argparse.Namespace) -> dict[str, Any]:
     """Let both make steps by turns."""
-    sides = {"ours": ours(algo, given.threads), "theirs": theirs(algo)}
+    sides = {
+        "ours": ours(algo, given.threads, given.batch),
+        "theirs": theirs(algo, given.batch),
+    }
     for steps in sides.values():
         steps(given.steps // 2)
     turns: dict[str, list[float]] = {name: [] for name in sides}
@@ -109,13 +115,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="turns of both")
     parser.add_argument("--steps", type=int, default=200, help="optimiser steps of a turn")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
     torch.set_num_threads(given.threads)
     found = [contest(algo, given) for algo in ([given.only] if given.only else GAMES)]
-    print(f"batch {BATCH}, networks {HIDDEN}, {given.threads} threads")
+    print(f"batch {given.batch}, networks {HIDDEN}, {given.threads} threads")
     print("| | ours, steps/s | stable-baselines3, steps/s | ratio | in single turns |")
     print("|---|---|---|---|---|")
     for line in found:

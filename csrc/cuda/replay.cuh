@@ -242,13 +242,13 @@ extern "C" __global__ void find_lowest(PrioritiesView priorities, DrawView v) {
     atomicMin(priorities.lowest + at / v.batch, priorities.leaf[v.picked[at]]);
 }
 
-// Takes the preference back: how much every sample counts.
+// Takes the preference back: how much every sample counts. correction: [members].
 extern "C" __global__ void correct(PrioritiesView priorities, DrawView v, const f32* correction,
                                    f32* weight) {
   const i64 at = global_thread();
   if (at >= i64{v.members} * v.batch) return;
   weight[at] = correction_of(priorities.leaf[v.picked[at]], priorities.lowest[at / v.batch],
-                             correction[0]);
+                             correction[at / v.batch]);
 }
 
 // Decisions of a batch lose their weights and get those of their errors; of a decision that was

@@ -22,7 +22,7 @@ from sparring.learn.sac import SAC
 from sparring.learn.transitions import TRUNCATED
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
-from sparring.schedule import Moment
+from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=32, steps=5, bf16=False)
 REPLAY = ReplayConfig(capacity=3000, batch=64, warmup=1200, ratio=4.0, n_step=3)
@@ -149,6 +149,14 @@ def test_priorities_are_those_of_the_host() -> None:
         gpu.replay.reprioritise(torch.from_numpy(error)[None].cuda())
         assert cpu.replay.weight is not None
         assert np.array_equal(gpu.replay.leaf[0].cpu().numpy().view(np.uint32), cpu.replay.weight)
+
+
+def test_every_member_takes_back_as_much_as_its_own_decisions_say() -> None:
+    correction = Schedule.read("0:0.4,1000:1.0")
+    replay = replace(REPLAY, prioritised=True, priority_correction=correction)
+    gpu = on_gpu("tic_tac_toe", seeds=(3, 5), replay=replay)
+    gpu._turn_knobs([Moment(500, 0.0), Moment(1000, 0.0)])
+    assert gpu.replay.correction.tolist() == pytest.approx([0.7, 1.0])
 
 
 def drawn_from(gpu: FusedOffPolicy) -> Samples:

@@ -11,13 +11,16 @@ import torch
 
 from learn.q_helpers import RANDOM, SMALL, links_of, make_dqn, score_against_random, tables, walks
 from sparring import Pool
-from sparring.config import NetConfig
+from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.learn.dqn import DQN
 from sparring.learn.learner import DivergedError, Snapshot
+from sparring.learn.mirror import coins
 from sparring.learn.replay import Samples
+from sparring.learn.transitions import TO_NEXT
 from sparring.nets.make import make_net
-from sparring.schedule import Moment
+from sparring.schedule import Moment, Schedule
 
 PARTS = ("weight", "bias")
 
@@ -148,6 +151,38 @@ def test_a_cut_game_goes_on_in_the_target() -> None:
     np.testing.assert_allclose(dqn.look(samples)[1], 1 + 0.5 * best, atol=1e-5)
 
 
+@pytest.mark.parametrize("double", [True, False])
+def test_the_network_chooses_and_the_target_values(double: bool) -> None:
+    dqn = make_dqn(tables(8), double=double, dueling=False, replay_warmup=100_000)
+    play(dqn)
+    for net in (dqn.net, dqn.target):
+        torch.nn.init.normal_(net.policy_head.weight, std=0.5)
+    samples = dqn.replay.sample(0)
+    said, ahead = (net(samples.next_obs)["policy"].detach() for net in (dqn.net, dqn.target))
+    chooser = said if double else ahead
+    best = np.where(samples.next_mask > 0, chooser, -np.inf).argmax(1)
+    wanted = samples.paid + samples.discount * ahead[np.arange(32), best]
+    torch.testing.assert_close(dqn.look(samples)[1], wanted)
+
+
+def test_roles_have_discounts_of_their_own() -> None:
+    rules = Rules("skull_king", {"rounds": [1, 2]})
+    pool = Pool(rules, 4, seed=1, threads=1)
+    dqn = make_dqn(pool, steps=40, gamma=0.9, gamma_into=(0.0, 0.5), replay_warmup=100_000)
+    play(dqn)
+    ring = dqn.replay.ring
+    assert set(ring["discount"][ring["end"] == TO_NEXT].tolist()) == {0.0, 0.5}
+
+
+def test_nothing_is_owed_for_a_warm_up() -> None:
+    dqn = make_dqn(tables(8), replay_warmup=200, replay_ratio=2.0)
+    while not dqn.warm:
+        assert dqn.owed == 0
+        before = dqn.collector.decisions
+        play(dqn)
+    assert dqn.owed == 2.0 * (dqn.collector.decisions - before)
+
+
 @pytest.mark.parametrize("every", [0, 3])
 def test_the_target_follows_or_is_replaced(every: int) -> None:
     dqn = make_dqn(tables(8), tau=0.1, target_every=every, lr=1e-2)
@@ -215,21 +250,23 @@ def test_the_first_decisions_are_random_and_evaluations_never_are() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"replay_ratio": 3.7},
         {"target_every": 5, "net": NetConfig(hidden=(16, 8), norm=True)},
         {"replay_prioritised": True, "replay_n_step": 3},
     ],
 )
 def test_a_restored_learner_goes_on_to_the_bit(settings: dict[str, Any]) -> None:
-    dqn = make_dqn(tables(4, RANDOM), **settings)
+    dqn, other = (make_dqn(tables(4, RANDOM, seed=seed), **settings) for seed in (1, 9))
+    dqn.rounds = other.rounds = 5  # an update of a few decisions
+    dqn.since = 7
     warm(dqn)
     dqn.iterate(0.1)
     saved = dqn.snapshot()
     kept = {name: read() for name, read in saved.segments.items()}
     segments = {name: (lambda held=held: held) for name, held in kept.items()}
     saved = replace(saved, segments=segments)
-    other = make_dqn(tables(4, RANDOM, seed=9), **settings)
     other.restore(saved)
+    assert (other.owed, other.since) == (dqn.owed, 7)
     for progress in (0.2, 0.3, 0.4):
         (mine,), (theirs,) = dqn.iterate(progress), other.iterate(progress)
         assert mine.stats == theirs.stats
@@ -245,6 +282,62 @@ def test_weights_from_elsewhere_are_the_targets_too() -> None:
     dqn.restore(Snapshot({**fresh.tensors, "net": theirs}, fresh.blobs, fresh.meta))
     for name, tensor in dqn.target.state_dict().items():
         assert torch.equal(tensor, theirs[name]), name
+
+
+def prioritised() -> DQN:
+    """One whose decisions are preferred more or less, and that owes one optimiser step."""
+    schedule = Schedule.read("0%:0.0,100%:1.0")
+    dqn = make_dqn(tables(8), replay_prioritised=True, replay_priority_correction=schedule, lr=1e-2)
+    while len(dqn.replay) < 200:
+        play(dqn)
+    places = np.flatnonzero(dqn.replay.ring["end"])
+    dqn.replay.reprioritise(places, np.linspace(0.01, 9, len(places), dtype=np.float32))
+    dqn.turn_knobs(Moment(0, 0.0))
+    dqn.owed = 32.0
+    return dqn
+
+
+def test_a_step_counts_samples_by_their_weights_and_says_how_wrong_they_were() -> None:
+    learner, by_hand = prioritised(), prioritised()
+    samples = by_hand.replay.sample(0, 0.75)
+    assert samples.weight.min() < 0.5
+    _, error = by_hand.descend(samples)
+    learner._learn(Moment(0, 0.75))
+    assert torch.equal(learner.packed.weight, by_hand.packed.weight)
+    assert (learner.owed, learner.steps) == (0.0, 1)
+    assert learner.replay.weight is not None
+    assert isinstance(samples.places, np.ndarray)
+    largest = {}  # of a decision that was drawn twice
+    for place, wrong in zip(samples.places.tolist(), error.tolist(), strict=True):
+        largest[place] = max(wrong, largest.get(place, 0.0))
+    wanted = 65536 * np.array(list(largest.values())) ** 0.6
+    np.testing.assert_allclose(learner.replay.weight[list(largest)], wanted, atol=1)
+
+
+def test_samples_without_weight_teach_nothing() -> None:
+    dqn = prioritised()
+    samples = dqn.replay.sample(0)
+    losses, error = dqn.descend(replace(samples, weight=torch.zeros(32)))
+    assert losses["q_loss"] == 0 and losses["grad_norm"] == 0
+    assert error.min() > 0
+
+
+def test_every_step_decides_anew_who_is_mirrored() -> None:
+    collect = CollectConfig(games=8, steps=8, mirror=True)
+    replay = ReplayConfig(batch=32, capacity=8192, warmup=100_000)
+    learner, by_hand = (
+        DQN(tables(8), collect, DQNConfig(lr=1e-2), replay, SMALL, seed=1) for _ in range(2)
+    )
+    for dqn in (learner, by_hand):
+        play(dqn)
+    learner.owed = 64.0
+    learner._learn(Moment(0, 0.0))
+    assert by_hand.mirroring
+    for step in range(2):
+        coin = coins(1, step, 32)
+        by_hand.descend(by_hand.mirroring.apply(by_hand.replay.sample(step), coin))
+        by_hand.steps += 1
+    assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 
 
 @pytest.mark.parametrize("games", [1, 16])
@@ -278,7 +371,10 @@ def test_continuous_actions_are_refused_in_one_line() -> None:
 
 
 def test_rehearsing_changes_nothing() -> None:
-    dqn, other = (warm(make_dqn(tables(4))) for _ in range(2))
+    dqn, other = (make_dqn(tables(4)) for _ in range(2))
+    for learner in (dqn, other):
+        learner.rounds = 5
+        warm(learner)
     (report,) = other.rehearse()
     assert report.stats["learning/optimiser_steps"] > 0
     (mine,), (theirs,) = dqn.iterate(0.5), other.iterate(0.5)

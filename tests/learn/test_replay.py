@@ -19,6 +19,7 @@ from sparring.learn.collect import Collector
 from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples, replay_bytes
 from sparring.learn.rollout import Cuts
+from sparring.learn.room import demand_replay
 from sparring.machine import UNNOTICED
 from sparring.pools.foreign import pool_of
 from sparring.training.planning.plan import resolve
@@ -319,6 +320,16 @@ def test_a_replay_that_does_not_fit_is_refused_before_it_is_made(
     given = {"game": game, "algo": algo, "device": "cpu", "collect": small}
     with pytest.raises(ConfigError, match=said):
         resolve([merged(TrainConfig(), {**given, "replay": {"capacity": capacity}}, "test")])
+
+
+def test_the_rings_of_a_population_have_a_number_for_every_place() -> None:
+    given = {"game": "tic_tac_toe", "algo": "dqn", "device": "cpu"}
+    config = merged(TrainConfig(), {**given, "replay": {"capacity": 600_000_000}}, "test")
+    plan = resolve([merged(config, {"replay": {"capacity": 100_000}}, "test")])
+    large = replace(plan, replay=config.replay)
+    demand_replay(replace(large, seeds=(1, 2, 3)), 0, free=10**12)
+    with pytest.raises(ConfigError, match=r"too large for 4 runs together, at most 536870911"):
+        demand_replay(replace(large, seeds=(1, 2, 3, 4)), 0, free=10**12)
 
 
 def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:

@@ -1,8 +1,7 @@
-"""SAC's mathematics against float64 NumPy and Stable-Baselines3, and its bookkeeping."""
+"""SAC's mathematics against float64 NumPy."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-import sparring
-from sparring import Lineup, Pool
-from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
-from sparring.learn.learner import DivergedError
-from sparring.learn.replay import Samples
+from sparring.config import SACConfig
 from sparring.learn.sac import (
-    SAC,
     actor_loss,
     chosen,
     critic_loss,
@@ -31,31 +25,11 @@ from sparring.learn.sac import (
 )
 from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
 from sparring.nets.distribution import masked_log_probs
-from sparring.schedule import Moment, Schedule
 
 Array = npt.NDArray[np.float64]
 ROWS, ACTIONS = 6, 5
-COLLECT = CollectConfig(games=4, steps=8)
-REPLAY = ReplayConfig(ratio=4, batch=32, capacity=4000, warmup=40)
-ACTOR = NetConfig(hidden=(32, 32), squash=True, spread="predicted")
-PLAIN = SACConfig()
-FIRST = Moment(0, 0.0)
 # A decision in play, one whose game ended, one that was cut, one that was cut on the other's turn.
 DISCOUNT = np.array([0.9, 0.0, 0.9, -0.9, 0.5, 0.0])
-
-
-def make(
-    game: str = "laser_hockey",
-    config: SACConfig = PLAIN,
-    replay: ReplayConfig = REPLAY,
-    net: NetConfig = ACTOR,
-    seed: int = 1,
-) -> SAC:
-    rules = sparring.Rules(game)
-    pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, "weak"))])
-    sac = SAC(pool, COLLECT, config, replay, net, seed=seed)
-    sac.rounds = 3  # an update of a few decisions
-    return sac
 
 
 def single(*arrays: Array) -> list[Tensor]:
@@ -278,186 +252,3 @@ def test_members_together_are_members_one_by_one() -> None:
         torch.testing.assert_close(
             actor_loss(alone[2], alone[3], warmth[member, 0]), policy[member]
         )
-
-
-def some_samples(sac: SAC, rows: int = 32) -> Samples:
-    """Rows of real games with made-up payments, ends and cuts."""
-    rng = np.random.default_rng(5)
-    rules, pool = sac.rules, Pool(sac.rules, rows, seed=7, threads=1)
-    pool.reset()
-    seen = torch.from_numpy(pool.batch().obs.copy())
-    mask = torch.from_numpy(pool.batch().mask[: 2 * rows].copy())
-    action = rng.uniform(-1, 1, (rows, rules.box)) if rules.box else rng.integers(0, 3, rows)
-    kind = np.float32 if rules.box else np.int32
-    return Samples(
-        obs=seen[:rows],
-        mask=mask[:rows],
-        action=torch.tensor(action.astype(kind)),
-        paid=torch.tensor(rng.normal(size=rows), dtype=torch.float32),
-        discount=torch.tensor(np.where(rng.random(rows) < 0.2, 0.0, 0.99), dtype=torch.float32),
-        next_obs=seen[rows : 2 * rows],
-        next_mask=mask[rows:],
-        weight=torch.ones(rows),
-        places=np.arange(rows),
-    )
-
-
-def test_an_update_is_that_of_stable_baselines3() -> None:
-    """From equal weights, with the same batch and the same noise."""
-    sb3 = pytest.importorskip("stable_baselines3")
-    gym = pytest.importorskip("gymnasium")
-    rates = Schedule.constant(1e-3)
-    sac = make(config=SACConfig(lr=rates, critic_lr=rates, temperature_lr=rates))
-    sac.turn_knobs(FIRST)
-    samples = some_samples(sac)
-    space = gym.spaces.Box(-np.inf, np.inf, (18,)), gym.spaces.Box(-1, 1, (4,))
-
-    class Nowhere(gym.Env):  # type: ignore[misc]
-        observation_space, action_space = space
-
-    theirs = sb3.SAC(
-        "MlpPolicy",
-        Nowhere(),
-        learning_rate=1e-3,
-        policy_kwargs={"net_arch": [32, 32]},
-        device="cpu",
-    )
-    theirs.set_logger(sb3.common.logger.Logger(None, []))
-    copy_to(theirs, sac)
-    compare(theirs, sac, atol=0.0)
-    from stable_baselines3.common.type_aliases import ReplayBufferSamples
-
-    batch = ReplayBufferSamples(
-        sac.critics.widen(samples.obs),
-        samples.action,
-        sac.critics.widen(samples.next_obs),
-        (samples.discount == 0).float().unsqueeze(1),
-        samples.paid.unsqueeze(1),
-        None,
-    )
-    theirs.replay_buffer = type("Same", (), {"sample": lambda *_, **__: batch})()
-    for _ in range(3):
-        noise = iter(sac._noise())
-        drawn = theirs.actor.action_dist.proba_distribution
-
-        def fixed(mean: Tensor, log_spread: Tensor, drawn: Any = drawn, noise: Any = noise) -> Any:
-            made = drawn(mean, log_spread)
-            values = mean + log_spread.exp() * next(noise)
-            made.distribution.rsample = lambda *_: values
-            return made
-
-        theirs.actor.action_dist.proba_distribution = fixed
-        theirs.train(1, 32)
-        theirs.actor.action_dist.proba_distribution = drawn
-        sac.descend(samples)
-        sac.steps += 1
-        compare(theirs, sac, atol=1e-5)
-
-
-def pairs(theirs: Any, sac: SAC) -> list[tuple[Tensor, Tensor]]:
-    """Their tensors beside ours, turned as theirs lie."""
-    net: Any = sac.net
-    actor, found = theirs.actor, []
-    layers = [(actor.latent_pi[0], net.first.weight.t(), net.first.bias)]
-    layers += [(actor.latent_pi[2], net.towers[0][0].weight, net.towers[0][0].bias)]
-    weight, bias = net.policy_head.weight.chunk(2), net.policy_head.bias.chunk(2)
-    layers += [(actor.mu, weight[0], bias[0]), (actor.log_std, weight[1], bias[1])]
-    for kind, flat in (("critic", None), ("critic_target", sac.critics.target)):
-        pieces = sac.critics.named_pieces(flat)
-        for which, critic in enumerate(getattr(theirs, kind).q_networks):
-            for layer in range(3):
-                ours = (pieces[f"{layer}.{part}"][0, which] for part in ("weight", "bias"))
-                matrix, shift = ours
-                layers += [(critic[2 * layer], matrix.t(), shift[0])]
-    for linear, matrix, shift in layers:
-        found += [(linear.weight, matrix.detach()), (linear.bias, shift.detach())]
-    return [*found, (theirs.log_ent_coef, sac.temperature.log.detach().reshape(1))]
-
-
-@torch.no_grad()
-def copy_to(theirs: Any, sac: SAC) -> None:
-    for mine, ours in pairs(theirs, sac):
-        mine.copy_(ours)
-
-
-def compare(theirs: Any, sac: SAC, atol: float) -> None:
-    for mine, ours in pairs(theirs, sac):
-        torch.testing.assert_close(ours, mine.detach(), atol=atol, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("net", "said"),
-    [
-        (replace(ACTOR, squash=False), "net.squash is off"),
-        (replace(ACTOR, spread="shared"), "net.spread is 'shared'"),
-    ],
-)
-def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) -> None:
-    with pytest.raises(sparring.ConfigError, match=said):
-        make(net=net)
-
-
-def weights_of(sac: SAC) -> dict[str, Tensor]:
-    groups = {"net": dict(sac.net.state_dict()), **sac.learned()}
-    return {f"{g}/{n}": t.detach().clone() for g, part in groups.items() for n, t in part.items()}
-
-
-@pytest.mark.parametrize(
-    ("game", "replay"),
-    [
-        ("laser_hockey", REPLAY),
-        ("laser_hockey_discrete", replace(REPLAY, prioritised=True, n_step=3)),
-    ],
-)
-def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig) -> None:
-    config = SACConfig(critic_norm=True)
-    straight, stopped = make(game, config, replay), make(game, config, replay)
-    for _ in range(2):
-        straight.iterate(0.0)
-        stopped.iterate(0.0)
-    assert straight.steps > 0
-    resumed = make(game, config, replay, seed=1)
-    resumed.restore(stopped.snapshot())
-    for learner in (straight, resumed):
-        learner.iterate(0.5)
-        learner.iterate(0.6)
-    assert straight.steps == resumed.steps
-    ours, theirs = weights_of(straight), weights_of(resumed)
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        assert torch.equal(tensor, theirs[name]), name
-    assert straight.pool.digest() == resumed.pool.digest()
-
-
-@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
-def test_a_loss_that_is_not_a_number_is_never_stepped_on(game: str) -> None:
-    sac = make(game)
-    sac.turn_knobs(FIRST)
-    good = some_samples(sac)
-    sac.descend(good)
-    before = weights_of(sac)
-    with pytest.raises(DivergedError, match="critic_loss nan"):
-        sac.descend(replace(good, paid=torch.full((32,), torch.nan)))
-    for name, tensor in weights_of(sac).items():
-        assert torch.equal(tensor, before[name]), name
-
-
-def test_everything_learns_and_curves_show_it() -> None:
-    sac = make("laser_hockey_discrete")
-    before = weights_of(sac)
-    for _ in range(2):
-        (report,) = sac.iterate(0.0)
-    after = weights_of(sac)
-    for name in ("net/policy_head.weight", "critics/flat", "critics/target", "temperature/log"):
-        assert not torch.equal(before[name], after[name]), name
-    for name in ("losses/critic_loss", "losses/policy_loss", "learning/temperature"):
-        assert np.isfinite(report.stats[name])
-    assert 0 < report.stats["losses/entropy"] <= np.log(8)
-
-
-def test_a_fixed_temperature_stays() -> None:
-    sac = make(config=SACConfig(temperature=0.25))
-    sac.iterate(0.0)
-    sac.iterate(0.0)
-    assert sac.steps > 0
-    assert float(sac.temperature.log.detach().exp()) == pytest.approx(0.25)

@@ -8,6 +8,7 @@ from typing import Any
 
 import sparring
 from sparring.config import TrainConfig
+from sparring.training.planning.presets import own_of
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.train import train_with
 
@@ -25,7 +26,9 @@ WORDS += ["--ppo.epochs", "1", "--ppo.minibatch", "64", "--no-tensorboard"]
 
 
 def settings(runs: Path, **changes: Any) -> TrainConfig:
-    base = merged(with_preset("tic_tac_toe"), {**TINY, "runs": str(runs)}, "test")
+    algo = str(changes.get("algo", TrainConfig.algo))
+    tiny = own_of({**TINY, "runs": str(runs)}, algo, "")
+    base = merged(with_preset("tic_tac_toe", algo=algo), tiny, "test")
     config: TrainConfig = merged(base, changes, "test")
     return config
 

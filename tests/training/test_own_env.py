@@ -18,7 +18,7 @@ from sparring.training.train import own_settings
 
 gymnasium = pytest.importorskip("gymnasium")
 
-QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True}
+QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True, "threads": 1}
 
 
 def pendulums(count: int) -> Any:

@@ -46,7 +46,6 @@ class Knobs:
 class DQN(OffPolicy):
     """The learner: a network whose policy head values actions, and a target that follows it."""
 
-    greedy = True
     by_value = True
 
     def __init__(

@@ -55,6 +55,7 @@ class OffPolicy(HostedLearner):
             carried=self.collector.transitions.carried,
             seed=self.seed,
             squash=net.squash,
+            threads=int(options.get("threads", 1)),
         )
         rows = collect.games * collect.steps * pool.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))

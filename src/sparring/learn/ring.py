@@ -12,7 +12,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 
 MOST_PLACES = 2**31 - 1
-"""Places are linked by numbers of 32 bits."""
+"""Places of a ring, and rows of a rollout, are linked by numbers of 32 bits."""
 LEAST_ROLLOUTS = 2
 """So many rollouts a ring must hold, or decisions would be gone before they are learned from."""
 

@@ -9,13 +9,11 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
-from sparring.learn.ring import check_capacity
+from sparring.learn.ring import MOST_PLACES, check_capacity
 from sparring.learn.transitions import OPEN
 from sparring.machine import UNNOTICED, demand_memory, free_memory, show_size
 from sparring.pools.limits import bytes_per_game
 
-MOST_PLACES = 2**31 - 1
-"""Rows of a rollout are linked by numbers of 32 bits."""
 LINK_BYTES = 17
 """Of every row in `Transitions`: end, next, paid, discount and tail."""
 
@@ -66,6 +64,11 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
     memory = plan.foreign.memory_bytes if plan.foreign else 0
     where, members = "" if free is None else " on the GPU", len(plan.seeds)
+    if members * replay.capacity > MOST_PLACES:  # there the rings of all members are one array
+        raise ConfigError(
+            f"replay.capacity={replay.capacity} is too large for {members} runs together, at most "
+            f"{MOST_PLACES // members}"
+        )
     needed = members * replay_bytes(rules, rules.obs_bytes + memory, replay, device=bool(where))
     if free is None and needed < UNNOTICED:
         return

@@ -138,7 +138,7 @@ class FusedDQN(FusedOffPolicy):
         """Note how wrong the estimates were."""
         huber = self.config.huber or torch.inf
         small = error.clamp(max=huber)
-        each = 0.5 * small**2 + torch.nan_to_num(huber * (error - small))
+        each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))
         norm = self.adam.plans[0][:, self.kernels.names("Plan").index("norm")]
         self.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 

@@ -214,7 +214,8 @@ class FusedOffPolicy(FusedLearner):
         ]
         self.gamma_into.copy_(torch.tensor(into))
         self.clock.fill_(self.rollouts)
-        self.replay.correction.fill_(self.replay_config.priority_correction.at(moments[0]))
+        correction = self.replay_config.priority_correction
+        self.replay.correction.copy_(torch.tensor([correction.at(moment) for moment in moments]))
         at_random = self.replay_config.warmup_by == "random"
         by_game = [
             np.ones(self.games.each, np.float32)

@@ -85,7 +85,7 @@ class DeviceReplay:
             self._sums = torch.zeros(members, nodes, dtype=torch.int64)
             self.highest = torch.full((members,), _native.WEIGHT_OF_ONE, dtype=torch.int32)
             self._lowest = torch.zeros(members, dtype=torch.int32)
-            self.correction = torch.ones(1)
+            self.correction = torch.ones(members)
         self._segments = [Segments(self._ring_of(member)) for member in range(members)]
         self._make_views()
 
