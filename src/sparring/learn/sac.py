@@ -31,6 +31,7 @@ from sparring.nets.distribution import (
 )
 from sparring.nets.net import POLICY
 from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
+from sparring.nets.policy import VALUES
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -280,6 +281,11 @@ class SAC(OffPolicy):
         if not math.isfinite(float(norm + loss)):
             raise self.diverged({name: loss, "its gradient's norm": norm})
         adam.step()
+
+    @property
+    def facts(self) -> dict[str, bool]:
+        """What policies are to say about their heads: the critics have learned values, not they."""
+        return {**super().facts, VALUES: False}
 
     def learned(self) -> dict[str, dict[str, Tensor]]:
         """Critics, their targets, the temperature, and what every optimiser remembers."""
