@@ -51,14 +51,9 @@ struct FrozenView {
 struct ExploreView {
   const f32* epsilon;  // [rows], how probable any legal action is
   int greedy;          // the best action is taken, else one is drawn
-  int worth;           // kept as a row's value, see Worth
 
   SPARRING_FN bool any() const { return epsilon != nullptr; }
 };
-
-// What a row is worth: what the value head says, the best of the policy head, or that one as an
-// advantage over the mean of the legal ones, on top of the value head.
-enum Worth : int { kValueHead = 0, kBestAction = 1, kDueling = 2 };
 
 // Rows that ask for a decision, `rows_each` of every member, numbered from `first_row` in each.
 struct AskedView {
@@ -196,20 +191,6 @@ struct Choices {
     return -1;
   }
 
-  // What the best action adds to the value of a row, by Worth.
-  SPARRING_FN f32 worth(int kind) const {
-    if (kind == kValueHead) return 0;
-    if (kind == kBestAction) return top;
-    f32 sum = 0, count = 0;
-#pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      if (logit[c] == kNever) continue;
-      sum += logit[c];
-      count += 1;
-    }
-    return top - warp_sum(sum) / fmaxf(warp_sum(count), 1.0f);
-  }
-
   // Any lane may ask for any action.
   SPARRING_FN f32 logit_of(int action) const {
     f32 found = 0;
@@ -264,7 +245,6 @@ extern "C" __global__ void __launch_bounds__(256)
       if (const u32 any = __ballot_sync(kAll, choices.weight[c] > 0))
         chosen = c * kWarp + 31 - __clz(static_cast<int>(any));
   }
-  const f32 worth = choices.worth(asked.explore.worth);
   if (!frozen && asked.explore.any()) {
     Rng chance = exploring_rng(asked.seeds[member],
                                static_cast<u32>(asked.first_row + row % asked.rows_each),
@@ -278,8 +258,7 @@ extern "C" __global__ void __launch_bounds__(256)
   answers.action[row] = mine ? chosen : 0;
   if (frozen) return;
   answers.log_prob[row] = mine ? log_p : 0.0f;
-  const f32 value = heads.value_of(row, member) * asked.value_scale[member];
-  answers.value[row] = asked.explore.worth == kBestAction ? worth : value + worth;
+  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
 }
 #endif
 

@@ -205,12 +205,12 @@ extern "C" __global__ void carry_serials(const Open* open, int carried, i64* ser
 // A batch of every member.
 struct DrawView {
   int members, batch, n_step;
-  const u64* seeds;    // [members]
-  const i32* number;   // [members], of the optimiser step
-  const u8* stopped;   // [members], who makes none
-  const i64* firsts;   // [members], the oldest serial numbers that count
-  i32* picked;         // [members, batch], rows of `obs`
-  i32* after;          // of what follows
+  const u64* seeds;   // [members]
+  const i32* number;  // [members], of the optimiser step
+  const u8* stopped;  // [members], who makes none
+  const i64* firsts;  // [members], the oldest serial numbers that count
+  i32* picked;        // [members, batch], rows of `obs`
+  i32* after;         // of what follows
   f32* paid;
   f32* discount;
 };
@@ -223,10 +223,9 @@ extern "C" __global__ void draw_samples(RingsView rings, PrioritiesView prioriti
   const i64 fill = least(head - v.firsts[member], rings.capacity);
   Rng rng = sample_rng(v.seeds[member], static_cast<int>(at % v.batch),
                        static_cast<u32>(v.number[at / v.batch]));
-  const int place = priorities.leaf
-                        ? draw_leaf(priorities.of(member), rng)
-                        : pick(ring, static_cast<int>((head - fill) % rings.capacity),
-                               static_cast<int>(fill), rng);
+  const int place = priorities.leaf ? draw_leaf(priorities.of(member), rng)
+                                    : pick(ring, static_cast<int>((head - fill) % rings.capacity),
+                                           static_cast<int>(fill), rng);
   const Followed after = follow(ring, place, v.n_step);
   const i64 first = member * rings.capacity;
   v.picked[at] = static_cast<i32>(first + place);
@@ -272,7 +271,8 @@ extern "C" __global__ void throw_coins(DrawView v, u8* coin) {
   const i64 at = global_thread();
   if (at >= i64{v.members} * v.batch) return;
   const u32 sample = static_cast<u32>(at % v.batch);
-  Rng rng(v.seeds[at / v.batch], 0, static_cast<u32>(v.number[at / v.batch]), Stream::kMirrors, sample / 32);
+  Rng rng(v.seeds[at / v.batch], 0, static_cast<u32>(v.number[at / v.batch]), Stream::kMirrors,
+          sample / 32);
   coin[at] = rng.next() >> sample % 32 & 1;
 }
 

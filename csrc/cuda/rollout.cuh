@@ -96,7 +96,8 @@ extern "C" __global__ void mark_samples(PlacesView places, i32* marks) {
 }
 
 // `ranks` are the running sums of the marks.
-extern "C" __global__ void list_samples(PlacesView places, const i32* ranks, SampleListView samples) {
+extern "C" __global__ void list_samples(PlacesView places, const i32* ranks,
+                                        SampleListView samples) {
   const i64 at = global_thread();
   if (at >= places.members * places.count()) return;
   const int member = static_cast<int>(at / places.count());

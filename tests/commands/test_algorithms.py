@@ -101,8 +101,13 @@ def test_exploit_knows_how_the_policy_plays_and_what_trains_the_response(
     words = ["--decisions", "300", "--games", "8", "--threads", "1", "--json"]
     words += ["--runs", str(tmp_path), "--name", "response", "--device", "cpu"]
     assert main(["exploit", str(runs / "dqn"), "--algo", "dqn", *words]) == 0
-    assert json.loads(capsys.readouterr().out)["plays"] == "greedy"
+    told = json.loads(capsys.readouterr().out)
+    assert told["plays"] == "greedy"
     assert sparring.load(tmp_path / "response").by_value
+    # Neither draws: a game from each seat is all there is, and what it brings is no estimate.
+    bound = told["lower_bound"]
+    assert (told["result"]["games"], bound["low"], bound["high"]) == (2, *[bound["value"]] * 2)
+    assert told["exploited"] == (bound["value"] > 0)
 
 
 def test_weights_of_another_kind_are_no_beginning(

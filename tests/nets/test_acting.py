@@ -61,6 +61,13 @@ def test_without_a_mask_everything_is_legal(game: str) -> None:
         assert (policy.probabilities(obs)[taken] > 0).all()
 
 
+def test_a_single_row_is_refused_as_one_not_as_a_wrong_mask() -> None:
+    policy = make_policy()
+    row = np.zeros(policy.rules.obs_bytes, np.uint8)
+    with pytest.raises(ConfigError, match="observations are uint8"):
+        policy.act(row, np.ones(policy.rules.actions, np.uint8))
+
+
 def test_a_policy_by_value_takes_its_best_action_whatever_it_is_asked_for() -> None:
     policy = make_policy(by_value=True)
     obs, mask = rows(policy)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sparring.config.ranges import Checked, Count, Scheduled, above, at_least, between, one_of
+from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
 
@@ -43,7 +44,7 @@ class PPOConfig(Checked, section="ppo"):
 class ReplayConfig(Checked, section="replay"):
     """What is remembered, and how often it is learned from. Of DQN and SAC."""
 
-    ratio: Annotated[float, above(0)] = 8.0
+    ratio: Annotated[float, above(0, 65_536)] = 8.0
     """Samples trained per decision of the learner, however many games are played: the replay
     ratio. Higher learns more per decision and costs more per second."""
     batch: Annotated[int, between(1, 1_048_576)] = 256
@@ -64,6 +65,16 @@ class ReplayConfig(Checked, section="replay"):
     """How much of that preference weights take back."""
     save: bool = True
     """Save what is remembered with checkpoints. Off: a resumed run remembers anew."""
+
+    def __post_init__(self) -> None:
+        """Refuse batches of more than there will ever be."""
+        super().__post_init__()
+        for name in ("batch", "warmup"):
+            if getattr(self, name) > self.capacity:
+                raise ConfigError(
+                    f"replay.{name} {getattr(self, name)} must be at most replay.capacity, which "
+                    f"is {self.capacity}"
+                )
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ class CollectConfig(Checked, section="collect"):
     compile: bool = False
     """On a GPU, compile the network with torch.compile. Pays off in long runs."""
     mirror: bool = False
-    """Learn from mirror images too, in games that are the same in a mirror (laser hockey,
-    Shogi)."""
+    """Learn from mirror images too, in games that are the same in a mirror (laser hockey, Shogi,
+    tic-tac-toe)."""
 
 
 @dataclass(frozen=True)

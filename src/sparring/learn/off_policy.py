@@ -215,6 +215,7 @@ class OffPolicy(HostedLearner):
         """Do the work of an update with games that cost nothing, and put everything back."""
         collector = self.collector
         kept, before = self.snapshot(), (collector.decisions, self.steps)
+        weights = self.replay.weights()
         started = time.perf_counter()
         with self.forward.best_matmul():
             for _ in range(self.rounds):
@@ -235,6 +236,7 @@ class OffPolicy(HostedLearner):
         report = self._report(stats)
         self.net.load_state_dict(kept.tensors["net"])
         self.put_learned(kept.tensors)
+        self.replay.put_weights(weights)
         self.steps, self.owed = kept.meta["steps"], kept.meta["owed"]
         return [report]
 

@@ -194,6 +194,16 @@ class Replay:
             raise StateError("only a prioritised replay has priorities: replay.prioritised=true")
         self.native.reprioritise(places=places, error=error, exponent=self.config.priority_exponent)
 
+    def weights(self) -> tuple[npt.NDArray[np.uint32], int] | None:
+        """Copy all priorities; None where there are none."""
+        return None if self.weight is None else (self.weight.copy(), self.native.highest)
+
+    def put_weights(self, kept: tuple[npt.NDArray[np.uint32], int] | None) -> None:
+        """Go on with `weights` of another moment."""
+        if self.weight is not None and kept is not None:
+            self.weight[:], self.native.highest = kept
+            self.native.sum_all()
+
     def clear(self) -> None:
         """Forget everything. Serial numbers go on, so that none means two things."""
         self.ring["end"][:] = NOT_A_SAMPLE

@@ -188,17 +188,21 @@ class Policy:
 
     @torch.no_grad()
     def _forward(self, obs: Bytes) -> Heads:
+        self._check_rows(obs)
+        heads: Heads = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
+        return heads
+
+    def _check_rows(self, obs: Bytes) -> None:
         row_bytes = self.net.inputs.row_bytes
         if obs.ndim != 2 or obs.shape[1] != row_bytes or obs.dtype != np.uint8:
             raise ConfigError(
                 f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 "
                 f"(rows, {row_bytes})"
             )
-        heads: Heads = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
-        return heads
 
     def _legal(self, obs: Bytes, mask: Bytes | None) -> Bytes:
         """Return the mask, of ones where none is given."""
+        self._check_rows(obs)  # first: a single row would be taken for many, and its mask blamed
         if mask is None:
             return np.ones((len(obs), self.rules.actions), np.uint8)
         if mask.shape != (len(obs), self.rules.actions) or mask.dtype != np.uint8:

@@ -114,8 +114,6 @@ class FusedLearner:
         self._acting_heads = heads_view(self.kernels, self.net, self.acting)
         self.epsilon: Tensor | None = None
         """By row of a step, how probable a random action is; None: nobody explores."""
-        self.worth = 0
-        """What is kept as the value of a row; `Worth` in csrc/cuda/act.cuh."""
         self.updates = 0
         self.decisions, self.samples = [0] * self.members, [0] * self.members
         self.opponent_rows = [0] * self.members
@@ -195,9 +193,7 @@ class FusedLearner:
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
             "frozen": self._nobody,
-            "explore": view(
-                "ExploreView", epsilon=epsilon, greedy=int(self.by_value), worth=self.worth
-            ),
+            "explore": view("ExploreView", epsilon=epsilon, greedy=int(self.by_value)),
             "seeds": self.seeds,
             "clock": self.clock,
             "value_scale": self.net.value_scale,

@@ -399,7 +399,7 @@ class FusedOffPolicy(FusedLearner):
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
-        kept = self.kept()
+        kept = [*self.kept(), *self.replay.weights()]
         before = [tensor.clone() for tensor in kept]
         counts = list(self.steps), list(self.owed), list(self.samples)
         start, middle, end = self._events
@@ -430,6 +430,7 @@ class FusedOffPolicy(FusedLearner):
         ]
         for tensor, old in zip(kept, before, strict=True):
             put_back(torch.ones(self.members, device=self.device), [old], [tensor])
+        self.replay.sum_up()
         self.steps, self.owed, self.samples = counts
         self.replay.number.copy_(torch.tensor(self.steps))
         return reports

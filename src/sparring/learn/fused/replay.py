@@ -172,7 +172,7 @@ class DeviceReplay:
         self.heads.add_(marks[:, -1])
         torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
         kernels.settle(by_place, 256, *self._into, self.links, places)
-        self._sum_up()
+        self.sum_up()
         kernels.carry_serials(
             blocks_of(rollout.carried), 256, rollout.open, rollout.carried, self.serial
         )
@@ -202,9 +202,13 @@ class DeviceReplay:
         exponent = self.config.priority_exponent
         errors = error.float().contiguous()
         kernels.weigh(blocks, 256, self._priorities, self._drawn, errors, exponent)
-        self._sum_up()
+        self.sum_up()
 
-    def _sum_up(self) -> None:
+    def weights(self) -> list[Tensor]:
+        """What priorities are made of, by member; nothing where there are none."""
+        return [self.leaf, self.highest] if self.config.prioritised else []
+
+    def sum_up(self) -> None:
         """Sum all trees anew; with a GPU that is cheaper than finding out which nodes changed."""
         if not self.config.prioritised:
             return
@@ -312,4 +316,4 @@ class DeviceReplay:
         else:  # it was saved without priorities: all count the same
             fit = ring.columns["end"].tensor[at] != 0
             self.leaf[member, at] = torch.where(fit, self.highest[member], 0)
-        self._sum_up()
+        self.sum_up()
