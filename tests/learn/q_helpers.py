@@ -26,12 +26,15 @@ def tables(games: int, players: tuple[Any, ...] = ((0, 0),), seed: int = 1) -> P
     return Pool(sparring.Rules("tic_tac_toe"), games, seed=seed, threads=1, lineups=lineups)
 
 
-def make_dqn(pool: GamePool, *, steps: int = 8, net: NetConfig = SMALL, **settings: Any) -> DQN:
+def make_dqn(
+    pool: GamePool, *, steps: int = 8, net: NetConfig = SMALL, slots: int = 0, **settings: Any
+) -> DQN:
     """settings: those of the replay are called replay_..."""
     replay = {"batch": 32, "capacity": 8192, "warmup": 64, "ratio": 4.0}
     replay |= {k[7:]: settings.pop(k) for k in list(settings) if k.startswith("replay_")}
     collect = CollectConfig(games=pool.num_games, steps=steps)
-    return DQN(pool, collect, DQNConfig(**settings), ReplayConfig(**replay), net, seed=1)
+    config, kept = DQNConfig(**settings), ReplayConfig(**replay)
+    return DQN(pool, collect, config, kept, net, seed=1, slots=slots)
 
 
 def make_pqn(pool: GamePool, *, steps: int = 16, net: NetConfig = SMALL, **settings: Any) -> PQN:

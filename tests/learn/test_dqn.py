@@ -370,8 +370,9 @@ def test_continuous_actions_are_refused_in_one_line() -> None:
         make_dqn(Pool("laser_hockey", 4, seed=1, threads=1))
 
 
-def test_rehearsing_changes_nothing() -> None:
-    dqn, other = (make_dqn(tables(4)) for _ in range(2))
+@pytest.mark.parametrize("prioritised", [False, True])
+def test_rehearsing_changes_nothing(prioritised: bool) -> None:
+    dqn, other = (make_dqn(tables(4), replay_prioritised=prioritised) for _ in range(2))
     for learner in (dqn, other):
         learner.rounds = 5
         warm(learner)
@@ -381,6 +382,13 @@ def test_rehearsing_changes_nothing() -> None:
     assert mine.stats["losses/q_loss"] == theirs.stats["losses/q_loss"]
     assert torch.equal(dqn.packed.weight, other.packed.weight)
     assert torch.equal(dqn.packed_target.weight, other.packed_target.weight)
+
+
+def test_frozen_networks_take_their_best_action() -> None:
+    dqn = make_dqn(tables(4), slots=2)
+    dqn.put(2, dqn.net.state_dict())
+    assert dqn._slots is not None
+    assert dqn._slots.greedy.tolist() == [False, False, True]
 
 
 def test_it_learns_to_beat_random_play() -> None:

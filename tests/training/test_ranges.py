@@ -11,7 +11,14 @@ import pytest
 
 import sparring.config
 from sparring.cli import main
-from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.config import (
+    CollectConfig,
+    EvaluationConfig,
+    NetConfig,
+    PPOConfig,
+    ReplayConfig,
+    TrainConfig,
+)
 from sparring.config.ranges import Checked, Range, at_least, kinds_of
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
@@ -135,3 +142,12 @@ def test_a_range_is_one_line_of_a_field() -> None:
     with pytest.raises(ConfigError, match=r"own\.tries 1 must be at least 2"):
         Config(tries=1)
     assert str(Range(0.5, 1)) == "from 0.5 to 1"
+
+
+@pytest.mark.parametrize("name", ["batch", "warmup"])
+def test_a_replay_holds_what_is_asked_of_it(name: str) -> None:
+    says = f"replay.{name} 2000 must be at most replay.capacity, which is 1000"
+    with pytest.raises(ConfigError, match=says):
+        ReplayConfig(**{"capacity": 1000, "batch": 10, "warmup": 10, name: 2000})
+    with pytest.raises(ConfigError, match=r"replay.ratio .* must be at most 65,536"):
+        ReplayConfig(ratio=1e9)
