@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sparring.config.ranges import Checked, Count, Scheduled, above, at_least, between, one_of
-from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
 
@@ -65,16 +64,6 @@ class ReplayConfig(Checked, section="replay"):
     """How much of that preference weights take back."""
     save: bool = True
     """Save what is remembered with checkpoints. Off: a resumed run remembers anew."""
-
-    def __post_init__(self) -> None:
-        """Refuse batches of more than there will ever be."""
-        super().__post_init__()
-        for name in ("batch", "warmup"):
-            if getattr(self, name) > self.capacity:
-                raise ConfigError(
-                    f"replay.{name} {getattr(self, name)} must be at most replay.capacity, which "
-                    f"is {self.capacity}"
-                )
 
 
 @dataclass(frozen=True)
