@@ -7,7 +7,7 @@ policy plays this one too, by its best action.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.learn.forward import Forward
+from sparring.learn.knobs import AtMoment
 from sparring.learn.off_policy import OffPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsilon, td_target
 from sparring.learn.replay import Samples
@@ -23,11 +24,11 @@ from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
-from sparring.schedule import Moment, Schedule
+from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one rollout."""
 
     lr: float
@@ -35,12 +36,6 @@ class Knobs:
     tau: float
     epsilon: float
     max_grad_norm: float
-
-    @classmethod
-    def at(cls, config: DQNConfig, moment: Moment) -> Knobs:
-        """Read every schedule."""
-        schedules: dict[str, Schedule] = {f.name: getattr(config, f.name) for f in fields(cls)}
-        return cls(**{name: schedule.at(moment) for name, schedule in schedules.items()})
 
 
 class DQN(OffPolicy):

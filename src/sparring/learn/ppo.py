@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Actor, Sampling
+from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.nets.distribution import evaluate_actions
 from sparring.pools.protocol import GamePool
-from sparring.schedule import Moment, Schedule
+from sparring.schedule import Moment
 
 SCALE_MEMORY = 0.9
 """Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
@@ -33,7 +34,7 @@ def next_unit(before: float, size: float) -> float:
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(AtMoment):
     """The numbers of `PPOConfig` that a schedule may change, as they are in one update.
 
     In the order of `Knobs` in csrc/cuda.
@@ -48,12 +49,6 @@ class Knobs:
     target_kl: float
     gamma: float
     gae_lambda: float
-
-    @classmethod
-    def at(cls, config: PPOConfig, moment: Moment) -> Knobs:
-        """Read every schedule."""
-        schedules: dict[str, Schedule] = {f.name: getattr(config, f.name) for f in fields(cls)}
-        return cls(**{name: schedule.at(moment) for name, schedule in schedules.items()})
 
 
 @dataclass(frozen=True)

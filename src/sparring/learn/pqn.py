@@ -7,7 +7,7 @@ came after it (Peng's Q(lambda)). Layer norm (net.norm) keeps values calm withou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,18 @@ from torch import Tensor
 from sparring.config import CollectConfig, DQNConfig, NetConfig
 from sparring.learn.collect import Actor, Answer, Draws
 from sparring.learn.forward import Forward
+from sparring.learn.knobs import AtMoment
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_loss, q_values, spread_epsilon
 from sparring.nets.distribution import Sampler
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
-from sparring.schedule import Moment, Schedule
+from sparring.schedule import Moment
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(AtMoment):
     """The numbers of `DQNConfig` that a schedule may change, as they are in one update."""
 
     lr: float
@@ -36,12 +37,6 @@ class Knobs:
     q_lambda: float
     epsilon: float
     max_grad_norm: float
-
-    @classmethod
-    def at(cls, config: DQNConfig, moment: Moment) -> Knobs:
-        """Read every schedule."""
-        schedules: dict[str, Schedule] = {f.name: getattr(config, f.name) for f in fields(cls)}
-        return cls(**{name: schedule.at(moment) for name, schedule in schedules.items()})
 
 
 class Valuing:

@@ -23,6 +23,7 @@ from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import REPLAY_SOURCE, blocks_of
 from sparring.learn.fused.learner import FusedLearner
+from sparring.learn.fused.links import carry, rollout_view
 from sparring.learn.fused.minibatches import put_back
 from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.learner import Report, Segment, Snapshot
@@ -30,7 +31,6 @@ from sparring.learn.mirror import Mirroring
 from sparring.learn.off_policy import DECISIONS_PER_UPDATE
 from sparring.nets.flat import Pass
 from sparring.nets.net import head_width
-from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
 EPSILON = 1e-8
@@ -272,7 +272,7 @@ class FusedOffPolicy(FusedLearner):
         """Play a rollout and take its decisions into the replay."""
         self._play()
         self.replay.push(self._link)
-        self._carry()
+        carry(self.kernels, self.rollout)
         self.figures.take()
 
     def _draw_and_descend(self) -> None:
@@ -285,22 +285,8 @@ class FusedOffPolicy(FusedLearner):
 
     def _link(self) -> None:
         """Turn rows into transitions."""
-        rollout, rules, view = self.rollout, self.rules, self.kernels.view
-        names = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")
-        played = view(
-            "RolloutView",
-            **{name: getattr(rollout, name) for name in (*names, "final_value", "open")},
-            steps=rollout.steps,
-            games=rollout.games,
-            rows=rules.rows,
-            seats=rules.seats,
-            roles=len(rules.roles),
-            chains=rollout.chains,
-            learner=LEARNER,
-            gamma=0.0,  # every member has its own
-            gamma_into=None,
-        )
-        estimate = view(
+        rollout, kernels = self.rollout, self.kernels
+        estimate = kernels.view(
             "EstimateView",
             gamma=self.knob("gamma"),
             gae_lambda=self.knob("gamma"),  # nobody estimates
@@ -311,19 +297,7 @@ class FusedOffPolicy(FusedLearner):
             each=self.games.each,
         )
         blocks = blocks_of(rollout.games, 64)
-        self.kernels.link(blocks, 64, played, self.replay.links, estimate)
-
-    def _carry(self) -> None:
-        """Keep the decisions that are still open for the next rollout."""
-        rollout = self.rollout
-        names = ("open", "obs", "legal", "action", "log_prob", "value")
-        carried = self.kernels.view(
-            "CarriedView",
-            **{name: getattr(rollout, name) for name in names},
-            carried=rollout.carried,
-            row_bytes=rollout.obs.shape[1],
-        )
-        self.kernels.carry(blocks_of(rollout.carried, 8), 256, carried)
+        kernels.link(blocks, 64, rollout_view(kernels, rollout), self.replay.links, estimate)
 
     # Reports
 

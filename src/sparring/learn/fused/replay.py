@@ -16,6 +16,7 @@ from sparring.config import ReplayConfig
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.links import links_view
 from sparring.learn.fused.ring import MemberRing
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.learner import Segment
@@ -150,8 +151,7 @@ class DeviceReplay:
             paid=self.batch_paid,
             discount=self.batch_discount,
         )
-        linked = ("end", "next", "paid", "discount", "tail")
-        self.links: View = view("Links", **{name: getattr(rollout, name) for name in linked})
+        self.links = links_view(self.kernels, rollout)
 
     def push(self, link: Callable[[], None]) -> None:
         """Take over a rollout, before its open decisions are carried.

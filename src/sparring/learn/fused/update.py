@@ -19,11 +19,11 @@ from sparring.learn.fused.adam import FlatAdam
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
+from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
-from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
 EPSILON = 1e-5
@@ -168,7 +168,7 @@ class Update:
                 self.descend(number)
             self._end_epoch()
         self._take_back()
-        self._carry()
+        carry(self.kernels, self.rollout)
         self.figures.take()
 
     def _take_back(self) -> None:
@@ -223,24 +223,9 @@ class Update:
 
     def _link(self) -> None:
         """Turn rows into transitions, and those into advantages."""
-        rollout, rules, view = self.rollout, self.games.rules, self.kernels.view
-        names = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")
-        played = view(
-            "RolloutView",
-            **{name: getattr(rollout, name) for name in (*names, "final_value", "open")},
-            steps=rollout.steps,
-            games=rollout.games,
-            rows=rules.rows,
-            seats=rules.seats,
-            roles=len(rules.roles),
-            chains=rollout.chains,
-            learner=LEARNER,
-            gamma=0.0,  # every member has its own
-            gamma_into=None,
-        )
-        linked = ("end", "next", "paid", "discount", "tail")
-        links = view("Links", **{name: getattr(rollout, name) for name in linked})
-        estimate = view(
+        rollout, kernels = self.rollout, self.kernels
+        played, links = rollout_view(kernels, rollout), links_view(kernels, rollout)
+        estimate = kernels.view(
             "EstimateView",
             gamma=self.knob("gamma"),
             gae_lambda=self.knob("gae_lambda"),
@@ -326,18 +311,6 @@ class Update:
             stopped=self.stopped,
         )
         self.kernels.end_epoch(1, self.members, epoch)
-
-    def _carry(self) -> None:
-        """Keep the decisions that are still open for the next rollout."""
-        rollout = self.rollout
-        names = ("open", "obs", "legal", "action", "log_prob", "value")
-        carried = self.kernels.view(
-            "CarriedView",
-            **{name: getattr(rollout, name) for name in names},
-            carried=rollout.carried,
-            row_bytes=rollout.obs.shape[1],
-        )
-        self.kernels.carry(blocks_of(rollout.carried, 8), 256, carried)
 
     # What the host wants to know
 

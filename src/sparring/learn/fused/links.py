@@ -1,0 +1,47 @@
+"""A rollout on its way to transitions, as csrc/cuda/rollout.cuh takes it, whatever learns."""
+
+from __future__ import annotations
+
+from sparring.kernels import Module
+from sparring.kernels.views import View
+from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.rollout import FusedRollout
+from sparring.pools.lineups import LEARNER
+
+PLAYED = ("seat", "role", "policy", "reward", "terminated", "truncated", "skipped")
+LINKED = ("end", "next", "paid", "discount", "tail")
+ROWS = ("obs", "legal", "action", "log_prob", "value")
+
+
+def rollout_view(kernels: Module, rollout: FusedRollout) -> View:
+    """The rows as they were played. Discounts are the members' own, and come apart."""
+    rules = rollout.rules
+    return kernels.view(
+        "RolloutView",
+        **{name: getattr(rollout, name) for name in (*PLAYED, "final_value", "open")},
+        steps=rollout.steps,
+        games=rollout.games,
+        rows=rules.rows,
+        seats=rules.seats,
+        roles=len(rules.roles),
+        chains=rollout.chains,
+        learner=LEARNER,
+        gamma=0.0,
+        gamma_into=None,
+    )
+
+
+def links_view(kernels: Module, rollout: FusedRollout) -> View:
+    """What follows every decision."""
+    return kernels.view("Links", **{name: getattr(rollout, name) for name in LINKED})
+
+
+def carry(kernels: Module, rollout: FusedRollout) -> None:
+    """Keep the decisions that are still open for the next rollout."""
+    carried = kernels.view(
+        "CarriedView",
+        **{name: getattr(rollout, name) for name in ("open", *ROWS)},
+        carried=rollout.carried,
+        row_bytes=rollout.obs.shape[1],
+    )
+    kernels.carry(blocks_of(rollout.carried, 8), 256, carried)
