@@ -226,10 +226,12 @@ void bind_transitions(nb::module_& m) {
   m.def(
       "link_transitions",
       [](int seats, int roles, int chains, int learner, f32 gamma,
-         const std::vector<f32>& gamma_into, nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat,
+         const std::vector<f32>& gamma_into, const std::vector<f32>& gamma_of,
+         const std::vector<u32>& ended_by, nb::ndarray<const i8, nb::ndim<3>, nb::c_contig> seat,
          In<i8> role, In<i16> policy, In<f32> reward, In<u8> terminated, In<u8> truncated,
-         In<f32> final_value, std::optional<In<u16>> skipped, Out<u8> open, Out<u8> end,
-         Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail) {
+         In<f32> final_value, std::optional<In<i8>> final_role, std::optional<In<u16>> skipped,
+         Out<u8> open, Out<u8> end, Out<i32> next, Out<f32> paid, Out<f32> discount,
+         Out<f32> tail) {
         RolloutView v{};
         v.steps = static_cast<int>(seat.shape(0));
         v.games = static_cast<int>(seat.shape(1));
@@ -240,6 +242,8 @@ void bind_transitions(nb::module_& m) {
         v.learner = learner;
         v.gamma = gamma;
         v.gamma_into = gamma_into.data();
+        v.gamma_of = gamma_of.empty() ? nullptr : gamma_of.data();
+        v.ended_by = ended_by.empty() ? nullptr : ended_by.data();
         v.seat = seat.data();
         v.role = role.data();
         v.policy = policy.data();
@@ -247,33 +251,38 @@ void bind_transitions(nb::module_& m) {
         v.terminated = terminated.data();
         v.truncated = truncated.data();
         v.final_value = final_value.data();
+        v.final_role = final_role ? final_role->data() : nullptr;
         v.skipped = skipped ? skipped->data() : nullptr;
         v.open = reinterpret_cast<Open*>(open.data());
         const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
         nb::gil_scoped_release released;
         for (int game = 0; game < v.games; ++game) link_game(v, links, game);
       },
-      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "gamma_into"_a, "seat"_a, "role"_a,
-      "policy"_a, "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a, "skipped"_a.none(),
-      "open"_a, "end"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a);
+      "seats"_a, "roles"_a, "chains"_a, "learner"_a, "gamma"_a, "gamma_into"_a, "gamma_of"_a,
+      "ended_by"_a, "seat"_a, "role"_a, "policy"_a, "reward"_a, "terminated"_a, "truncated"_a,
+      "final_value"_a, "final_role"_a.none(), "skipped"_a.none(), "open"_a, "end"_a, "next"_a,
+      "paid"_a, "discount"_a, "tail"_a);
   m.def(
       "estimate_advantages",
-      [](int steps, int games, int rows, int seats, int chains, f32 gae_lambda, In<f32> value,
-         Out<u8> end, Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail,
-         Out<f32> advantage) {
+      [](int steps, int games, int rows, int seats, int chains, f32 gae_lambda,
+         const std::vector<f32>& lambda_of, std::optional<In<i8>> role, In<f32> value, Out<u8> end,
+         Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail, Out<f32> advantage) {
         RolloutView v{};
         v.steps = steps;
         v.games = games;
         v.rows = rows;
         v.seats = seats;
         v.chains = chains;
+        v.lambda_of = lambda_of.empty() ? nullptr : lambda_of.data();
+        v.role = role ? role->data() : nullptr;
         const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
         nb::gil_scoped_release released;
         for (int game = 0; game < games; ++game)
           gae_of_game(v, links, value.data(), gae_lambda, advantage.data(), game);
       },
-      "steps"_a, "games"_a, "rows"_a, "seats"_a, "chains"_a, "gae_lambda"_a, "value"_a, "end"_a,
-      "next"_a, "paid"_a, "discount"_a, "tail"_a, "advantage"_a);
+      "steps"_a, "games"_a, "rows"_a, "seats"_a, "chains"_a, "gae_lambda"_a, "lambda_of"_a,
+      "role"_a.none(), "value"_a, "end"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a,
+      "advantage"_a);
   m.attr("OPEN_BYTES") = sizeof(Open);
 }
 

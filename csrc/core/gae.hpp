@@ -9,7 +9,7 @@ namespace sparring {
 // this rollout ends the sum there. `value` and `advantage` are by place.
 SPARRING_FN inline void gae_of_game(const RolloutView& v, const Links& links, const f32* value,
                                     f32 lambda, f32* advantage, int game) {
-  const auto settle = [&](int place) {
+  const auto settle = [&](int place, int role) {
     f32 sum = 0;
     if (links.end[place] != kNotASample) {
       sum = links.paid[place] - value[place];
@@ -18,15 +18,19 @@ SPARRING_FN inline void gae_of_game(const RolloutView& v, const Links& links, co
       if (links.end[place] == kToNext) {
         const int next = links.next[place];
         sum += discount * value[next];
-        if (links.end[next] != kNotASample) sum += discount * lambda * advantage[next];
+        const f32 far = v.lambda_of ? v.lambda_of[role] : lambda;
+        if (links.end[next] != kNotASample) sum += discount * far * advantage[next];
       }
     }
     advantage[place] = sum;
   };
   for (int step = v.steps - 1; step >= 0; --step)
-    for (int r = v.rows - 1; r >= 0; --r) settle(v.place(step, game * v.rows + r));
+    for (int r = v.rows - 1; r >= 0; --r) {
+      const int row = game * v.rows + r;
+      settle(v.place(step, row), v.lambda_of ? v.role[step * v.games * v.rows + row] : 0);
+    }
   const int open_count = v.seats * v.chains;
-  for (int i = 0; i < open_count; ++i) settle(game * open_count + i);
+  for (int i = 0; i < open_count; ++i) settle(game * open_count + i, i % v.chains);
 }
 
 }  // namespace sparring

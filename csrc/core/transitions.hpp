@@ -36,6 +36,9 @@ struct RolloutView {
   int learner;  // policy id whose rows are samples
   f32 gamma;
   const f32* gamma_into;   // [roles]: discount of a step into a decision of that role
+  const f32* gamma_of;     // [roles]: discount of forced and last steps of a role; null: gamma
+  const f32* lambda_of;    // [roles]: how far a role's estimates look; null: the same for all
+  const u32* ended_by;     // [roles]: bit r: a decision in role r ends what this role did; or null
   const i8* seat;          // [steps, games * rows]
   const i8* role;          // [steps, games * rows]
   const i16* policy;       // [steps, games * rows]
@@ -43,11 +46,17 @@ struct RolloutView {
   const u8* terminated;    // [steps, games]
   const u8* truncated;     // [steps, games]
   const f32* final_value;  // [steps, games, seats]: value after a cut, NaN if it is not known
+  const i8* final_role;    // [steps, games, seats]: in which role that is worth so much; or null
   const u16* skipped;      // [steps, games, seats] or null
   Open* open;              // [games, seats, chains], kept between rollouts
 
   SPARRING_FN int carried() const { return games * seats * chains; }
   SPARRING_FN int place(int step, int row) const { return carried() + step * games * rows + row; }
+  SPARRING_FN f32 gamma_in(int as) const { return gamma_of ? gamma_of[as] : gamma; }
+  // Whether nothing that a role did counts behind a decision in another one.
+  SPARRING_FN bool ends(int as, int by) const {
+    return gamma_into[by] == 0 || (ended_by && (ended_by[as] >> by & 1));
+  }
 };
 
 // What follows every decision, by place.
@@ -63,7 +72,7 @@ struct Links {
 SPARRING_FN inline void close_open(const RolloutView& v, const Links& links, Open& open, End end,
                                    i32 next, f32 tail, f32 into) {
   f32 discount = into;
-  for (int i = 1; i < open.decisions; ++i) discount *= v.gamma;
+  for (int i = 1; i < open.decisions; ++i) discount *= v.gamma_in(open.role);
   links.end[open.row] = end;
   links.next[open.row] = next;
   links.paid[open.row] = open.reward;
@@ -94,10 +103,9 @@ SPARRING_FN inline void link_game(const RolloutView& v, const Links& links, int 
       Open* own = open + v.seat[at] * v.chains;
       Open& mine = own[v.chains > 1 ? role : 0];
       // Nothing behind a step of discount 0 counts, for what the seat did in other roles neither.
-      if (v.gamma_into[role] == 0)
-        for (int chain = 0; chain < v.chains; ++chain)
-          if (own + chain != &mine && own[chain].row >= 0)
-            close_open(v, links, own[chain], kToNext, place, 0, 0);
+      for (int chain = 0; chain < v.chains; ++chain)
+        if (own + chain != &mine && own[chain].row >= 0 && v.ends(own[chain].role, role))
+          close_open(v, links, own[chain], kToNext, place, 0, 0);
       if (mine.row >= 0) close_open(v, links, mine, kToNext, place, 0, v.gamma_into[role]);
       mine = {place, 1, role, 0};
     }
@@ -110,11 +118,13 @@ SPARRING_FN inline void link_game(const RolloutView& v, const Links& links, int 
         mine.reward += v.reward[at * v.roles + mine.role];
         if (v.skipped) mine.decisions += v.skipped[at];
         if (v.terminated[at_game]) {
-          close_open(v, links, mine, kTerminated, -1, 0, v.gamma);
+          close_open(v, links, mine, kTerminated, -1, 0, v.gamma_in(mine.role));
         } else if (v.truncated[at_game]) {
+          // The worth of a seat to one role says nothing about that to another.
+          const bool known = !v.final_role || v.final_role[at] == mine.role;
           const f32 tail = v.final_value[at];
-          if (tail == tail)
-            close_open(v, links, mine, kTruncated, at, tail, v.gamma);
+          if (known && tail == tail)
+            close_open(v, links, mine, kTruncated, at, tail, v.gamma_in(mine.role));
           else
             mine.row = -1;
         }

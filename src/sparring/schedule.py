@@ -30,6 +30,8 @@ class Moment:
     """The learner's own, so far."""
     progress: float
     """From 0 to 1 over the whole run."""
+    episodes: int = 0
+    """Games finished so far."""
 
 
 class Schedule:

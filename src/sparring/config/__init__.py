@@ -19,6 +19,8 @@ from sparring.config.commands import (
 from sparring.config.learning import (
     CollectConfig,
     EvaluationConfig,
+    HierarchyConfig,
+    HindsightConfig,
     LeagueConfig,
     NetConfig,
 )
@@ -44,6 +46,8 @@ __all__ = [
     "ExploitConfig",
     "ExportConfig",
     "GamesConfig",
+    "HierarchyConfig",
+    "HindsightConfig",
     "LeagueConfig",
     "LeagueShowConfig",
     "NetConfig",

@@ -10,12 +10,14 @@ from tyro.conf import FlagCreatePairsOff
 from sparring.config.ranges import (
     Checked,
     Count,
+    Scheduled,
     above,
     at_least,
     between,
     one_of,
 )
 from sparring.errors import ConfigError
+from sparring.schedule import Schedule
 
 MOST_LAYERS = 64
 
@@ -42,6 +44,8 @@ class NetConfig(Checked, section="net"):
     """Of continuous actions: one for all situations (shared), or predicted from each."""
     squash: bool = False
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
+    inputs: tuple[str, ...] = ()
+    """Of an mlp: the blocks of the observation that it sees. Left out: all of them."""
     norm: bool = False
     """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""
 
@@ -126,3 +130,27 @@ class LeagueConfig(Checked, section="league"):
     it wins or stalls."""
     gigabytes: Annotated[float, above(0)] = 4.0
     """Disk that snapshots may take; beyond it some are removed that resemble others."""
+
+
+@dataclass(frozen=True)
+class HierarchyConfig(Checked, section="hierarchy"):
+    """A network of its own for every role of a game: a manager that bids, a worker that plays."""
+
+    on: Annotated[bool, FlagCreatePairsOff] = False
+    """Every role has a network of its own. Without it one network decides in all roles."""
+    learn: str = "together"
+    """Who learns: together, alternately, or one role by its name while the others stay."""
+    turn: Annotated[int, at_least(1)] = 10
+    """Of alternately: updates that a role learns before it is another's turn."""
+
+
+@dataclass(frozen=True)
+class HindsightConfig(Checked, section="hindsight"):
+    """Decisions seen once more, as if what came out had been the goal."""
+
+    on: Annotated[bool, FlagCreatePairsOff] = False
+    """Learn from them too: out of the replay, or beside PPO as examples, never in its ratio."""
+    share: Annotated[float, between(0, 1)] = 0.5
+    """Share of the decisions that could be seen so which are."""
+    weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.1)
+    """Of PPO: weight of the examples' loss."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tyro.conf import Positional, UseAppendAction
+from tyro.conf import Positional, Suppress, UseAppendAction
 
 from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
     CollectConfig,
     EvaluationConfig,
+    HierarchyConfig,
+    HindsightConfig,
     LeagueConfig,
     NetConfig,
 )
@@ -69,10 +71,23 @@ class TrainConfig(Checked):
     actions."""
     rewards: tuple[str, ...] = ()
     """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
+    starts: tuple[str, ...] = ()
+    """Where games begin, as WHAT=WEIGHT. WHAT is usual, a file of positions, or what the game
+    knows by name. Left out: as the rules say."""
+    curriculum: str = ""
+    """A TOML or JSON file with phases: who is met, what is paid and how games begin, one stretch
+    of the run after the other."""
+    phases: Annotated[tuple[str, ...], Suppress] = ()
+    """The phases themselves, each as JSON; a file of settings has them as [[phases]]."""
     algo: str = "ppo"
     """What learns: ppo, dqn (discrete actions), sac, or a learner of your own as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a learner of your own as key=value."""
+    roles: tuple[str, ...] = ()
+    """Settings of one role's network as ROLE.SETTING=VALUE, for example manager.ppo.epochs=25 or
+    worker.net.hidden=512,512. Of hierarchy.on."""
+    hierarchy: HierarchyConfig = HierarchyConfig()
+    hindsight: HindsightConfig = HindsightConfig()
     collect: CollectConfig = CollectConfig()
     net: NetConfig = NetConfig()
     ppo: PPOConfig = PPOConfig()
@@ -99,6 +114,8 @@ class TrainConfig(Checked):
     """Log to Weights & Biases (extra `track`)."""
     json: bool = False
     """Print one JSON object at the end instead of lines."""
+    dry_run: bool = False
+    """Check every setting, show the timeline of the phases, and train nothing."""
 
 
 @dataclass(frozen=True)

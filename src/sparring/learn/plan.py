@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sparring.config import CollectConfig, NetConfig, ReplayConfig
+from sparring.config import CollectConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
@@ -17,6 +17,34 @@ if TYPE_CHECKING:
     from sparring.pools.cuda import CudaPool
 
 CPU = "cpu"
+
+
+@dataclass(frozen=True)
+class RolePlan:
+    """A role with a network of its own."""
+
+    role: str
+    net: NetConfig
+    settings: tuple[Any, ...]
+    """Of the algorithm, one per member."""
+    ended_by: tuple[str, ...] = ()
+    """Roles whose decision ends what this one did before: its next one is another problem."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Which roles learn in which update."""
+
+    learn: str = "together"
+    """together, alternately, or the one role that does."""
+    updates: int = 10
+    """That a turn takes."""
+
+    def learns(self, role: str, roles: Sequence[str], update: int) -> bool:
+        """Whether a role learns in an update."""
+        if self.learn == "alternately":
+            return roles[update // self.updates % len(roles)] == role
+        return self.learn in ("together", role)
 
 
 @dataclass(frozen=True)
@@ -48,6 +76,11 @@ class Plan:
     rewards: Mapping[str, tuple[float, ...]] | None = None
     """Weights by part, one per role; None: the game's own."""
 
+    roles: tuple[RolePlan, ...] = ()
+    """Networks by role, in the order of the game's roles; none: one network for all."""
+    turns: Turns = field(default_factory=Turns)
+    hindsight: HindsightConfig = field(default_factory=HindsightConfig)
+
     @property
     def seed(self) -> int:
         """Of a run that is trained alone."""
@@ -59,6 +92,8 @@ class Plan:
 
         In one chain what a bid leads to is paid to the cards that are played after it.
         """
+        if self.roles:
+            return True
         return self.rewards is not None and any(len(set(w)) > 1 for w in self.rewards.values())
 
     @property

@@ -76,7 +76,10 @@ class Transitions:
         truncated: npt.NDArray[np.bool_],
         gamma: float,
         gamma_into: Sequence[float] = (),
+        gamma_of: Sequence[float] = (),
+        ended_by: Sequence[int] = (),
         final_value: npt.NDArray[np.float32] | None = None,
+        final_role: npt.NDArray[np.int8] | None = None,
         skipped: npt.NDArray[np.uint16] | None = None,
     ) -> None:
         """Fill end, next, paid, discount and tail.
@@ -87,6 +90,10 @@ class Transitions:
         (that decision is then dropped rather than guessed);
         gamma_into: the discount of a step into each role, where it is not gamma. 0 for the role
         that opens a round makes every round a problem of its own.
+        gamma_of: by role, the discount of its forced and last steps, where it is not gamma.
+        ended_by: by role, bits of roles: a decision in one of them ends what this role did before.
+        final_role: [steps, games, seats], to which role the value after a cut belongs; decisions
+        in others are dropped there. Left out: to all.
         """
         rules, steps = self.rules, self.steps
         if len(gamma_into) not in (0, len(rules.roles)):
@@ -104,6 +111,8 @@ class Transitions:
         shapes["final_value"] = (final_value, (steps, self.games, rules.seats))
         if skipped is not None:
             shapes["skipped"] = (skipped, (steps, self.games, rules.seats))
+        if final_role is not None:
+            shapes["final_role"] = (final_role, (steps, self.games, rules.seats))
         for name, (array, shape) in shapes.items():
             if array.shape != shape:
                 raise ConfigError(f"{name} has shape {array.shape}, need {shape}")
@@ -114,6 +123,8 @@ class Transitions:
             learner=self.learner,
             gamma=gamma,
             gamma_into=[float(g) for g in gamma_into] or [gamma] * len(rules.roles),
+            gamma_of=[float(g) for g in gamma_of],
+            ended_by=list(ended_by),
             seat=np.ascontiguousarray(seat).reshape(steps, self.games, rules.rows),
             role=np.ascontiguousarray(role),
             policy=np.ascontiguousarray(policy),
@@ -121,6 +132,7 @@ class Transitions:
             terminated=np.ascontiguousarray(terminated).view(np.uint8),
             truncated=np.ascontiguousarray(truncated).view(np.uint8),
             final_value=np.ascontiguousarray(final_value),
+            final_role=None if final_role is None else np.ascontiguousarray(final_role),
             skipped=None if skipped is None else np.ascontiguousarray(skipped),
             open=self.open.view(np.uint8),
             end=self.end,
@@ -131,9 +143,17 @@ class Transitions:
         )
 
     def advantages(
-        self, value: npt.NDArray[np.float32], gae_lambda: float
+        self,
+        value: npt.NDArray[np.float32],
+        gae_lambda: float,
+        *,
+        lambda_of: Sequence[float] = (),
+        role: npt.NDArray[np.int8] | None = None,
     ) -> npt.NDArray[np.float32]:
-        """Return the generalised advantage estimate of every place, 0 where there is no sample."""
+        """Return the generalised advantage estimate of every place, 0 where there is no sample.
+
+        lambda_of: one for every role instead; then role is that of the rows [steps, games * rows].
+        """
         if value.shape != (self.places,):
             raise ConfigError(f"value has shape {value.shape}, need {(self.places,)}")
         advantage = np.zeros(self.places, np.float32)
@@ -144,6 +164,8 @@ class Transitions:
             seats=self.rules.seats,
             chains=self.chains,
             gae_lambda=gae_lambda,
+            lambda_of=[float(one) for one in lambda_of],
+            role=None if role is None else np.ascontiguousarray(role),
             value=np.ascontiguousarray(value),
             end=self.end,
             next=self.next,

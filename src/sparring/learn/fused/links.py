@@ -28,6 +28,10 @@ def rollout_view(kernels: Module, rollout: FusedRollout) -> View:
         learner=LEARNER,
         gamma=0.0,
         gamma_into=None,
+        gamma_of=None,
+        lambda_of=None,
+        ended_by=None,
+        final_role=None,
     )
 
 

@@ -26,11 +26,12 @@ from sparring.training.planning.algorithms import (
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
 
-OF_A_RUN = ("name", "init", "config", "json")
+OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "decisions", "episodes", "threads", "device", "pool"}
     | {"name", "init", "runs", "json", "tensorboard", "wandb", "csv", "episodes_csv", "config"}
+    | {"curriculum", "dry_run"}
     | {"checkpoint_every_s", "checkpoint_every_decisions", "keep", "eval"}
     | {"population", "vary", "seeds"}
 )

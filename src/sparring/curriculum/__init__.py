@@ -1,0 +1,1 @@
+"""Curricula: a run as a sequence of phases, each with terms of its own."""
