@@ -170,6 +170,9 @@ def learned_of(found: Mapping[str, float], update: Update) -> dict[str, float]:
     """What an update brought, as curves show it. found: its figures."""
     steps = found["optimiser_steps"]
     stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
+    if "examples" in found:
+        stats["losses/hindsight"] = found["hindsight_loss"] / max(steps, 1.0)
+        stats["learning/examples"] = found["examples"]
     return stats | {
         "losses/explained_variance": found["explained_variance"],
         "learning/value_scale": found["value_scale"],

@@ -12,10 +12,12 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from sparring.config import PPOConfig
+from sparring.config import HindsightConfig, PPOConfig
 from sparring.errors import SparringError
 from sparring.kernels import Module
+from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
+from sparring.learn.fused.examples import EPOCHS_APART, Examples, Records, room_for
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
@@ -46,11 +48,14 @@ class Update:
         seeds: Tensor,
         clock: Tensor,
         role: int | None = None,
+        records: Records | None = None,
+        hindsight: HindsightConfig | None = None,
     ) -> None:
         """Make everything, once and for all.
 
         cutting: has room for the rows of cut games. clock: the number of the update.
         role: the one whose decisions are learned from; None: those in all roles.
+        records, hindsight: what came of goals, if decisions are seen in hindsight too.
         """
         self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
         self.cutting, self.seeds, self.clock, self.role = cutting, seeds, clock, role
@@ -61,8 +66,11 @@ class Update:
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         varies = rollout.policies > 1 or role is not None
         self.room = room_of(samples, self.minibatches, self.config, varies)
-        """Rows of a minibatch."""
-        self.learning = net.passing(self.room, learn=True)
+        """Samples of a minibatch."""
+        hindsight = hindsight if records else None
+        self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
+        """Rows of a minibatch: samples, and examples behind them."""
+        self.learning = net.passing(self.stride, learn=True)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self.loss_blocks = -(-self.room // self.block_rows)
         self.knob_names = names("Knobs")
@@ -85,7 +93,7 @@ class Update:
             self.tallies = torch.zeros(members, len(names("Tally")))
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
-            self.picked = torch.zeros(self.minibatches, members, self.room, dtype=torch.int32)
+            self.picked = torch.zeros(self.minibatches, members, self.stride, dtype=torch.int32)
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
@@ -97,6 +105,18 @@ class Update:
             diverged=self.diverged,
             plans=self.minibatches,
         )
+        self.examples: Examples | None = None
+        if records and hindsight:
+            self.examples = Examples(
+                records,
+                kernels,
+                hindsight,
+                listed=self.list,
+                counts=self.sample_counts,
+                seeds=seeds,
+                clock=clock,
+                room=self.room,
+            )
         self._knobs_host, self._into_host = (
             torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
         )
@@ -141,6 +161,8 @@ class Update:
         self.knobs.copy_(self._knobs_host, non_blocking=True)
         self.gamma_into.copy_(self._into_host, non_blocking=True)
         self.clock.fill_(number)
+        if self.examples:
+            self.examples.turn_knobs(moments)
         return knobs
 
     def learn(self) -> None:
@@ -179,6 +201,8 @@ class Update:
 
     def pass_over(self) -> None:
         """Epochs over shuffled minibatches."""
+        if self.examples:
+            self.examples.make()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
@@ -277,7 +301,12 @@ class Update:
         )
 
     def shuffle(self, epoch: int) -> None:
-        """Deal the samples to the minibatches of an epoch."""
+        """Deal the samples to the minibatches of an epoch, and examples behind them."""
+        self._deal(self._samples, epoch, 0, self.room)
+        if self.examples:
+            self._deal(self.examples.list, epoch + EPOCHS_APART, self.room, self.examples.room)
+
+    def _deal(self, samples: View, epoch: int, first: int, room: int) -> None:
         deal = self.kernels.view(
             "DealView",
             seeds=self.seeds,
@@ -285,10 +314,13 @@ class Update:
             epoch=epoch,
             minibatches=self.minibatches,
             members=self.members,
-            room=self.room,
+            room=room,
+            first=first,
+            stride=self.stride,
             picked=self.picked,
         )
-        self.kernels.shuffle(blocks_of(self.picked.numel()), 256, self._samples, deal)
+        rows = self.minibatches * self.members * room
+        self.kernels.shuffle(blocks_of(rows), 256, samples, deal)
 
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
@@ -305,6 +337,7 @@ class Update:
             number=number,
             minibatches=self.minibatches,
             room=self.room,
+            stride=self.stride,
         )
         loss = kernels.view(
             "LossView",
@@ -321,6 +354,10 @@ class Update:
         at.read(rollout.obs, self.picked[number])
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
+        if self.examples:
+            self.examples.imitate(
+                self._learning_heads, at, self.picked[number], number, self.minibatches
+            )
         at.backward()
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
@@ -355,6 +392,7 @@ class Update:
             "explained_variance": self.statistics[:, explained],
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
+            **(self.examples.measure() if self.examples else {}),
         }
 
     # Saving
