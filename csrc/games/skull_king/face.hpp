@@ -84,7 +84,9 @@ inline Spec Game::spec(const Config& config) {
         {"bids of finished rounds", Type::kU8, 55},
         {"errors of finished rounds", Type::kU8, 55}}},
   };
+  std::vector<std::string> bids = {"phase.bid"};
   if (config.extended()) {
+    bids.push_back("extra phase.cannon");
     blocks.push_back(
         {"extra phase", 1, {{"cannon"}, {"rosie"}, {"discard"}, {"wager"}, {"harry"}}});
     blocks.push_back({"known out", 1, card_columns()});
@@ -101,7 +103,8 @@ inline Spec Game::spec(const Config& config) {
           .title = "Skull King: bid your tricks, then take exactly those",
           .rules_version = 1,
           .blocks = blocks,
-          .role_names = {"manager", "worker"}};
+          .role_names = {"manager", "worker"},
+          .told_by = {bids}};
 }
 
 inline std::string Game::action_name(const Config&, int action) {
