@@ -39,8 +39,8 @@ def room_for(count: int, share: float) -> int:
 class Records:
     """What came of the goals of a rollout's decisions, and the kernels that see them anew."""
 
-    def __init__(self, games: Games, rollout: FusedRollout, share: float) -> None:
-        self.rollout, self.games, self.share = rollout, games, share
+    def __init__(self, games: Games, rollout: FusedRollout) -> None:
+        self.rollout, self.games = rollout, games
         pool = games.pool
         self.kernels: Module = build(
             SOURCE.format(name=games.rules.name),

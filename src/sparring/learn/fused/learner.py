@@ -69,6 +69,7 @@ class FusedLearner:
         by_value: bool = False,
         source: str = PPO_SOURCE,
         final_legal: bool = False,
+        examples: int = 0,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
@@ -78,6 +79,7 @@ class FusedLearner:
         by_value: the policy head holds values of actions, whose best is played.
         source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
+        examples: room for decisions seen in hindsight.
         """
         self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
@@ -105,6 +107,7 @@ class FusedLearner:
             device=self.device,
             policies=slots + 1,
             final_legal=final_legal,
+            examples=examples,
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None

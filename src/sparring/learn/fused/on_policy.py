@@ -15,8 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparring.config import PPOConfig
+from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
+from sparring.learn.fused.examples import Records, room_for
+from sparring.learn.fused.games import Games
 from sparring.learn.fused.learner import FusedLearner, Voice
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report
@@ -27,9 +29,26 @@ from sparring.schedule import Moment
 class FusedOnPolicy(FusedLearner):
     """Plays, learns, counts and rehearses; kinds say what an update is made of."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        """Take what `FusedLearner` takes."""
-        super().__init__(*given, **options)
+    def __init__(
+        self,
+        games: Games,
+        collect: CollectConfig,
+        net: NetConfig,
+        *,
+        hindsight: HindsightConfig | None = None,
+        **options: Any,
+    ) -> None:
+        """Take over games, as `FusedLearner` does.
+
+        hindsight: how decisions are seen once more, if they are.
+        """
+        self.hindsight = hindsight if hindsight and hindsight.on and hindsight.share else None
+        examples = 0
+        if self.hindsight:
+            rows = collect.steps * games.each * games.rules.rows
+            examples = len(games.seeds) * room_for(rows, self.hindsight.share)
+        super().__init__(games, collect, net, examples=examples, **options)
+        self.records = Records(games, self.rollout) if self.hindsight else None
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
         self._ended_at = time.perf_counter()
 
@@ -48,6 +67,8 @@ class FusedOnPolicy(FusedLearner):
             seeds=self.seeds,
             clock=self.clock,
             role=voice.role,
+            records=self.records,
+            hindsight=self.hindsight,
         )
 
     # What kinds add

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
@@ -33,17 +33,20 @@ class FusedPPO(FusedOnPolicy):
         *,
         by_role: bool = False,
         slots: int = 0,
+        hindsight: HindsightConfig | None = None,
         graphs: bool = True,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
-        by_role, slots, graphs: see `FusedLearner`.
+        by_role, slots, hindsight, graphs: see `FusedLearner` and `FusedOnPolicy`.
         """
         members = len(games.seeds)
         given = [configs] * members if isinstance(configs, PPOConfig) else list(configs)
         check_configs(games, collect.games, given)
-        super().__init__(games, collect, net, by_role=by_role, slots=slots, graphs=graphs)
+        super().__init__(
+            games, collect, net, by_role=by_role, slots=slots, hindsight=hindsight, graphs=graphs
+        )
         self.configs = given
         self.update = self.make_update(self.voices[0], given)
         self.figures = self.update.figures

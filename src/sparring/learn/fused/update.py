@@ -185,6 +185,8 @@ class Update:
     def begin(self) -> None:
         """Advantages, and the list of samples."""
         self.remember()
+        if self.examples:
+            self.examples.records.find()
         self.estimate_advantages()
 
     def remember(self) -> None:
@@ -196,6 +198,8 @@ class Update:
         """Epochs over shuffled minibatches, and what is carried on."""
         self.pass_over()
         self.take_back(self.diverged)
+        if self.examples:
+            self.examples.records.carry()
         carry(self.kernels, self.rollout)
         self.figures.take()
 
