@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,8 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig
-from sparring.errors import StateError
-from sparring.games.rules import Rules
+from sparring.errors import ConfigError, StateError
+from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot
@@ -36,6 +37,8 @@ class HostedLearner(ABC):
     """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
     columns: Sequence[str] = ()
     """What the actor says besides actions."""
+    config: Any
+    """Of the algorithm."""
 
     def __init__(
         self,
@@ -56,6 +59,8 @@ class HostedLearner(ABC):
         actors: who else plays, by policy id.
         """
         torch.manual_seed(seed)
+        self.rules = pool.rules
+        """The game as the run has it; phases change flags of the pool's alone."""
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
         self.net.to(self.device)
@@ -88,11 +93,6 @@ class HostedLearner(ABC):
         """Trained so far."""
 
     @property
-    def rules(self) -> Rules:
-        """The game."""
-        return self.pool.rules
-
-    @property
     def exact(self) -> bool:
         """Whether a snapshot holds the games in flight."""
         return self.collector.exact
@@ -102,6 +102,24 @@ class HostedLearner(ABC):
         counts = collector.decisions, self.samples, collector.opponent_rows
         earned = collector.earned.episodes()
         return Report(stats, *counts, episodes=earned, met=collector.met())
+
+    # Other terms
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        adjust_games(self.pool, terms)
+        if terms.settings is not None:
+            self.set_settings(terms.settings)
+        if terms.clear_replay:
+            self.clear_replay()
+
+    def set_settings(self, settings: Any) -> None:
+        """Go on with other settings of the algorithm."""
+        self.config = settings
+
+    def clear_replay(self) -> None:
+        """Forget what is remembered."""
+        raise ConfigError(f"clear_replay: {type(self).__name__} has no replay; leave it out")
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 

@@ -64,6 +64,11 @@ class OnPolicy(HostedLearner, Generic[K]):
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=lr, eps=self.eps, fused=True)
         self.mirroring = Mirroring.of(pool, collect, self.device)
 
+    def set_settings(self, settings: Any) -> None:
+        """Go on with other settings of the algorithm."""
+        super().set_settings(settings)
+        self.epochs, self.minibatch = settings.epochs, settings.minibatch
+
     # What kinds add
 
     @abstractmethod

@@ -117,6 +117,7 @@ class Plan:
             seed=self.seed,
             threads=self.threads,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             slots=slots,
         )
@@ -130,6 +131,7 @@ class Plan:
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             device=self.device,
         )

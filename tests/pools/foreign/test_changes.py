@@ -66,7 +66,7 @@ def test_games_follow_when_they_begin(vector: Any, game: Any, flag: str) -> None
 
 def test_what_an_env_refuses_is_refused() -> None:
     pool = pool_of(SyncVectorEnv([Told] * 2))
-    with pytest.raises(ConfigError, match="refuses the flags .*limit is below 1"):
+    with pytest.raises(ConfigError, match=r"refuses the flags .*limit is below 1"):
         pool.set_config(limit=0)
     with pytest.raises(ConfigError, match=r"give the env a method set_config"):
         pool_of(SyncVectorEnv([Countdown] * 2)).set_config(speed=1)
