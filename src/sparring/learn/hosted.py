@@ -52,15 +52,19 @@ class HostedLearner(ABC):
         by_role: bool = False,
         slots: int = 0,
         actors: Mapping[int, Actor] | None = None,
+        first: Terms | None = None,
     ) -> None:
         """Take over a pool.
 
         slots: room for frozen networks of the same kind, see `learn.opponents`.
         actors: who else plays, by policy id.
+        first: what the first games begin under, where it is not the run's own.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
         """The game as the run has it; phases change flags of the pool's alone."""
+        if first is not None:
+            adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
         self.net.to(self.device)

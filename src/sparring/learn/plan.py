@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
+from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -76,6 +77,8 @@ class Plan:
     rewards: Mapping[str, tuple[float, ...]] | None = None
     """Weights by part, one per role; None: the game's own."""
 
+    first: Terms | None = None
+    """What the first games begin under, where it is not what stands here: the first phase."""
     roles: tuple[RolePlan, ...] = ()
     """Networks by role, in the order of the game's roles; none: one network for all."""
     turns: Turns = field(default_factory=Turns)

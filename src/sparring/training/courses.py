@@ -1,0 +1,105 @@
+"""Leading the members of a run through their phases: before every update, and after a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparring.curriculum.course import Change, Course
+from sparring.curriculum.curriculum import Curriculum
+from sparring.errors import ConfigError, StateError
+from sparring.learn.adjust import Adjustable
+from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
+from sparring.schedule import Moment
+from sparring.store.checkpoint import Checkpoint
+from sparring.training.member import Member
+
+PHASE = "phase"
+"""The event of a phase that begins."""
+
+
+def adjustable(learner: Learner) -> Adjustable:
+    """The learner as phases talk to it."""
+    if isinstance(learner, Adjustable):
+        return learner
+    raise ConfigError(
+        f"phases and schedules of rewards, flags or opponents: {type(learner).__name__} cannot be "
+        "adjusted while it learns; give it a method adjust(terms, member), see "
+        "sparring.learn.adjust, or leave them out"
+    )
+
+
+def courses_of(
+    curriculum: Curriculum,
+    plan: Plan,
+    algo: str,
+    *,
+    starts: Sequence[Sequence[Any]] = (),
+    lr_factor: float = 1.0,
+) -> list[Course]:
+    """The ways of all members through a curriculum, each with its own settings."""
+    return [
+        Course(
+            curriculum,
+            algo=algo,
+            settings=settings,
+            role_settings={role.role: role.settings[member] for role in plan.roles},
+            starts=starts,
+            lr_factor=lr_factor,
+        )
+        for member, settings in enumerate(plan.settings)
+    ]
+
+
+def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:
+    """Let a learner stand where a checkpoint was made, before its games are loaded."""
+    course, state = courses[0], resume.meta.get("course")
+    if state is None:
+        return  # it was made before there were phases: the run begins its first one here
+    phases = course.curriculum.phases
+    index = int(state["phase"])
+    if index >= len(phases) or phases[index].name != state["name"]:
+        raise StateError(
+            f"checkpoint {resume.number} was made in phase {index + 1}, {state['name']!r}, which "
+            "the run does not have any more; set phases as they were"
+        )
+    adjustable(learner).adjust(course.restore(state))
+
+
+def moment_of(member: Member, progress: float) -> Moment:
+    """How far a member has come."""
+    status = member.status
+    return Moment(status.decisions, progress, status.episodes)
+
+
+def lead(learner: Adjustable, index: int, member: Member, progress: float) -> None:
+    """Before an update: begin the next phase if its time has come, and say what holds now."""
+    course = member.course
+    if course is None:
+        return
+    now = moment_of(member, progress)
+    several = len(course.curriculum.phases) > 1
+    if several and not member.noted(PHASE):
+        tell(member, Change(1, course.phase.name, "beginning"))
+    change = course.advance(now, member.status.update)
+    if change is not None:
+        tell(member, change)
+    terms = course.terms(now)
+    if terms is not None:
+        learner.adjust(terms, index)
+
+
+def tell(member: Member, change: Change) -> None:
+    """Record that a phase begins."""
+    status = member.status
+    facts: dict[str, Any] = {
+        "phase": change.phase,
+        "name": change.name,
+        "why": change.why,
+        **change.facts,
+        "decisions": status.decisions,
+        "episodes": status.episodes,
+        "seconds": status.seconds,
+    }
+    member.note(PHASE, **facts)
