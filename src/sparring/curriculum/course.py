@@ -12,6 +12,7 @@ from typing import Any
 
 from sparring.curriculum.curriculum import Curriculum
 from sparring.curriculum.phases import Phase
+from sparring.curriculum.standing import Standing
 from sparring.curriculum.thresholds import sure_of, wanted
 from sparring.learn.adjust import Terms
 from sparring.schedule import Moment
@@ -30,22 +31,6 @@ class Change:
     """beginning, decisions, episodes, threshold or fallback."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What was measured."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What there is to show about where a run stands."""
-
-    name: str
-    phase: int
-    """Counted from 1."""
-    phases: int
-    share: float | None
-    """How much of the phase is over, from 0 to 1; None where nothing but strength ends it."""
-    until: str
-    """What ends it, in words; "" in the last one."""
-    following: str
-    """The name of the next one."""
 
 
 class Course:

@@ -6,11 +6,8 @@ who leads a run through its phases keeps those, and nothing else has to be saved
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import numpy as np
 
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError

@@ -14,9 +14,7 @@ from sparring.learn.plan import Plan
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
-
-PHASE = "phase"
-"""The event of a phase that begins."""
+from sparring.training.records.run import PHASE
 
 
 def adjustable(learner: Learner) -> Adjustable:
@@ -103,3 +101,5 @@ def tell(member: Member, change: Change) -> None:
         "seconds": status.seconds,
     }
     member.note(PHASE, **facts)
+    text = f"phase {change.phase}, {change.name} ({change.why})"
+    member.metrics.say(status.update, "charts/phase_name", text, seconds=status.seconds)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sparring.curriculum.course import Standing
+from sparring.curriculum.standing import Standing
 from sparring.training.budget import progress_of
 from sparring.training.trail import Trail
 
