@@ -136,6 +136,11 @@ class Schedule:
         return tuple(value for _, value in self._points)
 
     @property
+    def places(self) -> tuple[float, ...]:
+        """Of all points."""
+        return tuple(at for at, _ in self._points)
+
+    @property
     def by(self) -> By:
         """What its points count; of a single point, which holds all the time, nothing."""
         return self._by if self.changes else "decisions"

@@ -75,7 +75,9 @@ class Plan:
     foreign: GamePool | None = None
     """An environment that somebody brought along."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
-    """Weights by part, one per role; None: the game's own."""
+    """Weights by part, one per role, when the run begins; None: the game's own."""
+    paid_by_role: bool = False
+    """Roles are paid differently later on, if not from the beginning."""
 
     first: Terms | None = None
     """What the first games begin under, where it is not what stands here: the first phase."""
@@ -95,7 +97,7 @@ class Plan:
 
         In one chain what a bid leads to is paid to the cards that are played after it.
         """
-        if self.roles:
+        if self.roles or self.paid_by_role:
             return True
         return self.rewards is not None and any(len(set(w)) > 1 for w in self.rewards.values())
 

@@ -25,6 +25,7 @@ from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.planning.algorithms import RATES
 from sparring.training.planning.casting import check_leagues, pinned
+from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.run import Run, check_name
 
@@ -82,8 +83,10 @@ class Session:
             check_name(Path(config.runs), config.name)
         configs = [
             replace(config, init=found_init(config.init), opponents=lasting(config, options))
-            for config in configs
+            for config in map(with_phases, configs)
         ]
+        if options.get("pool") is None:
+            configs = [replace(config, phases=lasting_phases(config)) for config in configs]
         session = cls.prepare(configs, **options)
         check_leagues(session.plan.cast, [config.league for config in configs])
         session.start_from_init()
