@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from sparring.config import TrainConfig
 from sparring.curriculum.course import Change, Course
-from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError, StateError
 from sparring.learn.adjust import Adjustable
 from sparring.learn.learner import Learner
@@ -14,6 +15,7 @@ from sparring.learn.plan import Plan
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
+from sparring.training.planning.curricula import curriculum_of
 from sparring.training.records.run import PHASE
 
 
@@ -28,26 +30,25 @@ def adjustable(learner: Learner) -> Adjustable:
     )
 
 
-def courses_of(
-    curriculum: Curriculum,
-    plan: Plan,
-    algo: str,
-    *,
-    starts: Sequence[Sequence[Any]] = (),
-    lr_factor: float = 1.0,
-) -> list[Course]:
-    """The ways of all members through a curriculum, each with its own settings."""
-    return [
+def with_courses(
+    config: TrainConfig, plan: Plan, *, lr_factor: float = 1.0
+) -> tuple[list[Course], Plan]:
+    """The ways of all members through the curriculum of a run, and how its first games begin."""
+    curriculum = curriculum_of(config, plan.rules, plan.cast)
+    if curriculum.is_plain:
+        return [], plan
+    courses = [
         Course(
             curriculum,
-            algo=algo,
+            algo=config.algo,
             settings=settings,
             role_settings={role.role: role.settings[member] for role in plan.roles},
-            starts=starts,
             lr_factor=lr_factor,
         )
         for member, settings in enumerate(plan.settings)
     ]
+    first = [course.begin() for course in courses]
+    return courses, replace(plan, first=first[0])
 
 
 def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:
