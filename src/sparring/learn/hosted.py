@@ -60,9 +60,7 @@ class HostedLearner(ABC):
         """
         torch.manual_seed(seed)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
-        self.net = make_net(
-            pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles
-        )
+        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)

@@ -100,7 +100,10 @@ class HierarchyNet(Net):
 
     def describe(self) -> dict[str, Any]:
         """What `make_net` needs to build the same network again, as plain values."""
-        return {**super().describe(), ROLES: {role: asdict(net.config) for role, net in self.nets()}}
+        return {
+            **super().describe(),
+            ROLES: {role: asdict(net.config) for role, net in self.nets()},
+        }
 
     def twin(self) -> HierarchyNet:
         """Return the same network once more, on the CPU; what it learns is its own."""

@@ -91,7 +91,9 @@ def seen_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
     known = {block.name for block in rules.blocks}
     for name in seen:
         if not name.endswith("?") and name not in known:
-            raise ConfigError(f"net.inputs: {rules.name} has no block {name!r}{nearest(name, known)}")
+            raise ConfigError(
+                f"net.inputs: {rules.name} has no block {name!r}{nearest(name, known)}"
+            )
     wanted = {name.removesuffix("?") for name in seen}
     found = tuple(block for block in rules.blocks if not seen or block.name in wanted)
     if not found:
