@@ -191,3 +191,24 @@ def test_the_last_phase_waits_for_nothing() -> None:
     phases = ('{"decisions": 10, "until": {"win": 0.5}}',)
     with pytest.raises(ConfigError, match="nothing follows the last phase"):
         read_phases(Rules("skull_king"), TrainConfig(phases=phases))
+
+
+def test_lists_of_words_say_the_same_as_tables(tmp_path: Path) -> None:
+    tables = """
+game = "laser_hockey"
+[[phases]]
+opponents = { weak = "0:1,100:0.5", strong = 2 }
+set = { mode = "TRAIN_DEFENSE", mixture = [1, 0, 2] }
+rewards = { touch = 3, closeness = "0:1,100:0" }
+"""
+    words = """
+game = "laser_hockey"
+[[phases]]
+opponents = ["weak=0:1.0,100:0.5", "strong=2.0"]
+set = ["mode=TRAIN_DEFENSE", "mixture=1,0,2"]
+rewards = ["touch=3", "closeness=0:1,100:0"]
+"""
+    (one,), (other,) = phases_of(tables, tmp_path), phases_of(words, tmp_path)
+    assert (one.opponents, one.rewards) == (other.opponents, other.rewards)
+    rules = Rules("laser_hockey")
+    assert rules.changed(one.flags).config == rules.changed(other.flags).config

@@ -14,7 +14,7 @@ from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.places import Key, about, found_in, unnamed
 from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError, nearest
-from sparring.games.flags import read_flag
+from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
 from sparring.league.arena import usual_opponents
 from sparring.league.seating import read_tables
