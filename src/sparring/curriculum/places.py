@@ -27,6 +27,11 @@ class MisplacedError(ConfigError):
         self.phase, self.keys = phase, tuple(keys)
 
 
+def unnamed(phase: int) -> str:
+    """What a phase is called that has no name, counted from 0."""
+    return f"phase {phase + 1}"
+
+
 @contextmanager
 def about(phase: int, name: str, *keys: Key) -> Iterator[None]:
     """Say of which phase a mistake is, counted from 0, and remember the key."""
@@ -35,7 +40,7 @@ def about(phase: int, name: str, *keys: Key) -> Iterator[None]:
     except MisplacedError:
         raise
     except ConfigError as wrong:
-        called = f" {name!r}" if name else ""
+        called = f" {name!r}" if name not in ("", unnamed(phase)) else ""
         raise MisplacedError(f"phase {phase + 1}{called}: {wrong}", phase, keys) from None
 
 
