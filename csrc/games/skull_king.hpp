@@ -63,8 +63,10 @@ struct Game {
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 winners[5];  // of this round's tricks, 4 bits each: the seat and one more, 0 if nobody
-  u8 spare[1];    // no padding: equal states have equal bytes
+  u8 last_round;  // the episode ends behind it; 0, in older saved states: by configuration
+  // Of this round's tricks, 4 bits each: the seat and one more, 0 if nobody. Older saved states
+  // have none. No padding behind them: equal states have equal bytes.
+  u8 winners[5];
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -97,6 +99,7 @@ struct Game {
     int start = 1;
     if (config.episode == kOneRound)
       start = config.start_round ? config.start_round : draw_round(config, rng);
+    last_round = static_cast<u8>(end_of(config, start));
     const int leads = rng.below(config.num_players);
     first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
     deal(config, start, rng);
@@ -212,6 +215,11 @@ struct Game {
   SPARRING_FN int need(int seat) const { return bid[seat] - won[seat]; }
 
   SPARRING_FN bool bids_open() const { return phase != kBid; }
+
+  // The last round of an episode that begins with `start`.
+  SPARRING_FN static int end_of(const Config& config, int start) {
+    return config.episode == kOneRound ? start : config.round_count();
+  }
 
   SPARRING_FN int draw_round(const Config& config, Rng& rng) {
     const int count = config.round_count();
@@ -500,7 +508,7 @@ struct Game {
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
       result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
     }
-    if (config.episode == kOneRound || round == config.round_count()) {
+    if (round == (last_round ? last_round : end_of(config, round))) {
       pay_end(config, result);
       phase = kOver;
       result.terminate();

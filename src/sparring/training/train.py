@@ -69,6 +69,7 @@ def train(
     if game is None or isinstance(game, str):
         algo, mode = str(changes.get("algo", "")), mode_of(changes)
         asked: dict[str, Any] = {"league": league, "algo": algo, "mode": mode}
+        asked["curriculum"] = str(changes.pop("curriculum", ""))
         base = one_budget(with_preset(game or "", file, **asked), changes)
         config = merged(base, changes, "train")
         if uses_gpu(config.device):
