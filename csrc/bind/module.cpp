@@ -10,7 +10,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "core/registry.hpp"
+#include "bind/rules.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,12 +38,6 @@ const char* type_name(Type type) {
       return "float32";
   }
 }
-
-// A game together with a configuration.
-struct Rules {
-  const AnyGame* game;
-  std::vector<u8> config;
-};
 
 const AnyGame& find_game(const std::string& name) {
   for (const auto& game : registered_games())
@@ -167,6 +161,7 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("bots", [](const Rules& r) { return r.game->bots(); })
       .def_prop_ro("ends", [](const Rules& r) { return r.game->ends(); })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })
+      .def_prop_ro("has_goals", [](const Rules& r) { return r.game->goals() != nullptr; })
       .def_prop_ro("default_weights",
                    [](const Rules& r) { return r.game->default_weights(r.config.data()); })
       .def_prop_ro(
@@ -334,6 +329,12 @@ void bind_pool(nb::module_& m) {
                      return view<bool>(h, reinterpret_cast<bool*>(p.terminated.data()),
                                        {size_t(p.games())});
                    })
+      .def_prop_ro("record",
+                   [=](Self h) {
+                     AnyPool& p = self(h);
+                     const size_t games = p.record.size() ? size_t(p.games()) : 0;
+                     return view<u32>(h, p.record.data(), {games, size_t(p.shape().seats)});
+                   })
       .def_prop_ro("truncated",
                    [=](Self h) {
                      AnyPool& p = self(h);
@@ -411,13 +412,14 @@ void bind_pool(nb::module_& m) {
   m.def(
       "make_pool",
       [](const Rules& rules, i64 games, u64 seed, u32 first_game, int threads, int slots,
-         bool skip_forced, bool observe, int memory, bool every_game, u32 opening_plies) {
+         bool skip_forced, bool observe, int memory, bool every_game, u32 opening_plies,
+         bool records) {
         return rules.game->make_pool(rules.config.data(),
                                      {games, seed, first_game, threads, slots, skip_forced, observe,
-                                      memory, every_game, opening_plies});
+                                      memory, every_game, opening_plies, records});
       },
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
-      "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a);
+      "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a, "records"_a = false);
   m.attr("MAX_LINEUPS") = kMaxLineups;
   m.attr("MAX_POTS") = kMaxPots;
   m.attr("MAX_POT_PLAYERS") = kMaxPotPlayers;
@@ -429,6 +431,7 @@ void bind_pool(nb::module_& m) {
 }  // namespace sparring
 
 namespace sparring {
+void bind_goals(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_shogi(nb::module_& m);
@@ -447,6 +450,7 @@ NB_MODULE(_native, m) {
   sparring::bind_rules(m);
   sparring::bind_state(m);
   sparring::bind_pool(m);
+  sparring::bind_goals(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
   sparring::bind_shogi(m);

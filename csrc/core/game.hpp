@@ -29,9 +29,10 @@ struct Result {
   u32 wanted;  // bit p: part p has a weight other than 0
   bool terminated = false;
   bool truncated = false;
-  u8 reason = 0;          // index into the game's kEnds
-  u64 moves = 0;          // a fingerprint of all actions so far; the host alone keeps it
-  bool given_up = false;  // the table asked nobody for so long that it never will
+  u8 reason = 0;           // index into the game's kEnds
+  u64 moves = 0;           // a fingerprint of all actions so far; the host alone keeps it
+  bool given_up = false;   // the table asked nobody for so long that it never will
+  u32* records = nullptr;  // [seats] what came of goals, if somebody wants to know
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }
@@ -56,6 +57,10 @@ struct Result {
     if (!wants(part)) return;
     for (int role = 0; role < roles; ++role)
       reward[seat * roles + role] += weight[part * roles + role] * amount;
+  }
+  // What came of a seat's goal, see core/goals.hpp; not 0. The first one of a step counts.
+  SPARRING_FN void record(int seat, u32 what) {
+    if (records && !records[seat]) records[seat] = what;
   }
   // The rules ended the game.
   SPARRING_FN void terminate(int why = 0) {

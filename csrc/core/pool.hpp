@@ -48,6 +48,7 @@ struct PoolOptions {
   int memory_bytes = 0;  // per (game, seat), behind the observation in every row
   bool every_game = false;
   u32 opening_plies = 0;
+  bool records = false;  // keep what came of goals
 };
 
 // The first action that cannot be played, in game order.
@@ -117,6 +118,7 @@ class AnyPool {
     }
     reward = counted<f32>(n * seats * roles);
     skipped = counted<u16>(n * seats);
+    if (options.records) record = counted<u32>(n * seats);
     terminated = counted<u8>(n);
     truncated = counted<u8>(n);
     final_game = counted<i32>(n);
@@ -183,6 +185,7 @@ class AnyPool {
   // Per game.
   Array<f32> reward;
   Array<u16> skipped;
+  Array<u32> record;
   Array<u8> terminated, truncated;
   // Games that just ended, compacted to the front of their slot in game order.
   Array<u8> final_obs, final_mask;
@@ -508,6 +511,7 @@ class Pool final : public AnyPool {
     const i64 seats = shape().seats;
     std::fill(&reward[from * seats * G::kRoles], &reward[0] + to * seats * G::kRoles, 0.0f);
     std::fill(&skipped[from * seats], &skipped[0] + to * seats, u16{0});
+    if (record.size()) std::fill(&record[from * seats], &record[0] + to * seats, u32{0});
     std::fill(&terminated[from], &terminated[0] + to, u8{0});
     std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
@@ -517,7 +521,8 @@ class Pool final : public AnyPool {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
         answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
-               &reward[game * paid], &skipped[game * shape().seats]);
+               &reward[game * paid], &skipped[game * shape().seats],
+               record.size() ? &record[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/goal_face.hpp"
 #include "core/pool.hpp"
 #include "core/state.hpp"
 
@@ -29,6 +30,8 @@ class AnyGame {
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
+  // Null if the game has none.
+  virtual const AnyGoals* goals() const = 0;
   virtual std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions&) const = 0;
   virtual std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game,
                                                bool skip_forced,
@@ -117,6 +120,14 @@ class Registered final : public AnyGame {
     return requires(G& game, const Config& config, Rng& rng) {
       game.resample_hidden(config, 0, rng);
     };
+  }
+  const AnyGoals* goals() const override {
+    if constexpr (HasGoals<G>) {
+      static const GoalsOf<G> kGoals;
+      return &kGoals;
+    } else {
+      return nullptr;
+    }
   }
   std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions& options) const override {
     auto pool = std::make_unique<Pool<G>>(read(config), options);

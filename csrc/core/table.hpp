@@ -308,13 +308,16 @@ SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setti
 }
 
 // The decisions that came out last are answered: step, then play on.
-// `reward` is [seats][roles] of this game and is overwritten; so is `skipped` [seats].
+// `reward` is [seats][roles] of this game and is overwritten; so are `skipped` and, where somebody
+// wants them, `record` [seats].
 template <class G>
 SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                  Legal<G>* legal, const typename G::Action* given, f32* reward,
-                                 u16* skipped) {
+                                 u16* skipped, u32* record = nullptr) {
   collect_pending(table, setting, reward);
   Result result = result_into(reward, setting);
+  result.records = record;
+  for (int seat = 0; record && seat < setting.shape.seats; ++seat) record[seat] = 0;
   play(table, setting, game, side, legal, given, false, result);
   u32 patience = kPatience;
   settle(table, setting, game, side, legal, result, patience);

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.goals import demand_goals
 from sparring.games.rules import (
     SKIP_FORCED,
     Rewards,
@@ -64,6 +65,7 @@ class Pool:
         memory: int = 0,
         every_game: bool = False,
         opening_plies: int = 0,
+        records: bool = False,
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
@@ -79,6 +81,7 @@ class Pool:
             once, and games in which no policy ever had to decide are followed by others unseen.
         opening_plies: decisions that lots make at the start of every game, the same ones whoever
             sits where. An opening that ends the game is drawn anew.
+        records: batches say what came of goals, in games that have some: `rules.goals`.
         """
         if device != "cpu":
             raise ConfigError(
@@ -95,6 +98,8 @@ class Pool:
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
+        self.records = records and demand_goals(self.rules)
+        """Whether batches have `record`."""
         start = seed_bits(seed)
         each = bytes_per_game(self.rules, observe=observe, memory=memory)
         demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
@@ -116,6 +121,7 @@ class Pool:
                 memory,
                 every_game,
                 opening_plies,
+                records,
             )
         except MemoryError:  # a limit that does not show in what is free
             raise ConfigError(
@@ -274,6 +280,10 @@ class Pool:
         """Change the weight of reward parts, from the next step on."""
         self._check_idle()
         self._native.set_weights(self.rules.weights(rewards))
+
+    def weights(self) -> list[float]:
+        """Return the weight of every part and role, flat."""
+        return list(self._native.weights())
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
