@@ -25,6 +25,7 @@ from sparring.training.planning.algorithms import (
 )
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
+from sparring.training.planning.role_words import joined
 
 OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""
@@ -46,6 +47,10 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
         if key not in known:
             hint = moved_to(type(config), key) or nearest(str(key), known)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
+        if key == "roles":
+            with said_by(where):
+                new[key] = joined(known[key], value)
+            continue
         inner = is_dataclass(known[key]) and isinstance(value, Mapping)
         new[key] = merged(known[key], value, where) if inner else value
     with said_by(where):
@@ -60,12 +65,14 @@ def with_preset(
     league: str = "",
     algo: str = "",
     mode: str = "",
+    hierarchy: bool = False,
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
     game, algo, mode (of DQN): left out, the file says them. Where both do, the file's are not
     looked at.
     gpu: games and network live on a GPU, which likes other sizes.
+    hierarchy: every role has a network of its own; left out, the file says it.
     """
     given = read_file(file) if file else {}
     told = merged(TrainConfig(), given, file)
@@ -74,7 +81,8 @@ def with_preset(
         with said_by(file):
             demand_own(algo, mode, named(given))
     config = TrainConfig(game=game, algo=algo)
-    for where, preset in presets_of(game, algo, mode, gpu=gpu):
+    hierarchy = hierarchy or told.hierarchy.on
+    for where, preset in presets_of(game, algo, mode, gpu=gpu, hierarchy=hierarchy):
         config = merged(config, preset, where)
     league = league or str(given.get("league", {}).get("preset", ""))
     if league in LEAGUES:  # an unknown one is refused with the other settings
