@@ -201,10 +201,12 @@ def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
     rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
     lower = replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
     names = [f"{config.algo}.{name}" for name in RATES]
-    roles = changed(
-        config.roles, names, lambda rate: str(Schedule.read(rate, "roles").scaled(factor))
-    )
-    return replace(config, roles=roles, **{config.algo: lower})
+
+    def scaled(rate: str) -> str:
+        return str(Schedule.read(rate, "roles").scaled(factor))
+
+    own: dict[str, Any] = {config.algo: lower, "roles": changed(config.roles, names, scaled)}
+    return replace(config, **own)
 
 
 def found_init(text: str) -> str:

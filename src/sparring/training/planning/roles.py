@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin
 
 from sparring.config import HierarchyConfig, NetConfig, TrainConfig
-from sparring.config.ranges import kinds_of, read_count
+from sparring.config.ranges import read_count, settings_of
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
@@ -97,7 +97,7 @@ def read_words(rules: Rules, config: TrainConfig) -> dict[str, Said]:
         if setting == ENDED_BY:
             said[role].ended_by = read_ends(rules, role, text)
         elif section in said[role].changes and key:
-            kinds = kinds_of(type(getattr(config, section)))
+            kinds = settings_of(getattr(config, section))
             known = kinds[key][0] if key in kinds else str  # `merged` refuses other names
             said[role].changes[section][key] = typed(known, text, word)
         else:
