@@ -30,6 +30,7 @@ from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
@@ -114,6 +115,8 @@ def resolve(
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
+        roles=read_roles(rules, configs),
+        turns=turns_of(config.hierarchy),
     )
     demand_mirror(plan)
     demand_room(plan)
@@ -124,6 +127,8 @@ def why_apart(cast: Cast, config: TrainConfig) -> str:
     """Say what keeps opponents from being answered inside the rollout's graph, "" if nothing."""
     if cast.actors:
         return f"{', '.join(cast.others)} has another network than the learner, or none"
+    if config.hierarchy.on and cast.slots:
+        return "past selves with a network for every role are answered step by step"
     return no_grouped_pass(config.net) if cast.slots else ""
 
 
@@ -188,6 +193,8 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
         return "dqn.mode rollouts plays and learns step by step"
     if config.algo in REMEMBERS and games_on == CPU:
         return "what is remembered lies with the games, and is learned from step by step there"
+    if config.hierarchy.on and games_on == CPU:
+        return "the games of networks by role go with these"
     from sparring import kernels
 
     try:
