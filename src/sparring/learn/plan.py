@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
+from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -78,6 +79,8 @@ class Plan:
     paid_by_role: bool = False
     """Roles are paid differently later on, if not from the beginning."""
 
+    first: Terms | None = None
+    """What the first games begin under, where it is not what stands here: the first phase."""
     roles: tuple[RolePlan, ...] = ()
     """Networks by role, in the order of the game's roles; none: one network for all."""
     turns: Turns = field(default_factory=Turns)
@@ -119,6 +122,7 @@ class Plan:
             seed=self.seed,
             threads=self.threads,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             slots=slots,
         )
@@ -132,6 +136,7 @@ class Plan:
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             device=self.device,
         )

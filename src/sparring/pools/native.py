@@ -56,6 +56,7 @@ class Pool:
         threads: int | None = None,
         config: Mapping[str, Any] | None = None,
         lineups: Sequence[Lineup] | None = None,
+        pots: Sequence[str] = (),
         rewards: Rewards | None = None,
         slots: int = 1,
         first_game: int = 0,
@@ -68,6 +69,7 @@ class Pool:
         """Make the games; `reset` starts them.
 
         threads: how many to use, up to 1024; None takes one per core.
+        pots: see `set_lineups`.
         slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
@@ -142,8 +144,8 @@ class Pool:
         self._seats: frozenset[int] = frozenset({LEARNER})
         """Policies that line-ups name."""
         self._pots = FilledPots(())
-        if lineups is not None:
-            self.set_lineups(lineups)
+        if lineups is not None or pots:
+            self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], pots)
 
     @property
     def seed(self) -> int:
@@ -213,18 +215,22 @@ class Pool:
                 self._native.sample_discrete(s, out)
         return self._sampled if slot is None else self._sampled[self._row_bounds[slot]]
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
+    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+        """Choose who plays; every game draws one of them at its next reset.
+
+        pots: others than those that line-ups name, which may be filled too. Pots that are named
+            before and after keep who is in them.
+        """
         self._check_idle()
-        pots = FilledPots(lineups)
-        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, pots)
+        filled = FilledPots(lineups, pots, self._pots)
+        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
             [player for lineup in ids for player in lineup],
             [int(lineup.shuffle) for lineup in lineups],
         )
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
-        self._pots = pots
+        self._pots = filled
         self._fill_pots()
 
     def set_pots(self, pots: Pots) -> None:
@@ -232,6 +238,11 @@ class Pool:
         self._check_idle()
         self._pots.fill(self.rules, pots)
         self._fill_pots()
+
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled."""
+        return tuple(self._pots.names)
 
     def _fill_pots(self) -> None:
         players = self._pots.players
@@ -244,7 +255,7 @@ class Pool:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return self._seats | (self._pots.policies if self._pots.names else frozenset())
+        return self._seats | (self._pots.policies if self._pots.drawn else frozenset())
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""

@@ -129,8 +129,16 @@ class GamePool(Protocol):
     def recv(self, slot: int = 0) -> BatchLike:
         """Wait for a slot and return its rows."""
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled."""
+
+    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+        """Choose who plays; every game draws one of them at its next reset.
+
+        pots: others than those that line-ups name, which may be filled too. Pots that are named
+            before and after keep who is in them.
+        """
 
     def set_pots(self, pots: Pots) -> None:
         """Choose who is drawn from the pots that line-ups name, when games begin."""

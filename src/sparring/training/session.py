@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.learn.algos import LEARNERS
@@ -21,6 +22,7 @@ from sparring.store.policies import load_policy, locate, whole_checkpoint
 from sparring.training.agent import Agent
 from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
+from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.planning.algorithms import RATES
@@ -48,6 +50,8 @@ class Session:
     quiet: bool
     opponents: Sequence[Any] = ()
     """Instead of those of the settings, where a program has given objects."""
+    courses: Sequence[Course] = ()
+    """The way of every member through its phases; none where nothing ever changes."""
 
     @classmethod
     def prepare(
@@ -71,8 +75,11 @@ class Session:
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
                 "use --device cpu, or leave them out"
             )
+        courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
         learner = make_learner(learned[0], plan)
-        return cls(configs, plan, learner, lr_factor, called, quiet, opponents)
+        if courses:
+            adjustable(learner)
+        return cls(configs, plan, learner, lr_factor, called, quiet, opponents, courses)
 
     @classmethod
     def begin(
@@ -138,6 +145,7 @@ class Session:
                 resume=resume,
                 lr_factor=self.lr_factor,
                 cast=self.plan.cast,
+                courses=self.courses,
                 watch=display,
                 callbacks=self.callbacks,
             )

@@ -38,6 +38,7 @@ def make_common_charts(
     for name in (n for n in names if n.split("/")[-1] in SPEEDS):
         title = f"Speed, {SPEEDS[name.split('/')[-1]]}"
         charts.append(Chart(title, lines_of(runs, name), "rate", from_zero=True))
+    charts.append(Chart("Phase of the curriculum", lines_of(runs, "charts/phase"), from_zero=True))
     there = [name.removeprefix("losses/") for name in names if name.startswith("losses/")]
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
         title = LOSSES.get(name, name.replace("_", " ").capitalize())
