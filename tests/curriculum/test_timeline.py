@@ -64,9 +64,7 @@ ppo = { lr = "0:1e-3,1e6:1e-4" }
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
-def test_what_is_never_reached_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_never_reached_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("[[phases]]\nto = 5000\n[[phases]]\nname = 'later'\n")
     words = ("skull_king", "--curriculum", str(file), "--decisions", "4000")
