@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from sparring.config.algorithms import RATES
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.rewards import Weights, weights_of
 from sparring.errors import ConfigError
@@ -22,8 +23,6 @@ from sparring.schedule import Moment, Schedule
 THE_RUN = "run"
 """The name of the one phase of a run that has none."""
 BEGINNING = Moment(0, 0.0)
-RATES = ("lr", "critic_lr", "temperature_lr")
-"""Learning rates, by the names that they have in any algorithm."""
 
 
 @dataclass(frozen=True)
