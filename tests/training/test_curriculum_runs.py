@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.store import checkpoint as checkpoints
 from sparring.training.records.metrics import read
 from sparring.training.train import resume
-from training.run_helpers import events, settings, trained
+from training.run_helpers import events, trained
 
 PHASES = [
     {
