@@ -162,6 +162,7 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("chance", [](const Rules& r) { return r.game->spec(r.config.data()).chance; })
       .def_prop_ro("board", [](const Rules& r) { return r.game->spec(r.config.data()).board; })
       .def_prop_ro("roles", [](const Rules& r) { return r.game->spec(r.config.data()).role_names; })
+      .def_prop_ro("told_by", [](const Rules& r) { return r.game->spec(r.config.data()).told_by; })
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
       .def_prop_ro("bots", [](const Rules& r) { return r.game->bots(); })
       .def_prop_ro("ends", [](const Rules& r) { return r.game->ends(); })

@@ -117,6 +117,9 @@ struct Spec {
   bool zero_sum = false;
   // Whether anything but the players' decisions is left to chance: cards, dice, who begins.
   bool chance = true;
+  // By role, features as "block.column" that are not 0 in its rows and only there. A row is of the
+  // first role that one of them tells, else of the last. Left out: a row alone does not tell.
+  std::vector<std::vector<std::string>> told_by = {};
 };
 
 // Bytes of a row with these blocks, before padding.

@@ -105,6 +105,13 @@ concept Game =
 template <class G>
 inline constexpr int kPartCount = static_cast<int>(sizeof(G::kParts) / sizeof(G::kParts[0]));
 
+// How many roles the signature of a game knows: a game that was given more later keeps its own.
+template <class G>
+inline constexpr int kSignedRolesOf = G::kRoles;
+template <class G>
+  requires requires { G::kSignedRoles; }
+inline constexpr int kSignedRolesOf<G> = G::kSignedRoles;
+
 // One call for games with and without side storage.
 template <class G>
 SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rng& chance,

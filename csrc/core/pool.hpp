@@ -286,16 +286,23 @@ class Pool final : public AnyPool {
   }
 
   u64 digest() const override {
+    constexpr int kSigned = kSignedRolesOf<G>;
     u64 sum = 0;
     for (i64 game = 0; game < games(); ++game) {
       Digest digest(global(game));
       const i64 row = game * G::kRows;
       digest.bytes(&seat[row], G::kRows);
-      digest.bytes(&role[row], G::kRows);
+      i8 roles[G::kRows];
+      for (int r = 0; r < G::kRows; ++r) roles[r] = least<i8>(role[row + r], kSigned - 1);
+      digest.bytes(roles, G::kRows);
       digest.bytes(&legal_[row], i64{sizeof(Legal<G>)} * G::kRows);
       if (obs.size()) digest.bytes(&obs[row * row_bytes()], row_bytes() * G::kRows);
       const i64 paid = i64{shape().seats} * G::kRoles;
-      digest.bytes(&reward[game * paid], paid * i64{sizeof(f32)});
+      f32 rewards[G::kMaxSeats * kSigned];
+      for (int s = 0; s < shape().seats; ++s)
+        for (int r = 0; r < kSigned; ++r)
+          rewards[s * kSigned + r] = reward[game * paid + s * G::kRoles + r];
+      digest.bytes(rewards, i64{shape().seats} * kSigned * i64{sizeof(f32)});
       digest.bytes(&terminated[game], 1);
       digest.bytes(&truncated[game], 1);
       sum += digest.value();  // a sum, so that any split of the games gives the same

@@ -66,6 +66,10 @@ struct AskedView {
   const i32* clock;  // the number of the rollout
   const f32* value_scale;
   int rows, rows_each, first_row, step;
+  const i8* role;  // [rows], or null: one network decides in all roles
+  int only;        // the role that is answered, if it is one
+
+  SPARRING_FN bool passes_over(i64 row) const { return role && role[row] != only; }
 };
 
 // What is kept of an answer. Rows that are not the learner's get action 0.
@@ -121,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const i64 member = row / asked.rows_each;
   const bool frozen = asked.frozen.any();
   const i64 at = frozen ? asked.frozen.position[row] : row;
-  if (at < 0) return;
+  if (at < 0 || asked.passes_over(row)) return;
   const i64 group = frozen ? asked.frozen.group[at] : member;
   const Gaussian gaussian(heads.logits(at), heads.logit_bias(group));
   Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
@@ -210,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(256)
   const i64 member = row / asked.rows_each;
   const bool frozen = asked.frozen.any();
   const i64 position = frozen ? asked.frozen.position[row] : row;
-  if (position < 0) return;
+  if (position < 0 || asked.passes_over(row)) return;
   if (!frozen && asked.policy[row] != asked.learner) {
     if (lane() != 0) return;
     answers.action[row] = 0;

@@ -174,7 +174,10 @@ struct DealView {
   const u64* seeds;  // [members]
   const i32* clock;  // the number of the update
   int epoch, minibatches, members, room;
-  i32* picked;  // [minibatches, members, room]: a place, or -1 past the minibatch's end
+  int first, stride;  // where they stand in a minibatch, and rows of a minibatch
+  i32* picked;        // [minibatches, members, stride]: a place, or -1 past the samples' end
+
+  SPARRING_FN i32& to(i64 at) const { return picked[at / room * stride + first + at % room]; }
 };
 
 // Deals the samples of an epoch to its minibatches.
@@ -187,7 +190,7 @@ extern "C" __global__ void shuffle(SampleListView samples, DealView deal) {
   const Slice slice =
       slice_of(count, static_cast<int>(at / deal.room / deal.members), deal.minibatches, deal.room);
   if (row >= slice.rows) {
-    deal.picked[at] = -1;
+    deal.to(at) = -1;
     return;
   }
   const u64 seed = deal.seeds[member];
@@ -195,7 +198,7 @@ extern "C" __global__ void shuffle(SampleListView samples, DealView deal) {
                                  0, static_cast<u32>(seed), static_cast<u32>(seed >> 32));
   const u32 drawn = shuffled(static_cast<u32>(slice.first + row), static_cast<u32>(count),
                              u64{key.word[0]} << 32 | key.word[1]);
-  deal.picked[at] = samples.list[member * samples.stride + drawn];
+  deal.to(at) = samples.list[member * samples.stride + drawn];
 }
 
 // The value loss of one row: the squared miss and its gradient, both unweighted.
@@ -250,7 +253,7 @@ __device__ inline void add_losses(const Losses& warps, Losses* out) {
 
 // A minibatch of every member: which samples, and what was known of them.
 struct MinibatchView {
-  const i32* picked;  // [members, room]: a place, or -1
+  const i32* picked;  // [members, stride]: a place, or -1; `room` of them are samples
   const u64* legal;   // by place, as all that follows
   const Action* action;
   const f32* old_log_prob;
@@ -258,6 +261,7 @@ struct MinibatchView {
   const f32* advantage;
   const i32* counts;  // [members], samples of the rollout
   int number, minibatches, room;
+  int stride;  // rows of a member in the pass: samples, and examples behind them
 
   SPARRING_FN f32 share(int member) const {  // of one row in the means
     const i64 rows = slice_of(counts[member], number, minibatches, room).rows;
@@ -327,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(256)
       static_cast<int>(blockIdx.x) * out.rows_per_block + static_cast<int>(threadIdx.x);
   Losses sums{};
   if (mine < batch.room) {
-    const i64 row = i64{member} * batch.room + mine;
+    const i64 row = i64{member} * batch.stride + mine;
     const i32 place = batch.picked[row];
     f32 head_grad[kLogits]{}, value_grad = 0;
     if (place >= 0) {
@@ -365,7 +369,7 @@ extern "C" __global__ void __launch_bounds__(256)
   Losses sums{};
   for (int r = static_cast<int>(threadIdx.x) / kWarp; r < out.rows_per_block; r += 8) {
     if (first + r >= batch.room) break;
-    const i64 row = i64{member} * batch.room + first + r;
+    const i64 row = i64{member} * batch.stride + first + r;
     const i32 place = batch.picked[row];
     if (place < 0) {
       for (int a = lane(); a < kLogits; a += kWarp) out.policy_grad[row * kLogits + a] = rounded(0);
@@ -402,6 +406,61 @@ extern "C" __global__ void __launch_bounds__(256)
     sums = sums + policy.losses(miss, entropy, knob.clip);
   }
   settle_losses(sums, batch, out);
+}
+
+// Examples behind the samples of a minibatch: decisions seen in hindsight, see cuda/goals.cuh.
+struct ExampleRowsView {
+  const i32* picked;  // [members, stride]: from `first` on the place of an example, or -1
+  int first, stride, rows;
+  int first_place;    // of all examples
+  const i32* from;    // by example, the place whose mask it has
+  const i32* action;  // by example, what would have been right
+  const u64* legal;   // by place
+  const i32* counts;  // [members]
+  int number, minibatches;
+  const f32* weight;  // [members], of their loss
+  Num* policy_grad;   // [members, stride, kLogits]
+  Num* value_grad;    // [members, stride, value_stride]
+  f32* partials;      // [members, blocks], of their mean loss
+};
+
+// The gradient of the mean cross-entropy of examples, one warp per row. Values learn nothing.
+extern "C" __global__ void __launch_bounds__(256)
+    imitate(SPARRING_VIEW HeadsView heads, SPARRING_VIEW ExampleRowsView v) {
+  const int member = static_cast<int>(blockIdx.y), warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int mine = static_cast<int>(blockIdx.x) * 8 + warp;
+  const i64 among = slice_of(v.counts[member], v.number, v.minibatches, v.rows).rows;
+  const f32 share = 1.0f / static_cast<f32>(among ? among : 1);
+  f32 missed = 0;
+  if (mine < v.rows) {
+    const i64 row = i64{member} * v.stride + v.first + mine;
+    const i32 place = v.picked[row];
+    if (lane() < heads.value_stride)
+      v.value_grad[row * heads.value_stride + lane()] = rounded(0);
+    if (place < 0) {
+      for (int a = lane(); a < kLogits; a += kWarp) v.policy_grad[row * kLogits + a] = rounded(0);
+    } else {
+      const i32 example = place - v.first_place, right = v.action[example];
+      const Choices choices(heads.logits(row), heads.logit_bias(member),
+                            v.legal + i64{v.from[example]} * kWords);
+      const f32 pull = v.weight[member] * share, inverse = 1 / choices.total;
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const int a = c * kWarp + lane();
+        const f32 grad = pull * (choices.weight[c] * inverse - (a == right ? 1.0f : 0.0f));
+        if (a < kLogits)
+          v.policy_grad[row * kLogits + a] = rounded(choices.logit[c] == kNever ? 0.0f : grad);
+      }
+      missed = (logf(choices.total) + choices.top - choices.logit_of(right)) * share;
+    }
+  }
+  __shared__ f32 all[8];
+  if (lane() == 0) all[warp] = missed;
+  __syncthreads();
+  if (threadIdx.x) return;
+  f32 sum = 0;
+  for (f32 one : all) sum += one;
+  v.partials[i64{member} * gridDim.x + blockIdx.x] = sum;
 }
 #endif
 

@@ -14,6 +14,9 @@ struct CutsView {
   int number, rows, rows_each, rows_per_game;
   const f32* value_scale;  // [members], of `rows_each` rows
   f32* final_value;
+  const i8* role;  // [rows], or null: one network decides in all roles
+  int only;        // the role whose worth this is, if it is one
+  i8* final_role;  // where that is noted, or null
 };
 
 // The worth of games that were cut, where the step kernel noted them.
@@ -21,11 +24,15 @@ extern "C" __global__ void place_cuts(HeadsView heads, CutsView cuts) {
   const i64 at = global_thread();
   if (at >= cuts.rows || cuts.count[at / cuts.rows_per_game] <= cuts.number || cuts.at[at] < 0)
     return;
+  if (cuts.role && cuts.role[at] != cuts.only) return;
   const int member = static_cast<int>(at / cuts.rows_each);
   const f32 value = heads.value_of(at, member) * cuts.value_scale[member];
   const i32 where = cuts.at[at] >> 1;
   cuts.final_value[where] = value;
-  if (cuts.at[at] & 1) cuts.final_value[where ^ 1] = -value;
+  if (cuts.final_role) cuts.final_role[where] = static_cast<i8>(cuts.only);
+  if (!(cuts.at[at] & 1)) return;
+  cuts.final_value[where ^ 1] = -value;
+  if (cuts.final_role) cuts.final_role[where ^ 1] = static_cast<i8>(cuts.only);
 }
 
 // How the members of a population, `each` games apiece, discount and estimate.
@@ -34,6 +41,8 @@ struct EstimateView {
   const f32* gae_lambda;  // as gamma
   int apart;
   const f32* gamma_into;  // [members, roles]
+  const f32* gamma_of;    // [members, roles], or null: gamma
+  const f32* lambda_of;   // [members, roles], or null: gae_lambda
   const f32* value;       // by place
   f32* advantage;         // by place
   int each;
@@ -46,6 +55,8 @@ SPARRING_FN inline RolloutView discounted(const RolloutView& rollout, const Esti
   RolloutView own = rollout;
   own.gamma = estimate.gamma[i64{member} * estimate.apart];
   own.gamma_into = estimate.gamma_into + member * rollout.roles;
+  if (estimate.gamma_of) own.gamma_of = estimate.gamma_of + member * rollout.roles;
+  if (estimate.lambda_of) own.lambda_of = estimate.lambda_of + member * rollout.roles;
   return own;
 }
 
@@ -70,7 +81,10 @@ extern "C" __global__ void estimate_advantages(RolloutView rollout, Links links,
 // Places of a rollout, counted member by member: carried decisions first, then step by step.
 struct PlacesView {
   int members, carried_each, rows_each, steps;
-  const u8* end;  // by place, what follows the decision
+  const u8* end;   // by place, what follows the decision
+  const i8* role;  // [steps, rows], or null: the places of all roles
+  int only;        // the role whose places are samples, if it is one
+  int chains;      // carried decisions of a seat come chain by chain
 
   SPARRING_FN i64 count() const { return carried_each + i64{steps} * rows_each; }
   SPARRING_FN i64 place(int member, i64 at) const {
@@ -78,6 +92,12 @@ struct PlacesView {
     at -= carried_each;
     const i64 step = at / rows_each;
     return i64{members} * carried_each + (step * members + member) * rows_each + at % rows_each;
+  }
+  SPARRING_FN bool is_sample(i64 at) const {
+    if (end[at] == kNotASample) return false;
+    if (!role) return true;
+    const i64 carried = i64{members} * carried_each;
+    return (at < carried ? static_cast<int>(at % chains) : role[at - carried]) == only;
   }
 };
 
@@ -92,7 +112,7 @@ extern "C" __global__ void mark_samples(PlacesView places, i32* marks) {
   const i64 at = global_thread();
   if (at >= places.members * places.count()) return;
   const int member = static_cast<int>(at / places.count());
-  marks[at] = places.end[places.place(member, at % places.count())] != kNotASample;
+  marks[at] = places.is_sample(places.place(member, at % places.count()));
 }
 
 // `ranks` are the running sums of the marks.
@@ -102,7 +122,7 @@ extern "C" __global__ void list_samples(PlacesView places, const i32* ranks,
   if (at >= places.members * places.count()) return;
   const int member = static_cast<int>(at / places.count());
   const i64 place = places.place(member, at % places.count());
-  if (places.end[place] != kNotASample)
+  if (places.is_sample(place))
     samples.list[member * samples.stride + ranks[at] - 1] = static_cast<i32>(place);
   if ((at + 1) % places.count() == 0) samples.counts[member] = ranks[at];
 }

@@ -71,7 +71,8 @@ struct Step {
 struct Game {
   using Config = kuhhandel::Config;
   using Action = i32;
-  static constexpr int kMaxSeats = kPlayers, kRows = 1, kRoles = 1, kActions = 95;
+  static constexpr int kMaxSeats = kPlayers, kRows = 1, kRoles = 2, kActions = 95;
+  static constexpr int kSignedRoles = 1;
   static constexpr const char* kParts[] = {"rank",
                                            "win",
                                            "score_zs",
@@ -141,7 +142,9 @@ struct Game {
   }
 
   SPARRING_FN int seat(int) const { return actor; }
-  SPARRING_FN int role(int) const { return 0; }
+  // What to do on a turn, auction or trade, is one role; money is the other's: bids, selling or
+  // buying, payments, offers and answers to them.
+  SPARRING_FN int role(int) const { return phase == kTurn ? 0 : 1; }
   SPARRING_FN f32 score(const Config&, int at) const {
     return 10.0f * static_cast<f32>(points_tens(at));
   }

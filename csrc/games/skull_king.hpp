@@ -60,7 +60,8 @@ struct Game {
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 spare[6];  // no padding: equal states have equal bytes
+  u8 last_round;  // the episode ends behind it; 0, in older saved states: by configuration
+  u8 spare[5];    // no padding: equal states have equal bytes
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -93,6 +94,7 @@ struct Game {
     int start = 1;
     if (config.episode == kOneRound)
       start = config.start_round ? config.start_round : draw_round(config, rng);
+    last_round = static_cast<u8>(end_of(config, start));
     const int leads = rng.below(config.num_players);
     first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
     deal(config, start, rng);
@@ -208,6 +210,11 @@ struct Game {
   SPARRING_FN int need(int seat) const { return bid[seat] - won[seat]; }
 
   SPARRING_FN bool bids_open() const { return phase != kBid; }
+
+  // The last round of an episode that begins with `start`.
+  SPARRING_FN static int end_of(const Config& config, int start) {
+    return config.episode == kOneRound ? start : config.round_count();
+  }
 
   SPARRING_FN int draw_round(const Config& config, Rng& rng) {
     const int count = config.round_count();
@@ -493,7 +500,7 @@ struct Game {
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
       result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
     }
-    if (config.episode == kOneRound || round == config.round_count()) {
+    if (round == (last_round ? last_round : end_of(config, round))) {
       pay_end(config, result);
       phase = kOver;
       result.terminate();

@@ -52,6 +52,9 @@ class Rules:
     def roles(self) -> list[str]: ...
 
     @property
+    def told_by(self) -> list[list[str]]: ...
+
+    @property
     def parts(self) -> list[str]: ...
 
     @property

@@ -175,7 +175,8 @@ def test_both_have_the_same_shape() -> None:
 def test_reward_options_weigh_the_parts_alike(reward: str) -> None:
     rules = sparring.Rules(GAME, {"reward": reward})
     weights = [float(OPTIONS[reward].get(term, 0)) for term in TERMS]
-    assert rules.weights(None) == pytest.approx(weights)
+    for role in range(len(rules.roles)):
+        assert rules.weights(None)[role :: len(rules.roles)] == pytest.approx(weights)
 
 
 @pytest.mark.parametrize("block", range(15))

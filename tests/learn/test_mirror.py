@@ -113,15 +113,15 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str) -> None:
     arrays = ours.tensors(*ours.targets(knobs))
     data = {name: torch.from_numpy(array) for name, array in arrays.items()}
     plain.net.load_state_dict(ours.net.state_dict())
-    rules, everyone = ours.rules, torch.arange(len(data["obs"]))
+    rules = ours.rules
     assert rules.mirror
     by_hand = dict(data)
     by_hand["obs"] = torch.from_numpy(rules.mirror.rows(rules, data["obs"].numpy()))
     by_hand["mask"] = torch.from_numpy(rules.mirror.masks(data["mask"].numpy()))
     by_hand["action"] = torch.from_numpy(rules.mirror.play(data["action"].numpy()))
-    data["mirrored"] = torch.ones(len(everyone), dtype=torch.bool)
-    losses = ours._descend(data, everyone, knobs)
-    expected = plain._descend(by_hand, everyone, knobs)
+    data["mirrored"] = torch.ones(len(data["obs"]), dtype=torch.bool)
+    losses = ours.descent.step(data, knobs, ours.seen_loss)
+    expected = plain.descent.step(by_hand, knobs, plain.seen_loss)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
         assert losses[name].item() == expected[name].item(), name
     assert losses["approx_kl"].item() == 0  # nobody was plain

@@ -49,18 +49,18 @@ def test_a_run_knows_after_its_resumption_whether_it_was_paid() -> None:
         one.iterate(0.0)
     again = make()
     again.restore(one.snapshot())
-    assert not again.has_unit
+    assert not again.descent.has_unit
     for _ in range(16):
         reports = [ppo.iterate(0.0)[0] for ppo in (one, again)]
-    assert one.has_unit
+    assert one.descent.has_unit
     assert reports[0].stats == reports[1].stats
     third = make()
     third.restore(one.snapshot())
-    assert third.has_unit
+    assert third.descent.has_unit
     older = one.snapshot()
     del older.meta["has_unit"]
     third.restore(older)
-    assert third.has_unit
+    assert third.descent.has_unit
 
 
 def test_the_unit_follows_slowly_downwards_and_at_once_upwards() -> None:

@@ -76,7 +76,8 @@ inline std::vector<Field> Game::config_fields() {
                       "append an order in which units are to be repaired"),
       SPARRING_CONFIG(order, 0, kUnits - 1, "",
                       "FIXED: units, first to last; 0 defender, 1 enterprise, 2 op_server, "
-                      "3 op_host, 4 user"),
+                      "3 op_host, 4 user",
+                      true),
       SPARRING_CONFIG(order_bonus, -1e6, 1e6, "",
                       "paid for a repair in order, taken for one out of order"),
   };

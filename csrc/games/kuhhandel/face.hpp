@@ -103,7 +103,8 @@ inline Spec Game::spec(const Config& config) {
           .title = "Kuhhandel: bid for animals, bluff in cow trades, complete quartets",
           .rules_version = 1,
           .blocks = blocks,
-          .role_names = {"player"}};
+          .role_names = {"turn", "bidder"},
+          .told_by = {{"phase.turn"}}};
 }
 
 inline std::string Game::action_name(const Config&, int action) {

@@ -84,7 +84,9 @@ inline Spec Game::spec(const Config& config) {
         {"bids of finished rounds", Type::kU8, 55},
         {"errors of finished rounds", Type::kU8, 55}}},
   };
+  std::vector<std::string> bids = {"phase.bid"};
   if (config.extended()) {
+    bids.push_back("extra phase.cannon");
     blocks.push_back(
         {"extra phase", 1, {{"cannon"}, {"rosie"}, {"discard"}, {"wager"}, {"harry"}}});
     blocks.push_back({"known out", 1, card_columns()});
@@ -101,7 +103,8 @@ inline Spec Game::spec(const Config& config) {
           .title = "Skull King: bid your tricks, then take exactly those",
           .rules_version = 1,
           .blocks = blocks,
-          .role_names = {"manager", "worker"}};
+          .role_names = {"manager", "worker"},
+          .told_by = {bids}};
 }
 
 inline std::string Game::action_name(const Config&, int action) {
@@ -130,8 +133,9 @@ inline std::vector<Field> Game::config_fields() {
       SPARRING_CONFIG(cannonball, 0, 1, "", "RASCAL only: choose a load after the bids"),
       SPARRING_CONFIG(abilities, 0, 1, "", "winning pirates have powers"),
       SPARRING_CONFIG(dedupe, 0, 1, "", "of identical cards only the lowest id is legal"),
-      SPARRING_CONFIG(episode, 0, 1, "GAME|ROUND", "a whole game or one round"),
-      SPARRING_CONFIG(start_round, 0, 10, "", "ROUND: which round; 0 draws it by round_weights"),
+      SPARRING_CONFIG(episode, 0, 1, "GAME|ROUND", "a whole game or one round", true),
+      SPARRING_CONFIG(start_round, 0, 10, "", "ROUND: which round; 0 draws it by round_weights",
+                      true),
       SPARRING_CONFIG(round_weights, 0, 1e6, "", "ROUND: how often each round is drawn", true),
       SPARRING_CONFIG(rounds, 0, 10, "", "cards per round, up to ten; 0 ends the list"),
       SPARRING_CONFIG(kraken_lead, 0, 1, "WOULD_HAVE_WON|LEFT_OF_KRAKEN",
@@ -177,6 +181,7 @@ inline std::vector<Field> Game::state_fields() {
       SPARRING_STATE(leader),
       SPARRING_STATE(first),
       SPARRING_STATE(round),
+      SPARRING_STATE(last_round),
       SPARRING_STATE(cards),
       SPARRING_STATE(tricks_done),
       SPARRING_STATE(trick_size),
@@ -226,6 +231,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
     return "first_leader must be 0.." + std::to_string(players - 1);
   Game fresh{};
   const int start = static_cast<int>(number);
+  fresh.last_round = static_cast<u8>(end_of(config, start));
   fresh.first = static_cast<u8>((static_cast<int>(leads) + 10 * players - (start - 1)) % players);
   fresh.open_round(config, start);
   for (int s = 0; s < players; ++s) {
@@ -264,6 +270,8 @@ inline const char* Game::audit(const Config& config) const {
   if (!(all == config.deck_cards()) || count != config.deck_size())
     return "cards were lost or doubled";
   if (round < 1 || round > config.round_count()) return "round out of range";
+  if (last_round && (last_round < round || last_round > config.round_count()))
+    return "the episode should have ended before this round";
   if (phase != kOver && cards != config.hand_size(round)) return "wrong hand size";
   if (taken > tricks_done || tricks_done - taken > 2) return "tricks do not add up";
   for (int s = 0; s < seats && phase == kPlay; ++s) {

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.ranges import read, read_count, settings_of
 from sparring.curriculum.checks import check_course, check_weights, demand_length
 from sparring.curriculum.phases import Phase, Threshold
-from sparring.curriculum.places import about, found_in
-from sparring.curriculum.rewards import demand_paid, pairs_of, read_rewards
+from sparring.curriculum.places import Key, about, found_in, unnamed
+from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError, nearest
-from sparring.games.flags import read_flag
+from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
 from sparring.league.arena import usual_opponents
 from sparring.league.seating import read_tables
@@ -67,11 +68,14 @@ class Reader:
         self.own = read_rewards(rules, config.rewards)
         self.end = 0
         """Decisions after which the phase before ends, as far as `to` says so."""
+        self.at = (0, "")
+        """The phase that is being read, and its name."""
 
     def phase(self, index: int, table: Mapping[str, Any]) -> Phase:
         """Read one phase, counted from 0."""
-        name = table.get("name", f"phase {index + 1}")
+        name = table.get("name", unnamed(index))
         name = name if isinstance(name, str) else ""
+        self.at = (index, name)
         for key in table:
             with about(index, name, key):
                 if key not in KEYS:
@@ -79,7 +83,7 @@ class Reader:
         with about(index, name, "name"):
             if not name.strip():
                 raise ConfigError(f"name {table['name']!r} must be text; give the phase a name")
-        with about(index, name, *[key for key in ("to", "from") if key in table][:1]):
+        with about(index, name, *[key for key in ("to", "from", "decisions") if key in table][:1]):
             decisions = self._decisions(table)
         with about(index, name, "episodes"):
             episodes = whole(table.get("episodes", 0), "episodes")
@@ -169,35 +173,44 @@ class Reader:
         )
 
     def _opponents(self, given: Any) -> tuple[str, ...]:
-        words = (
-            tuple(
-                f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
-                for who, weight in given.items()
-            )
-            if isinstance(given, Mapping)
-            else words_of(given, "opponents")
-        )
-        kept = tuple(word for word in words if not is_never(word))
-        if words and not kept:
-            raise ConfigError("opponents: every weight is 0, so that nobody is met; raise one")
-        tables = read_tables(self.rules, kept, scheduled=True)
-        check_weights([one.schedule or Schedule.constant(one.weight) for one in tables])
-        return kept
+        kept: list[str] = []
+        weights: list[Schedule] = []
+        for key, entry in entries(given, "opponents"):
+            with self._about("opponents", key):
+                word = entry if isinstance(key, int) else table_word(key, entry)
+                if is_never(word):
+                    continue
+                (table,) = read_tables(self.rules, [word], scheduled=True)
+                weights.append(table.schedule or Schedule.constant(table.weight))
+                kept.append(word)
+        if not kept:
+            why = "every weight is 0, so that nobody is met; raise one" if given else "is empty"
+            raise ConfigError(f"opponents: {why}")
+        check_weights(weights)
+        return tuple(kept)
 
     def _flags(self, given: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for name, value in pairs_of(given, "set"):
-            if name in found:
-                raise ConfigError(f"set: {name} was given twice; give it once")
-            found[name] = read_flag(self.rules, name, value)
+        for key, entry in entries(given, "set"):
+            with self._about("set", key):
+                name, value = read_pair(entry, "set") if isinstance(key, int) else (key, entry)
+                if name in found:
+                    raise ConfigError(f"set: {name} was given twice; give it once")
+                found[name] = read_flag(self.rules, name, value)
         first = {name: first_of(value) for name, value in found.items()}
         self.rules.changed(first)  # flags that do not go together
         return found
 
     def _rewards(self, given: Any) -> dict[str, Schedule]:
+        for key, entry in entries(given, "rewards"):
+            with self._about("rewards", key):
+                read_rewards(self.rules, [entry] if isinstance(key, int) else {key: entry})
         found = read_rewards(self.rules, given)
         demand_paid(self.rules, self.own, found)
         return found
+
+    def _about(self, *keys: Key) -> AbstractContextManager[None]:
+        return about(*self.at, *keys)
 
     def _clear(self, given: Any) -> bool:
         if not isinstance(given, bool):
@@ -276,6 +289,18 @@ def words_of(given: Any, where: str = "starts") -> tuple[str, ...]:
     if not all(isinstance(word, str) for word in given):
         raise ConfigError(f"{where}: every member of the list must be text")
     return tuple(given)
+
+
+def entries(given: Any, where: str) -> list[tuple[Key, Any]]:
+    """Return the entries of a table by their keys, or the words of a list by their number."""
+    if isinstance(given, Mapping):
+        return [(str(key), value) for key, value in given.items()]
+    return list(enumerate(words_of(given, where)))
+
+
+def table_word(who: str, weight: Any) -> str:
+    """A line of a table of opponents as a word."""
+    return f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
 
 
 def is_never(word: str) -> bool:

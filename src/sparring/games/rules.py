@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,6 +85,11 @@ class Feature:
     dtype: str
     offset: int
     divisor: float
+
+    @property
+    def bytes(self) -> range:
+        """Where it lies in a row."""
+        return range(self.offset, self.offset + np.dtype(self.dtype).itemsize)
 
 
 @dataclass(frozen=True)
@@ -225,6 +230,30 @@ class Rules:
         )
 
     @cached_property
+    def role_bytes(self) -> tuple[tuple[int, ...], ...]:
+        """By role, bytes of a row that tell it. Empty: a row alone does not tell.
+
+        A row is of the first role of which one byte is not 0, else of the last one.
+        """
+        if len(self.roles) == 1:
+            return ((),)
+        told = self.native.told_by
+        by_name = {feature.name: feature for feature in self.features}
+        return tuple(
+            tuple(at for name in names for at in by_name[name].bytes)
+            for names in [*told, *([[]] * (len(self.roles) - len(told)) if told else [])]
+        )
+
+    def role_of(self, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+        """Tell the roles [...] of rows [..., row bytes] by what they show."""
+        if not self.role_bytes:
+            raise ConfigError(f"{self.name} does not declare how a row tells its role")
+        roles = np.full(obs.shape[:-1], len(self.roles) - 1, np.int8)
+        for role in reversed(range(len(self.roles) - 1)):
+            roles[obs[..., list(self.role_bytes[role])].any(-1)] = role
+        return roles
+
+    @cached_property
     def mirror(self) -> Mirror | None:
         """The game's mirror image, if its folder has one and no flag breaks it."""
         module = game_module(self.name, "symmetry")
@@ -271,15 +300,23 @@ class Rules:
         return name if name in self.bots else None
 
 
-def runs_of(features: Sequence[Feature]) -> list[tuple[int, int, int, int, float]]:
-    """Put neighbouring features of one kind together, as the native core takes them."""
+def runs_of(
+    features: Sequence[Feature], seen: Container[int] | None = None
+) -> list[tuple[int, int, int, int, float]]:
+    """Put neighbouring features of one kind together, as the native core takes them.
+
+    seen: numbers of the features that are read; left out, all of them.
+    """
     codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
     runs: list[tuple[int, int, int, int, float]] = []
     for i, f in enumerate(features):
+        if seen is not None and i not in seen:
+            continue
         code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
         if runs:
             first, count, offset, last, divisor = runs[-1]
-            if (last, divisor, offset + count * size) == (code, f.divisor, f.offset):
+            behind = first + count, last, divisor, offset + count * size
+            if behind == (i, code, f.divisor, f.offset):
                 runs[-1] = (first, count + 1, offset, last, divisor)
                 continue
         runs.append((i, 1, f.offset, code, f.divisor))

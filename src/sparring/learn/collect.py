@@ -243,10 +243,19 @@ class Collector:
         return slice(first + group.rows.start, first + group.rows.stop)
 
     def link(
-        self, gamma: float, gamma_into: Sequence[float] = (), *, demand: bool = True
+        self,
+        gamma: float,
+        gamma_into: Sequence[float] = (),
+        *,
+        gamma_of: Sequence[float] = (),
+        ended_by: Sequence[int] = (),
+        by_final_role: bool = False,
+        demand: bool = True,
     ) -> npt.NDArray[np.intp]:
         """Turn the rows into transitions; return the places that can be learned from.
 
+        gamma_of, ended_by: by role, see `Transitions.link`.
+        by_final_role: what a cut game would still have paid is known for one role of each seat.
         demand: there have to be some.
         """
         rollout = self.rollout
@@ -261,6 +270,9 @@ class Collector:
             skipped=rollout.skipped,
             gamma=gamma,
             gamma_into=gamma_into,
+            gamma_of=gamma_of,
+            ended_by=ended_by,
+            final_role=rollout.final_role if by_final_role else None,
         )
         samples = self.transitions.samples()
         if demand and not len(samples):

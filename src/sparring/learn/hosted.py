@@ -23,7 +23,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
@@ -52,10 +52,12 @@ class HostedLearner(ABC):
         by_role: bool = False,
         slots: int = 0,
         actors: Mapping[int, Actor] | None = None,
+        roles: Mapping[str, NetConfig] | None = None,
         first: Terms | None = None,
     ) -> None:
         """Take over a pool.
 
+        roles: networks by role instead of one for all.
         slots: room for frozen networks of the same kind, see `learn.opponents`.
         actors: who else plays, by policy id.
         first: what the first games begin under, where it is not the run's own.
@@ -66,7 +68,7 @@ class HostedLearner(ABC):
         if first is not None:
             adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
-        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
+        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
         self.phases = Phases()
         self.forward = Forward(self.net, self.device, collect)
@@ -83,7 +85,12 @@ class HostedLearner(ABC):
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
         if slots:
-            frozen = GroupedNet(pool.rules, net, slots, memory=pool.memory_bytes, threads=threads)
+            room: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
+            frozen = (
+                GroupedHierarchy(pool.rules, roles, slots, **room)
+                if roles
+                else GroupedNet(pool.rules, net, slots, **room)
+            )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
 

@@ -1,4 +1,4 @@
-"""Learning from fresh rollouts: what PPO and PQN have in common.
+"""Learning from fresh rollouts: what PPO, PQN and hierarchies have in common.
 
 An update plays a rollout, makes targets of it, and passes over it in shuffled minibatches a few
 times. Then the rollout is forgotten.
@@ -11,14 +11,15 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig
+from sparring.learn.descent import Descent, K, Shown, mean_losses, shuffling, state_of
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
@@ -26,26 +27,107 @@ from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
 Arrays = dict[str, npt.NDArray[Any]]
+OPTIMISER = "optimiser"
+"""What snapshots call the memory of an optimiser; of several, with a name behind it."""
+Ks = TypeVar("Ks")
+"""All knobs of a learner."""
 
 
-class Rates(Protocol):
-    """What all knobs have."""
-
-    @property
-    def lr(self) -> float: ...
-    @property
-    def max_grad_norm(self) -> float: ...
-
-
-K = TypeVar("K", bound=Rates)
-"""The knobs of a kind: the numbers that schedules may change, as they are in one update."""
-
-
-class OnPolicy(HostedLearner, Generic[K]):
-    """Adds the optimiser, and minibatches of a rollout; kinds add the loss."""
+class FromRollouts(HostedLearner, Generic[Ks]):
+    """Plays and learns in turns; saves whatever optimisers it has."""
 
     samples = 0
     """Decisions that were learned from so far."""
+    descents: dict[str, Descent]
+    """Networks that are improved, by what snapshots call their optimisers."""
+
+    # What kinds add
+
+    @abstractmethod
+    def knobs_at(self, moment: Moment) -> Ks:
+        """Read every schedule."""
+
+    @abstractmethod
+    def learn(self, knobs: Ks) -> dict[str, float]:
+        """Learn from the rollout; return what curves show."""
+
+    def notes(self) -> dict[str, Any]:
+        """Plain values that a snapshot holds besides its counts."""
+        return {}
+
+    def read_notes(self, snapshot: Snapshot) -> None:
+        """Go on with `notes` of another moment."""
+
+    # Learning
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play a rollout and learn from it; returns what was earned and learned."""
+        knobs = self.knobs_at(Moment(self.collector.decisions, progress))
+        with self.forward.best_matmul():
+            earned = self.collector.collect(self.updates)
+            stats = self.update(knobs)
+        return [self._report({**stats, **earned})]
+
+    def update(self, knobs: Ks) -> dict[str, float]:
+        """Learn from the rollout, and keep the decisions that are still open."""
+        try:
+            stats = self.learn(knobs)
+        except DivergedError as wrong:
+            raise DivergedError(f"update {self.updates}: {wrong}") from None
+        self.samples += int(stats["learning/samples"])
+        self.updates += 1
+        stats["learning/decisions"] = float(self.collector.rollout.decisions())
+        stats["charts/forced"] = float(self.collector.rollout.skipped.sum())
+        with self.phases("stepping"):
+            self.collector.carry()
+        return stats
+
+    def to_device(self, arrays: Arrays) -> dict[str, Tensor]:
+        """What minibatches are picked from, where the network is."""
+        with self.phases("transfer"):
+            return {name: torch.from_numpy(a).to(self.device) for name, a in arrays.items()}
+
+    # Saving
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """Copy what the next update depends on: weights, optimiser, games, open decisions."""
+        saved = self._saved()
+        memories = {name: descent.tensors() for name, descent in self.descents.items()}
+        tensors = {**saved.tensors, **memories}
+        return replace(saved, tensors=tensors, meta={**saved.meta, **self.notes()})
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put a fresh learner of the same configuration where the snapshot was taken."""
+        self._put_saved(snapshot)
+        for name, descent in self.descents.items():
+            descent.load(snapshot.tensors.get(name, {}))
+        self.samples = snapshot.meta["samples"]
+        self.read_notes(snapshot)
+
+    def rehearse(self) -> list[Report]:
+        """Do the work of an update with games that cost nothing, and put everything back."""
+        collector, kept = self.collector, self.snapshot()
+        learned = [self.net, *(descent.optimiser for descent in self.descents.values())]
+        before = [copy.deepcopy(one.state_dict()) for one in learned]
+        front = collector.front()
+        knobs = self.knobs_at(Moment(collector.decisions, 0.0))
+        started = time.perf_counter()
+        with self.forward.best_matmul():
+            collector.rehearse(self.updates)
+            report = self._report(self.update(knobs))
+        left = time.perf_counter() - started - sum(self.phases.seconds.values())
+        self.phases.seconds["other"] = max(left, 0.0)
+        for one, state in zip(learned, before, strict=True):
+            one.load_state_dict(state)
+        collector.put_front(*front)
+        self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
+        self.read_notes(kept)
+        return [report]
+
+
+class OnPolicy(FromRollouts[K]):
+    """One network for all decisions; kinds add the targets and the loss."""
+
     eps: float
     """Adam's."""
 
@@ -59,21 +141,15 @@ class OnPolicy(HostedLearner, Generic[K]):
     ) -> None:
         """Take over a pool. options: those of `HostedLearner`."""
         super().__init__(pool, collect, net, **options)
-        self.epochs, self.minibatch = config.epochs, config.minibatch
-        lr = config.lr.at(Moment(0, 0.0))
-        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=lr, eps=self.eps, fused=True)
+        self.descent = self.make_descent(config)
+        self.descents = {OPTIMISER: self.descent}
         self.mirroring = Mirroring.of(pool, collect, self.device)
-
-    def set_settings(self, settings: Any) -> None:
-        """Go on with other settings of the algorithm."""
-        super().set_settings(settings)
-        self.epochs, self.minibatch = settings.epochs, settings.minibatch
 
     # What kinds add
 
-    @abstractmethod
-    def knobs_at(self, moment: Moment) -> K:
-        """Read every schedule."""
+    def make_descent(self, config: PPOConfig | DQNConfig) -> Descent:
+        """Return what improves the network."""
+        return Descent(self.net, config, eps=self.eps)
 
     @abstractmethod
     def targets(self, knobs: K) -> tuple[npt.NDArray[np.intp], Arrays]:
@@ -84,147 +160,57 @@ class OnPolicy(HostedLearner, Generic[K]):
         """Return what minibatches are picked from: rows and targets."""
 
     @abstractmethod
-    def loss(self, minibatch: Mapping[str, Tensor], knobs: K) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(self, minibatch: Mapping[str, Tensor], knobs: K) -> tuple[Tensor, Shown]:
         """Return what is descended on, and what curves show."""
 
     @abstractmethod
     def stats(self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: K) -> dict[str, float]:
         """What curves show besides losses."""
 
-    def far_enough(self, epoch: Sequence[Mapping[str, Tensor]], knobs: K) -> bool:
+    def far_enough(self, epoch: Sequence[Shown], knobs: K) -> bool:
         """Whether to stop after an epoch."""
         return False
 
     # Learning
 
-    def iterate(self, progress: float) -> list[Report]:
-        """Play a rollout and learn from it; returns what was earned and learned."""
-        knobs = self.knobs_at(Moment(self.collector.decisions, progress))
-        with self.forward.best_matmul():
-            earned = self.collector.collect(self.updates)
-            stats = self.update(knobs)
-        return [self._report({**stats, **earned})]
-
-    def update(self, knobs: K) -> dict[str, float]:
+    def learn(self, knobs: K) -> dict[str, float]:
         """Learn from the rollout."""
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
-        for group in self.optimiser.param_groups:
-            group["lr"] = knobs.lr
-        with self.phases("transfer"):
-            arrays = self.tensors(samples, targets).items()
-            data = {name: torch.from_numpy(array).to(self.device) for name, array in arrays}
-        logged: list[dict[str, Tensor]] = []
+        data = self.to_device(self.tensors(samples, targets))
         with self.phases("update"):
-            key = np.array([self.seed % 2**64, self.updates], np.uint64)  # a list loses digits
-            order = np.random.Generator(np.random.Philox(key=key))
-            for number in range(self.epochs):
-                if self.mirroring:
-                    data["mirrored"] = self._mirrored(len(samples), number)
-                shuffled = torch.from_numpy(order.permutation(len(samples))).to(self.device)
-                split = torch.split(shuffled, self._minibatch(len(samples)))
-                epoch = [self._descend(data, picked, knobs) for picked in split]
-                logged += epoch
-                if self.far_enough(epoch, knobs):
-                    break
-        self.samples += len(samples)
-        self.updates += 1
-        stats = {
-            f"losses/{name}": float(torch.stack([x[name].detach() for x in logged]).mean())
-            for name in logged[0]
-        }
+            logged = self.descent.passes(
+                data,
+                knobs,
+                shuffling(self.seed, self.updates),
+                loss=self.seen_loss,
+                far_enough=self.far_enough,
+                before=self._epoch if self.mirroring else None,
+            )
+        stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= self.stats(samples, targets, knobs)
         stats["learning/lr"] = knobs.lr
         stats["learning/optimiser_steps"] = float(len(logged))
         stats["learning/samples"] = float(len(samples))
-        stats["learning/decisions"] = float(self.collector.rollout.decisions())
-        stats["charts/forced"] = float(self.collector.rollout.skipped.sum())
-        with self.phases("stepping"):
-            self.collector.carry()
         return stats
+
+    def _epoch(self, samples: int, epoch: int) -> dict[str, Tensor]:
+        """What an epoch knows besides."""
+        return {"mirrored": self._mirrored(samples, epoch)}
 
     def _mirrored(self, samples: int, epoch: int) -> Tensor:
         """Which samples an epoch sees in the mirror: all that the one before saw plain."""
         return coins(self.seed, self.updates, samples).to(self.device) ^ bool(epoch % 2)
 
-    def _minibatch(self, samples: int) -> int:
-        """Equal minibatches, as near to the configured size as the samples allow."""
-        return -(-samples // max(1, round(samples / self.minibatch)))
-
-    def _descend(self, data: Mapping[str, Tensor], picked: Tensor, knobs: K) -> dict[str, Tensor]:
-        """One optimiser step. A loss that is not finite is never stepped on."""
-        minibatch = {name: tensor[picked] for name, tensor in data.items()}
-        if self.mirroring:
-            self.mirroring.turn(minibatch, minibatch["mirrored"])
-        loss, shown = self.loss(minibatch, knobs)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
-        if not torch.isfinite(norm + loss.detach()):
-            raise DivergedError(
-                f"update {self.updates}: the loss is {loss.item()} and the gradient norm "
-                f"{float(norm)} with a learning rate of {knobs.lr:g}"
-            )
-        self.optimiser.step()
-        return {**shown, "grad_norm": norm}
-
-    # Saving
-
-    def notes(self) -> dict[str, Any]:
-        """Plain values that a snapshot holds besides its counts."""
-        return {}
-
-    def read_notes(self, snapshot: Snapshot) -> None:
-        """Go on with `notes` of another moment."""
-
-    def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what the next update depends on: weights, optimiser, games, open decisions."""
-        saved = self._saved()
-        tensors = {**saved.tensors, "optimiser": optimiser_tensors(self.optimiser)}
-        return replace(saved, tensors=tensors, meta={**saved.meta, **self.notes()})
-
-    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a fresh learner of the same configuration where the snapshot was taken."""
-        self._put_saved(snapshot)
-        groups = self.optimiser.state_dict()["param_groups"]
-        state = optimiser_state(snapshot)
-        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
-        self.samples = snapshot.meta["samples"]
-        self.read_notes(snapshot)
-
-    def rehearse(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
-        collector, kept = self.collector, self.snapshot()
-        net, optimiser = (copy.deepcopy(x.state_dict()) for x in (self.net, self.optimiser))
-        front = collector.front()
-        knobs = self.knobs_at(Moment(collector.decisions, 0.0))
-        started = time.perf_counter()
-        with self.forward.best_matmul():
-            collector.rehearse(self.updates)
-            report = self._report(self.update(knobs))
-        left = time.perf_counter() - started - sum(self.phases.seconds.values())
-        self.phases.seconds["other"] = max(left, 0.0)
-        self.net.load_state_dict(net)
-        self.optimiser.load_state_dict(optimiser)
-        collector.put_front(*front)
-        self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
-        self.read_notes(kept)
-        return [report]
+    def seen_loss(self, minibatch: Mapping[str, Tensor], knobs: K) -> tuple[Tensor, Shown]:
+        """The loss of samples, some of which are seen in the mirror."""
+        if not self.mirroring:
+            return self.loss(minibatch, knobs)
+        turned = dict(minibatch)
+        self.mirroring.turn(turned, turned["mirrored"])
+        return self.loss(turned, knobs)
 
 
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Copy Adam's memory of every parameter."""
-    return {
-        f"{index}.{name}": value.detach().cpu().clone()
-        for index, kept in optimiser.state_dict()["state"].items()
-        for name, value in kept.items()
-    }
-
-
-def optimiser_state(snapshot: Snapshot) -> dict[int, dict[str, Tensor]]:
+def optimiser_state(snapshot: Snapshot, name: str = OPTIMISER) -> dict[int, dict[str, Tensor]]:
     """Adam's memory of every parameter, in the order of the parameters."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in snapshot.tensors["optimiser"].items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    return state
+    return state_of(snapshot.tensors.get(name, {}))

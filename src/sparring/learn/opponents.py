@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.learn.collect import Answer, Draws
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
-from sparring.nets.grouped import GroupedNet
+from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
@@ -53,7 +53,7 @@ def check_slot(slot: int, slots: int) -> None:
 class SlotActor:
     """Answers the rows of all slots: one grouped forward, however many policies they are of."""
 
-    def __init__(self, net: GroupedNet, slots: int, seed: int) -> None:
+    def __init__(self, net: GroupedNet | GroupedHierarchy, slots: int, seed: int) -> None:
         self.net, self.slots, self.sampler = net, slots, Sampler(seed)
         self.greedy = np.zeros(slots + 1, np.bool_)
         self.filled = np.zeros(slots + 1, np.bool_)

@@ -13,6 +13,9 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Actor, Sampling
+from sparring.learn.descent import Descent, Shown
+from sparring.learn.forward import Forward
+from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import Arrays, OnPolicy
@@ -20,6 +23,8 @@ from sparring.nets.distribution import evaluate_actions
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
+EPS = 1e-5
+"""Adam's."""
 SCALE_MEMORY = 0.9
 """Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
 seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
@@ -110,47 +115,19 @@ def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
     return each.masked_fill(mirrored, 0.0).sum() / (~mirrored).sum().clamp(min=1)
 
 
-class PPO(OnPolicy[Knobs]):
-    """The learner: advantages, the unit of values, and the loss."""
+class PolicyDescent(Descent):
+    """One network that PPO improves: the unit of its values, what it learns from, and the loss."""
 
-    columns = ("log_prob", "value")
-    eps = 1e-5
-
-    def __init__(
-        self,
-        pool: GamePool,
-        collect: CollectConfig,
-        config: PPOConfig,
-        net: NetConfig,
-        **options: Any,
-    ) -> None:
-        """Take over a pool. options: those of `OnPolicy`."""
-        super().__init__(pool, collect, config, net, **options)
-        self.config = config
+    def __init__(self, forward: Forward, config: PPOConfig) -> None:
+        """Improve the network that this runs."""
+        super().__init__(forward.net, config, eps=EPS)
+        self.forward = forward
         self.has_unit = False
         """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
 
-    def make_actor(self) -> Actor:
-        """Draws actions."""
-        return Sampling(self.forward, self.seed)
-
-    def knobs_at(self, moment: Moment) -> Knobs:
-        """Read every schedule."""
-        return Knobs.at(self.config, moment)
-
-    def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
-        """Advantages and returns of every decision that is complete, and the value unit."""
-        value = self.collector.rollout.columns["value"]
-        self._value_cuts()
-        samples = self.collector.link(knobs.gamma, self.config.gamma_into)
-        advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
-        returns = advantage + value[samples]
-        if self.collector.transitions.paid[samples].any():
-            self._choose_unit(float(np.sqrt(np.mean(returns**2))))
-        return samples, {"advantage": advantage, "returns": returns}
-
-    def _choose_unit(self, size: float) -> None:
+    def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
         """Measure values in the size of the returns; without any payment there is none."""
+        size = float(np.sqrt(np.mean(returns**2)))
         if not np.isfinite(size):
             return  # the loss will not be finite either, and the weights are to stay
         size = max(size, 1e-6)
@@ -158,28 +135,17 @@ class PPO(OnPolicy[Knobs]):
         self.net.rescale_values(next_unit(before, size) if self.has_unit else size)
         self.has_unit = True
 
-    @torch.no_grad()
-    def _value_cuts(self) -> None:
-        """Estimate what cut games would still have paid the seats that were to move."""
-        rollout = self.collector.rollout
-        if rollout.cuts.obs:
-            obs = torch.from_numpy(np.concatenate(rollout.cuts.obs))
-            value = self.net.true_values(self.forward(obs)).cpu().numpy()
-            rollout.cuts.settle(rollout, value)
-
-    def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
+    def arrays(self, rows: Arrays, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets; advantages normalised, values in units of the value scale."""
         scale, advantage = float(self.net.value_scale), targets["advantage"]
         spread = float(advantage.std()) + 1e-8
-        arrays = {name: array[samples] for name, array in self.collector.rollout.rows().items()}
+        arrays = {name: array[samples] for name, array in rows.items()}
         arrays["value"] = arrays["value"] / scale
         arrays["returns"] = (targets["returns"] / scale).astype(np.float32)
         arrays["advantage"] = ((advantage - advantage.mean()) / spread).astype(np.float32)
         return arrays
 
-    def loss(
-        self, minibatch: Mapping[str, Tensor], knobs: Knobs
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
         """The clipped surrogate and what belongs to it."""
         heads = self.forward(minibatch["obs"])
         losses = ppo_loss(
@@ -196,17 +162,16 @@ class PPO(OnPolicy[Knobs]):
         )
         return losses.total, {name: getattr(losses, name) for name in LOGGED}
 
-    def far_enough(self, epoch: Sequence[Mapping[str, Tensor]], knobs: Knobs) -> bool:
+    def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
         """Whether the policy moved as far as it may in one update."""
         moved = torch.stack([losses["approx_kl"] for losses in epoch])
         return bool(knobs.target_kl) and float(moved.mean()) > knobs.target_kl
 
     def stats(
-        self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
+        self, returns: npt.NDArray[np.float32], value: npt.NDArray[np.float32], knobs: Knobs
     ) -> dict[str, float]:
         """How well values were known, and in which unit."""
-        returns = targets["returns"]
-        left = float(np.var(returns - self.collector.rollout.columns["value"][samples]))
+        left = float(np.var(returns - value))
         variance = float(np.var(returns))
         return {
             "losses/explained_variance": 1 - left / variance if variance > 0 else 0.0,
@@ -214,13 +179,90 @@ class PPO(OnPolicy[Knobs]):
             "learning/value_scale": float(self.net.value_scale),
         }
 
+
+class PPO(OnPolicy[Knobs]):
+    """The learner: advantages, the unit of values, and the loss."""
+
+    columns = ("log_prob", "value")
+    eps = EPS
+    descent: PolicyDescent
+
+    def __init__(
+        self,
+        pool: GamePool,
+        collect: CollectConfig,
+        config: PPOConfig,
+        net: NetConfig,
+        **options: Any,
+    ) -> None:
+        """Take over a pool. options: those of `OnPolicy`."""
+        super().__init__(pool, collect, config, net, **options)
+        self.config = config
+
+    def make_descent(self, config: Any) -> Descent:
+        """PPO's."""
+        return PolicyDescent(self.forward, config)
+
+    def make_actor(self) -> Actor:
+        """Draws actions."""
+        return Sampling(self.forward, self.seed)
+
+    def knobs_at(self, moment: Moment) -> Knobs:
+        """Read every schedule."""
+        return Knobs.at(self.config, moment)
+
+    def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
+        """Advantages and returns of every decision that is complete, and the value unit."""
+        value = self.collector.rollout.columns["value"]
+        value_cuts(self)
+        samples = self.collector.link(knobs.gamma, self.config.gamma_into)
+        advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
+        returns = advantage + value[samples]
+        if self.collector.transitions.paid[samples].any():
+            self.descent.choose_unit(returns)
+        return samples, {"advantage": advantage, "returns": returns}
+
+    def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
+        """Rows and targets."""
+        return self.descent.arrays(self.collector.rollout.rows(), samples, targets)
+
+    def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
+        """The clipped surrogate and what belongs to it."""
+        return self.descent.loss(minibatch, knobs)
+
+    def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
+        """Whether the policy moved as far as it may in one update."""
+        return self.descent.far_enough(epoch, knobs)
+
+    def stats(
+        self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
+    ) -> dict[str, float]:
+        """How well values were known, and in which unit."""
+        value = self.collector.rollout.columns["value"][samples]
+        return self.descent.stats(targets["returns"], value, knobs)
+
     def notes(self) -> dict[str, Any]:
         """Whether values have a unit."""
-        return {"has_unit": self.has_unit}
+        return {"has_unit": self.descent.has_unit}
 
     def read_notes(self, snapshot: Snapshot) -> None:
         """Go on with it."""
-        self.has_unit = has_unit(snapshot)
+        self.descent.has_unit = has_unit(snapshot)
+
+
+@torch.no_grad()
+def value_cuts(learner: HostedLearner, *, by_role: bool = False) -> None:
+    """Estimate what cut games would still have paid the seats that were to move.
+
+    by_role: it is told in which role.
+    """
+    rollout = learner.collector.rollout
+    if rollout.cuts.obs:
+        obs = np.concatenate(rollout.cuts.obs)
+        heads = learner.forward(torch.from_numpy(obs))
+        value = learner.net.true_values(heads).cpu().numpy()
+        role = learner.rules.role_of(obs) if by_role else None
+        rollout.cuts.settle(rollout, value, role)
 
 
 def has_unit(snapshot: Snapshot) -> bool:

@@ -51,6 +51,8 @@ class Rollout:
         self.terminated = np.zeros((steps, games), np.bool_)
         self.truncated = np.zeros((steps, games), np.bool_)
         self.final_value = np.full((steps, games, rules.seats), np.nan, np.float32)
+        self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
+        """In which role the final value was asked for, where there is one."""
         self.cuts = Cuts()
 
     def rows(self) -> dict[str, npt.NDArray[Any]]:
@@ -99,12 +101,20 @@ class Cuts:
         self.mask.append(batch.final_mask[cut[place], seat].copy())
         self.mirrored.append(rules.zero_sum & (movers.sum(1)[place] == 1))
 
-    def settle(self, rollout: Rollout, value: npt.NDArray[np.float32]) -> None:
-        """Write what the seats that were to move would still have been paid."""
+    def settle(
+        self,
+        rollout: Rollout,
+        value: npt.NDArray[np.float32],
+        role: npt.NDArray[np.int8] | None = None,
+    ) -> None:
+        """Write what the seats that were to move would still have been paid, and in which role."""
         flat = rollout.final_value.reshape(-1)
         where, mirrored = np.concatenate(self.where), np.concatenate(self.mirrored)
         flat[where] = value
         flat[where[mirrored] ^ 1] = -value[mirrored]
+        if role is not None:
+            roles = rollout.final_role.reshape(-1)
+            roles[where], roles[where[mirrored] ^ 1] = role, role[mirrored]
 
 
 def movers_of(rules: Rules, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.hierarchy import is_hierarchy, of_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron, head_mask
 from sparring.nets.net import POLICY, VALUE, Net, head_width
@@ -81,6 +82,43 @@ class GroupedNet:
     def loaded(self, slot: int) -> bool:
         """Whether a slot holds a network."""
         return 1 <= slot <= self.slots and bool(self._loaded[slot])
+
+
+class GroupedHierarchy:
+    """Room for frozen hierarchies: for every role the networks of all slots."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        configs: Mapping[str, NetConfig],
+        slots: int,
+        *,
+        memory: int = 0,
+        threads: int = 1,
+    ) -> None:
+        """Make room; the arguments are those of `GroupedNet`, with a network for every role."""
+        self.rules = rules
+        self.roles = {
+            role: GroupedNet(rules, config, slots, memory=memory, threads=threads)
+            for role, config in configs.items()
+        }
+
+    def load(self, slot: int, state: Mapping[str, Tensor]) -> None:
+        """Put a frozen hierarchy into a slot, by the names and shapes of `make_net`'s."""
+        if not is_hierarchy(state):
+            raise ConfigError("the network is one for all roles; only hierarchies fit here")
+        for role, net in self.roles.items():
+            net.load(slot, of_role(state, role))
+
+    @torch.no_grad()
+    def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
+        """Return what the policy heads say [rows, head_width], row r by the networks of slot[r]."""
+        told = self.rules.role_of(obs.numpy())
+        out = torch.empty(len(obs), head_width(self.rules))
+        for number, net in enumerate(self.roles.values()):
+            rows = np.flatnonzero(told == number)
+            out[rows] = net.policy_heads(obs[rows], slot[rows])
+        return out
 
 
 class _Kind(ABC):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 import torch
 
-from sparring.errors import ConfigError
-from sparring.games.rules import Feature, Rules, runs_of
+from sparring.errors import ConfigError, nearest
+from sparring.games.rules import Block, Feature, Rules, runs_of
 
 MEMORY_STEP = 16
 """Memory comes in so many bytes, so that rows stay aligned."""
@@ -17,12 +19,18 @@ MEMORY_STEP = 16
 class Inputs:
     """The numbers of a row. Memory is float32: a goal, or the state of a recurrent network."""
 
-    def __init__(self, rules: Rules, memory: int = 0) -> None:
-        """Describe the rows of a pool with so many bytes of memory per seat."""
+    def __init__(self, rules: Rules, memory: int = 0, seen: Sequence[str] = ()) -> None:
+        """Describe the rows of a pool with so many bytes of memory per seat.
+
+        seen: the blocks that are read, `NAME?` for one that not every set of flags has; left out,
+        all of them. What is not seen counts as 0 and keeps its place, memory is always seen.
+        """
         if memory < 0 or memory % MEMORY_STEP:
             raise ConfigError(f"memory {memory} must be a multiple of {MEMORY_STEP} bytes")
         self.rules, self.memory = rules, memory
         self.row_bytes = rules.obs_bytes + memory
+        self.blocks = seen_blocks(rules, seen)
+        """The blocks that are read."""
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -36,10 +44,22 @@ class Inputs:
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:
         """Neighbouring features of one kind, as the native core takes them."""
-        return runs_of(self.features)
+        return runs_of(self.features, self.seen)
+
+    @cached_property
+    def seen(self) -> dict[int, None] | None:
+        """The features that are read, in order; None: all of them."""
+        if len(self.blocks) == len(self.rules.blocks):
+            return None
+        places = [range(b.first, b.first + b.rows * len(b.columns)) for b in self.blocks]
+        memory = range(len(self.rules.features), len(self.features))
+        return dict.fromkeys(at for part in (*places, memory) for at in part)
 
     def stretches(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
-        """Split a row by type: (dtype, from, to) stretches, feature order and divisors in them."""
+        """Split a row by type: (dtype, from, to) stretches, feature order and divisors in them.
+
+        What is not seen is divided by infinity.
+        """
         stretches, order, divisors = [], [], []
         types = {
             "uint8": torch.uint8,
@@ -57,5 +77,25 @@ class Inputs:
                 first = self.features[chosen[0]].offset
                 stretches.append((dtype, first, first + np.dtype(name).itemsize * len(chosen)))
                 order += chosen
-                divisors += [self.features[i].divisor for i in chosen]
+                divisors += [self.divisor(i) for i in chosen]
         return stretches, order, divisors
+
+    def divisor(self, feature: int) -> float:
+        """What a feature is divided by."""
+        unseen = self.seen is not None and feature not in self.seen
+        return math.inf if unseen else self.features[feature].divisor
+
+
+def seen_blocks(rules: Rules, seen: Sequence[str]) -> tuple[Block, ...]:
+    """Return the blocks that are meant, in the order of the observation."""
+    known = {block.name for block in rules.blocks}
+    for name in seen:
+        if not name.endswith("?") and name not in known:
+            raise ConfigError(
+                f"net.inputs: {rules.name} has no block {name!r}{nearest(name, known)}"
+            )
+    wanted = {name.removesuffix("?") for name in seen}
+    found = tuple(block for block in rules.blocks if not seen or block.name in wanted)
+    if not found:
+        raise ConfigError(f"net.inputs {' '.join(seen)}: {rules.name} has none of them now")
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Rules
+from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 from sparring.nets.residual import ResidualNet
@@ -21,18 +22,31 @@ def make_net(
     heads: Mapping[str, int] | None = None,
     memory: int = 0,
     threads: int = 1,
+    roles: Mapping[str, NetConfig] | None = None,
 ) -> Net:
     """Return a fresh network for a game.
 
+    roles: one for every role instead, each by its own configuration.
     heads: widths by name; left out, a policy and a value.
     memory: bytes behind the observation in every row.
     threads: those of the native layers.
     """
+    if roles:
+        nets = {
+            role: make_net(rules, own, heads=heads, memory=memory, threads=threads)
+            for role, own in roles.items()
+        }
+        return HierarchyNet(rules, nets)
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     if config.norm and config.kind != "mlp":
         raise ConfigError(
             f"net.norm True: only an mlp has layer norm, and net.kind is {config.kind!r}; "
             "leave net.norm out or set net.kind to mlp"
+        )
+    if config.inputs and config.kind != "mlp":
+        raise ConfigError(
+            f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "
+            "leave net.inputs out or set net.kind to mlp"
         )
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

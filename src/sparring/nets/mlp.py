@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
+from sparring.nets.inputs import Inputs
 from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
 
 SPREADS = ("shared", "predicted")
@@ -62,7 +63,7 @@ class Perceptron(Net):
     def _initialise(self, config: NetConfig) -> None:
         """Orthogonal weights; a policy almost alike for all rows and the value 0 to begin with."""
         gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
-        nn.init.orthogonal_(self.first.weight, gain)
+        initialise_seen(self.first.weight, self.inputs, gain)
         for module in self.towers.modules():
             if isinstance(module, nn.Linear):
                 nn.init.orthogonal_(module.weight, gain)
@@ -103,6 +104,17 @@ class Perceptron(Net):
         if VALUE in heads:
             heads[VALUE] = heads[VALUE].squeeze(-1)
         return heads
+
+
+@torch.no_grad()
+def initialise_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
+    """Orthogonal over the features that are seen; those that are not have 0 and keep it."""
+    if inputs.seen is None:
+        nn.init.orthogonal_(weight, gain)
+        return
+    rows = torch.tensor(list(inputs.seen))
+    weight.zero_()
+    weight[rows] = nn.init.orthogonal_(torch.empty(len(rows), weight.shape[1]), gain)
 
 
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:

@@ -44,7 +44,8 @@ class Net(nn.Module):
         memory: bytes behind the observation in every row.
         """
         super().__init__()
-        self.config, self.box, self.inputs = config, rules.box, Inputs(rules, memory)
+        self.config, self.box = config, rules.box
+        self.inputs = Inputs(rules, memory, config.inputs)
         self.heads = dict(heads) if heads is not None else usual_heads(rules)
         if VALUE in self.heads:
             self.register_buffer("value_scale", torch.ones(()))

@@ -240,7 +240,7 @@ class CudaPool:
         legal: Tensor,
         action: Tensor,
         rows: Mapping[str, Tensor],
-        outcome: Mapping[str, Tensor],
+        outcome: Mapping[str, Tensor | None],
         ends: Mapping[str, Tensor],
         step: int,
         learner: int,

@@ -226,6 +226,12 @@ def check_pool_against_states(rules: Rules, games: int, seed: int) -> str:
                 bool((batch.obs[row] == state.observe_bytes(seat)).all()),
                 f"decision {decisions}: observations differ",
             )
+            if rules.role_bytes:
+                demand(
+                    int(rules.role_of(batch.obs[row])) == int(batch.role[row]),
+                    f"decision {decisions}: the row tells another role than "
+                    f"{rules.roles[int(batch.role[row])]}",
+                )
             if not rules.box:
                 mask = [int(a) for a in np.flatnonzero(batch.mask[row])]
                 demand(mask == state.legal(row), f"decision {decisions}: masks differ")

@@ -13,6 +13,7 @@ from typing import Any
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.games.rules import Rules
+from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import FACTS, Policy
@@ -52,6 +53,7 @@ def load_policy(
             heads=saved.meta.get("heads"),
             memory=saved.meta.get("memory", 0),
             threads=threads,
+            roles=role_configs(saved.meta),
         )
         net.load_state_dict(saved.tensors["net"])
     except (KeyError, TypeError, RuntimeError) as wrong:
@@ -215,6 +217,11 @@ def net_config(saved: Mapping[str, Any]) -> NetConfig:
         key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()
     }
     return NetConfig(**fields)
+
+
+def role_configs(meta: Mapping[str, Any]) -> dict[str, NetConfig]:
+    """Read the configurations of networks by role, none where one network is for all."""
+    return {role: net_config(saved) for role, saved in meta.get(ROLES, {}).items()}
 
 
 def save_policy(policy: Policy, path: str | Path) -> Path:

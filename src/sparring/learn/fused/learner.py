@@ -29,13 +29,27 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.phases import Phases
-from sparring.nets.flat import FlatNet
+from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
+
+
+class Voice:
+    """A network that answers rows: all of them, or those of one role."""
+
+    def __init__(self, kernels: Module, net: FlatNet, rows: int, role: int | None = None) -> None:
+        self.net, self.role = net, role
+        self.passing: Pass = net.passing(rows, learn=False)
+        self.heads = heads_view(kernels, net, self.passing)
+
+    def asked(self, role: Tensor | None) -> dict[str, Any]:
+        """What of `AskedView` is its own. role: of the rows."""
+        own = role if self.role is not None else None
+        return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
 
 
 class FusedLearner:
@@ -58,6 +72,7 @@ class FusedLearner:
         by_value: bool = False,
         source: str = PPO_SOURCE,
         final_legal: bool = False,
+        examples: int = 0,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
@@ -67,6 +82,7 @@ class FusedLearner:
         by_value: the policy head holds values of actions, whose best is played.
         source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
+        examples: room for decisions seen in hindsight.
         """
         self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
@@ -74,14 +90,7 @@ class FusedLearner:
         self.slots, self.device, self.graphs = slots, games.device, graphs
         self.by_value = by_value
         check_answered(self.pool.policies, range(slots + 1))
-        self.net: FlatNet = make_flat(
-            games.rules,
-            net,
-            self.members,
-            bf16=collect.bf16,
-            device=self.device,
-            memory=self.pool.memory_bytes,
-        )
+        self.net = self._make_flat(net, bf16=collect.bf16)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
             fresh = self._fresh_net()
@@ -101,12 +110,13 @@ class FusedLearner:
             device=self.device,
             policies=slots + 1,
             final_legal=final_legal,
+            examples=examples,
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None
         if slots:
             self._frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
-        self.acting = self.net.passing(games.at_once, learn=False)
+        self.voices = self._make_voices()
         self.clock = torch.zeros(1, dtype=torch.int32, device=self.device)
         """The number of the rollout."""
         # The bits of unsigned 64-bit seeds.
@@ -114,7 +124,6 @@ class FusedLearner:
         self.seeds = torch.from_numpy(seeds.view(np.int64)).to(self.device)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self._nobody = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
-        self._acting_heads = heads_view(self.kernels, self.net, self.acting)
         self.epsilon: Tensor | None = None
         """By row of a step, how probable a random action is; None: nobody explores."""
         self.updates = 0
@@ -144,6 +153,26 @@ class FusedLearner:
     def exact(self) -> bool:
         """Whether a snapshot holds the games in flight."""
         return EXACT in self.pool.can
+
+    def _make_flat(self, net: NetConfig, *, bf16: bool) -> Any:
+        """Room for the networks of all members: a `FlatNet`, or several behind one face."""
+        return make_flat(
+            self.games.rules,
+            net,
+            self.members,
+            bf16=bf16,
+            device=self.device,
+            memory=self.pool.memory_bytes,
+        )
+
+    def _make_voices(self) -> list[Voice]:
+        """Who answers the learner's rows."""
+        return [Voice(self.kernels, self.net, self.games.at_once)]
+
+    @property
+    def acting(self) -> Pass:
+        """The pass of a learner with one network."""
+        return self.voices[0].passing
 
     def _fresh_net(self) -> Net:
         return make_net(self.games.rules, self.net.config, memory=self.pool.memory_bytes)
@@ -182,13 +211,14 @@ class FusedLearner:
         self._run(f"answer {step} {rows.start}", lambda: self._answer(step, rows))
 
     def _answer(self, step: int, rows: slice) -> None:
-        """One forward pass for rows of a step, and an action for each."""
+        """A forward pass for rows of a step, one for each network, and an action for each row."""
         rollout, view = self.rollout, self.kernels.view
         at, count = rollout.at(step, rows), rows.stop - rows.start
         if self._frozen:
             self._frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
-        self.acting.read(rollout.obs[at])
-        self.acting.forward()
+        for voice in self.voices:
+            voice.passing.read(rollout.obs[at])
+            voice.passing.forward()
         epsilon = self.epsilon[rows] if self.epsilon is not None else None
         asked: dict[str, Any] = {
             "legal": rollout.legal[at],
@@ -198,7 +228,6 @@ class FusedLearner:
             "explore": view("ExploreView", epsilon=epsilon, greedy=int(self.by_value)),
             "seeds": self.seeds,
             "clock": self.clock,
-            "value_scale": self.net.value_scale,
             "rows": count,
             "rows_each": count // self.members,
             "first_row": rows.start,
@@ -212,9 +241,11 @@ class FusedLearner:
             played=rollout.played if rollout.squash else None,
         )
         blocks = blocks_of(count, self.block_rows)
-        self.kernels.draw(blocks, 256, self._acting_heads, view("AskedView", **asked), answers)
+        for voice in self.voices:
+            own = asked | voice.asked(rollout.role[step, rows])
+            self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
         if self._frozen:
-            self._frozen.answer(asked, answers, blocks)
+            self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
 
     # Other terms
 

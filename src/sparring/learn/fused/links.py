@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from sparring.kernels import Module
 from sparring.kernels.views import View
 from sparring.learn.fused.kernels import blocks_of
@@ -13,8 +15,11 @@ LINKED = ("end", "next", "paid", "discount", "tail")
 ROWS = ("obs", "legal", "action", "log_prob", "value")
 
 
-def rollout_view(kernels: Module, rollout: FusedRollout) -> View:
-    """The rows as they were played. Discounts are the members' own, and come apart."""
+def rollout_view(kernels: Module, rollout: FusedRollout, **by_role: Tensor) -> View:
+    """The rows as they were played. Discounts are the members' own, and come apart.
+
+    by_role: what else roles with networks of their own need.
+    """
     rules = rollout.rules
     return kernels.view(
         "RolloutView",
@@ -30,8 +35,7 @@ def rollout_view(kernels: Module, rollout: FusedRollout) -> View:
         gamma_into=None,
         gamma_of=None,
         lambda_of=None,
-        ended_by=None,
-        final_role=None,
+        **{"ended_by": None, "final_role": None} | by_role,
     )
 
 

@@ -297,6 +297,8 @@ class FusedOffPolicy(FusedLearner):
             gae_lambda=self.knob("gamma"),  # nobody estimates
             apart=len(self.knob_names),
             gamma_into=self.gamma_into,
+            gamma_of=None,
+            lambda_of=None,
             value=rollout.value,
             advantage=rollout.advantage,
             each=self.games.each,

@@ -6,28 +6,22 @@ the two equal. Python runs once per update.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-import numpy as np
-import torch
+from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.errors import ConfigError
+from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.fused.games import Games
-from sparring.learn.fused.learner import FusedLearner
 from sparring.learn.fused.minibatches import check_configs
-from sparring.learn.fused.update import Update
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
+from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import optimiser_state
-from sparring.learn.ppo import LOGGED, has_unit
+from sparring.learn.ppo import has_unit
 from sparring.schedule import Moment
 
 
-class FusedPPO(FusedLearner):
+class FusedPPO(FusedOnPolicy):
     """The learner of one member or of a whole population."""
 
     def __init__(
@@ -39,137 +33,52 @@ class FusedPPO(FusedLearner):
         *,
         by_role: bool = False,
         slots: int = 0,
+        hindsight: HindsightConfig | None = None,
         graphs: bool = True,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
-        by_role, slots, graphs: see `FusedLearner`.
+        by_role, slots, hindsight, graphs: see `FusedLearner` and `FusedOnPolicy`.
         """
         members = len(games.seeds)
         given = [configs] * members if isinstance(configs, PPOConfig) else list(configs)
         check_configs(games, collect.games, given)
-        super().__init__(games, collect, net, by_role=by_role, slots=slots, graphs=graphs)
-        self.configs = given
-        cutting = self.acting
-        if games.at_once * self.members != self.rollout.rows:
-            cutting = self.net.passing(self.rollout.rows // self.members, learn=False)
-        self.update = Update(
-            self.kernels,
-            self.net,
-            games,
-            self.rollout,
-            cutting=cutting,
-            configs=given,
-            seeds=self.seeds,
-            clock=self.clock,
+        super().__init__(
+            games, collect, net, by_role=by_role, slots=slots, hindsight=hindsight, graphs=graphs
         )
+        self.configs = given
+        self.update = self.make_update(self.voices[0], given)
         self.figures = self.update.figures
-        self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
-        self._ended_at = time.perf_counter()
 
-    def iterate(self, progress: float) -> list[Report]:
-        """Play a rollout and learn from it; returns what each member earned and learned."""
-        self._check_filled()
-        moments = [Moment(made, progress) for made in self.decisions]
+    def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
+        """Send schedules to the device; returns what curves show of them, by member."""
         knobs = self.update.turn_knobs(self.updates, moments)
-        took = self._work("rollout", self._play, whole=self.games.captures)
-        now = time.perf_counter()
-        busy = min(took / max(now - self._ended_at, 1e-9), 1.0)
-        self._ended_at = now
-        self.updates += 1
-        self._met = self.rollout.met.cpu().numpy().astype(np.int64)
-        reports = []
-        for member, mine in enumerate(knobs):
-            self._count(member, mine.lr)
-            named: dict[str, float] = {}
-            if not self.diverged[member]:
-                named = self._stats(member)
-                named |= {"learning/lr": mine.lr, "learning/entropy_weight": mine.entropy}
-                if self.games.gpu_alone:  # else the time between events is the CPU's too
-                    named["charts/gpu_busy"] = busy
-            reports.append(self._report(member, named))
-        return reports
+        return [{"learning/lr": k.lr, "learning/entropy_weight": k.entropy} for k in knobs]
 
-    def rehearse(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
-        rollout, front = self.rollout, slice(0, self.rollout.carried)
-        kept = [
-            *self.update.kept(),
-            rollout.open,
-            *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
-            *(rollout.log_prob[front], rollout.value[front]),
-        ]
-        before = [tensor.clone() for tensor in kept]
-        self._work("free rollout", self._answer_all, whole=True)
-        for tensor, old in zip(kept, before, strict=True):
-            tensor.copy_(old)
-        torch.cuda.synchronize()
-        reports = []
-        for member in range(self.members):
-            samples = self.samples[member] + int(self.figures.of(member)["samples"])
-            counts = self.decisions[member], samples, self.opponent_rows[member]
-            reports.append(Report(self._stats(member), *counts))
-        return reports
+    def value_cuts(self, number: int) -> None:
+        """Estimate what games would still have paid when they were cut for the `number`th time."""
+        self.update.value_cuts(number)
 
-    def _work(self, name: str, rollout: Callable[[], None], *, whole: bool) -> float:
-        """Run rollout and update, wait for them, and return the device's seconds.
-
-        whole: the rollout is one graph.
-        """
-        start, middle, end = self._events
-        start.record()
-        if whole:
-            self._run(name, rollout)
-        else:
-            rollout()
-        # Most rollouts cut no game or each once: waiting here is cheaper than passes over nothing.
-        for number in range(self.rollout.cut_layers()):
-            self._run(f"cuts {number}", partial(self.update.value_cuts, number))
-        middle.record()
+    def learn(self) -> None:
+        """Advantages, epochs over shuffled minibatches, and what is carried on."""
         if self._frozen:
             self._run("advantages", self.update.begin)
             self._run(f"update {self.update.fit()}", self.update.finish)
         else:
             self._run("update", self.update.learn)
-        end.record()
-        self.figures.fetch()
-        torch.cuda.current_stream().synchronize()
-        self.phases.seconds = {
-            "rollout": start.elapsed_time(middle) / 1000,
-            "update": middle.elapsed_time(end) / 1000,
-        }
-        return float(start.elapsed_time(end)) / 1000
 
-    # Reports
+    def kept(self) -> list[Tensor]:
+        """What an update changes of network and optimiser."""
+        return self.update.kept()
 
-    def _stats(self, member: int) -> dict[str, float]:
-        """Name what an update found as curves show it."""
-        found, update = self.figures.of(member), self.update
-        steps = found["optimiser_steps"]
-        stats = {f"losses/{name}": found[name] / max(steps, 1.0) for name in (*LOGGED, "grad_norm")}
-        stats |= {
-            "losses/explained_variance": found["explained_variance"],
-            "learning/value_scale": found["value_scale"],
-            "learning/optimiser_steps": steps,
-            "learning/samples": found["samples"],
-            "learning/decisions": found["decisions"],
-            "learning/left_out": max(found["samples"] - update.minibatches * update.room, 0.0),
-        }
-        return stats | self._earned(found)
+    def sampled(self, member: int) -> int:
+        """Decisions that the last update learned from."""
+        return int(self.figures.of(member)["samples"])
 
-    def _count(self, member: int, lr: float) -> None:
-        """Add up what was done; raises what went wrong on the device."""
-        found = self.figures.of(member)
-        if found["diverged"]:
-            self._give_up(member, lr)
-            return
-        self._check_rollout(found)
-        if not found["samples"]:
-            raise ConfigError("the rollout completed no decision; raise collect.steps")
-        self.samples[member] += int(found["samples"])
-        self.decisions[member] += int(found["decisions"])
-        self.opponent_rows[member] += int(found["opponent_rows"])
+    def learned(self, member: int) -> dict[str, float]:
+        """What the last update brought, as curves show it."""
+        return learned_of(self.figures.of(member), self.update)
 
     # Saving
 

@@ -36,8 +36,11 @@ class FusedRollout:
         chains: int = 1,
         policies: int = 1,
         final_legal: bool = False,
+        examples: int = 0,
     ) -> None:
         """Make the arrays, once and for all.
+
+        examples: of decisions seen in hindsight, whose rows come behind the places.
 
         final_legal: keep what seats might do when games are cut.
         policies: those that may sit at tables, the learner included.
@@ -48,9 +51,9 @@ class FusedRollout:
         self.rules, self.games, self.steps, self.members = rules, games, steps, members
         self.rows, self.carried, self.squash = rows, games * seats * chains, squash
         self.chains, self.policies = chains, policies
-        self.places = self.carried + steps * rows
+        self.places, self.examples = self.carried + steps * rows, examples
         with torch.device(device):
-            self.obs = torch.zeros(self.places, row_bytes, dtype=torch.uint8)
+            self.obs = torch.zeros(self.places + examples, row_bytes, dtype=torch.uint8)
             self.legal = torch.zeros(self.places, words, dtype=torch.int64)
             self.action = torch.zeros(self.places, dtype=torch.int32)
             if rules.box:  # as drawn, before bounds or squashing
@@ -64,6 +67,10 @@ class FusedRollout:
             self.policy = torch.zeros(steps, rows, dtype=torch.int16)
             self.reward = torch.zeros(steps, games, seats, len(rules.roles))
             self.skipped = torch.zeros(steps, games, seats, dtype=torch.uint16)
+            self.record: Tensor | None = None
+            """What came of goals, where somebody wants to know [steps, games, seats]."""
+            if examples:
+                self.record = torch.zeros(steps, games, seats, dtype=torch.int32)
             self.terminated = torch.zeros(steps, games, dtype=torch.bool)
             self.truncated = torch.zeros(steps, games, dtype=torch.bool)
             self.final_value = torch.zeros(steps, games, seats)
@@ -110,10 +117,11 @@ class FusedRollout:
         of_step = {name: getattr(self, name)[step] for name in ("seat", "role", "policy")}
         return {"obs": self.obs[at], "legal": self.legal[at], **of_step}
 
-    def outcome_of(self, step: int) -> dict[str, Tensor]:
+    def outcome_of(self, step: int) -> dict[str, Tensor | None]:
         """Where what a step brought is written."""
         names = ("reward", "skipped", "terminated", "truncated")
-        return {name: getattr(self, name)[step] for name in names}
+        record = self.record[step] if self.record is not None else None
+        return {**{name: getattr(self, name)[step] for name in names}, "record": record}
 
     def ends(self) -> dict[str, Tensor]:
         """Where games that end are noted."""
@@ -126,13 +134,14 @@ class FusedRollout:
 
     # Open decisions, in the layout of `learn.collect.Collector.front`
 
-    def _carried_of(self, member: int) -> slice:
+    def carried_of(self, member: int) -> slice:
+        """The places of a member's open decisions."""
         each = self.carried // self.members
         return slice(member * each, (member + 1) * each)
 
     def front(self, member: int) -> tuple[dict[str, Tensor], bytes]:
         """Copy a member's open decisions and their rows to the host."""
-        at = self._carried_of(member)
+        at = self.carried_of(member)
         rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
         for name in ("action", "log_prob", "value"):
             rows[name] = getattr(self, name)[at].cpu()
@@ -140,7 +149,7 @@ class FusedRollout:
 
     def put_front(self, member: int, rows: Mapping[str, Tensor], open_decisions: bytes) -> None:
         """Go on with the open decisions of another moment."""
-        at = self._carried_of(member)
+        at = self.carried_of(member)
         count = at.stop - at.start
         opened = read_open(open_decisions, count).view("i4").reshape(count, -1)
         self.open[at] = torch.from_numpy(opened).to(self.open.device)

@@ -12,10 +12,12 @@ from dataclasses import fields
 import torch
 from torch import Tensor
 
-from sparring.config import PPOConfig
+from sparring.config import HindsightConfig, PPOConfig
 from sparring.errors import SparringError
 from sparring.kernels import Module
+from sparring.kernels.views import View
 from sparring.learn.fused.adam import FlatAdam
+from sparring.learn.fused.examples import EPOCHS_APART, Examples, Records, room_for
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of, heads_view
@@ -45,21 +47,30 @@ class Update:
         configs: Sequence[PPOConfig],
         seeds: Tensor,
         clock: Tensor,
+        role: int | None = None,
+        records: Records | None = None,
+        hindsight: HindsightConfig | None = None,
     ) -> None:
         """Make everything, once and for all.
 
         cutting: has room for the rows of cut games. clock: the number of the update.
+        role: the one whose decisions are learned from; None: those in all roles.
+        records, hindsight: what came of goals, if decisions are seen in hindsight too.
         """
         self.kernels, self.net, self.games, self.rollout = kernels, net, games, rollout
-        self.cutting, self.seeds, self.clock = cutting, seeds, clock
+        self.cutting, self.seeds, self.clock, self.role = cutting, seeds, clock, role
         self.configs, self.config, self.members = configs, configs[0], len(configs)
         members, device, names = self.members, games.device, kernels.names
         samples = rollout.steps * rollout.rows // members
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
-        self.room = room_of(samples, self.minibatches, self.config, rollout.policies > 1)
-        """Rows of a minibatch."""
-        self.learning = net.passing(self.room, learn=True)
+        varies = rollout.policies > 1 or role is not None
+        self.room = room_of(samples, self.minibatches, self.config, varies)
+        """Samples of a minibatch."""
+        hindsight = hindsight if records else None
+        self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
+        """Rows of a minibatch: samples, and examples behind them."""
+        self.learning = net.passing(self.stride, learn=True)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self.loss_blocks = -(-self.room // self.block_rows)
         self.knob_names = names("Knobs")
@@ -82,7 +93,7 @@ class Update:
             self.tallies = torch.zeros(members, len(names("Tally")))
             self.stopped = torch.zeros(members, dtype=torch.uint8)
             self.diverged = torch.zeros(members, dtype=torch.uint8)
-            self.picked = torch.zeros(self.minibatches, members, self.room, dtype=torch.int32)
+            self.picked = torch.zeros(self.minibatches, members, self.stride, dtype=torch.int32)
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
@@ -94,10 +105,22 @@ class Update:
             diverged=self.diverged,
             plans=self.minibatches,
         )
+        self.examples: Examples | None = None
+        if records and hindsight:
+            self.examples = Examples(
+                records,
+                kernels,
+                hindsight,
+                listed=self.list,
+                counts=self.sample_counts,
+                seeds=seeds,
+                clock=clock,
+                room=self.room,
+            )
         self._knobs_host, self._into_host = (
             torch.zeros(sent.shape, pin_memory=True) for sent in (self.knobs, self.gamma_into)
         )
-        self.figures = Figures(self._measure, members)
+        self.figures = Figures(self._measure_all, members)
         self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
         self._make_views()
 
@@ -119,6 +142,9 @@ class Update:
             rows_each=rollout.rows // self.members,
             steps=rollout.steps,
             end=rollout.end,
+            role=rollout.role if self.role is not None else None,
+            only=self.role or 0,
+            chains=rollout.chains,
         )
 
     def knob(self, name: str) -> Tensor:
@@ -135,6 +161,8 @@ class Update:
         self.knobs.copy_(self._knobs_host, non_blocking=True)
         self.gamma_into.copy_(self._into_host, non_blocking=True)
         self.clock.fill_(number)
+        if self.examples:
+            self.examples.turn_knobs(moments)
         return knobs
 
     def learn(self) -> None:
@@ -156,28 +184,47 @@ class Update:
 
     def begin(self) -> None:
         """Advantages, and the list of samples."""
+        self.remember()
+        if self.examples:
+            self.examples.records.find()
+        self.estimate_advantages()
+
+    def remember(self) -> None:
+        """Keep what members that diverge are to go back to."""
         for before, tensor in zip(self._before, self.kept(), strict=True):
             before.copy_(tensor)
-        self.estimate_advantages()
 
     def finish(self) -> None:
         """Epochs over shuffled minibatches, and what is carried on."""
+        self.pass_over()
+        self.take_back(self.diverged)
+        if self.examples:
+            self.examples.records.carry()
+        carry(self.kernels, self.rollout)
+        self.figures.take()
+
+    def pass_over(self) -> None:
+        """Epochs over shuffled minibatches."""
+        if self.examples:
+            self.examples.make()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
             for number in range(self.minibatches):
                 self.descend(number)
             self._end_epoch()
-        self._take_back()
-        carry(self.kernels, self.rollout)
-        self.figures.take()
-
-    def _take_back(self) -> None:
-        """Leave members that diverged as they were before this update."""
         self.diverged.logical_or_(~self.net.weight.isfinite().all(1))
-        put_back(self.diverged, self._before, self.kept())
 
-    def value_cuts(self, number: int) -> None:
-        """Estimate what games would still have paid when they were cut for the `number`th time."""
+    def take_back(self, diverged: Tensor) -> None:
+        """Leave members that diverged as they were before this update."""
+        put_back(diverged, self._before, self.kept())
+
+    def value_cuts(
+        self, number: int, role: Tensor | None = None, final_role: Tensor | None = None
+    ) -> None:
+        """Estimate what games would still have paid when they were cut for the `number`th time.
+
+        role: in which the rows were to decide, where that matters; final_role: is told so.
+        """
         rollout = self.rollout
         self.cutting.read(rollout.cut_obs[number])
         self.cutting.forward()
@@ -191,13 +238,20 @@ class Update:
             rows_per_game=self.games.rules.rows,
             value_scale=self.net.value_scale,
             final_value=rollout.final_value,
+            role=role,
+            only=self.role or 0,
+            final_role=final_role,
         )
         self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, cuts)
 
     def estimate_advantages(self) -> None:
         """Link decisions, estimate advantages, list the samples, choose the value unit."""
-        rollout, kernels, blocks = self.rollout, self.kernels, blocks_of(self.rollout.places)
         self._link()
+        self.list_samples()
+
+    def list_samples(self) -> None:
+        """List the samples of a rollout whose advantages are there, and choose the value unit."""
+        rollout, kernels, blocks = self.rollout, self.kernels, blocks_of(self.rollout.places)
         kernels.mark_samples(blocks, 256, self._places, self.marks)
         torch.cumsum(self.marks, 1, out=self.ranks)
         kernels.list_samples(blocks, 256, self._places, self.ranks, self._samples)
@@ -231,6 +285,8 @@ class Update:
             gae_lambda=self.knob("gae_lambda"),
             apart=len(self.knob_names),
             gamma_into=self.gamma_into,
+            gamma_of=None,
+            lambda_of=None,
             value=rollout.value,
             advantage=rollout.advantage,
             each=self.games.each,
@@ -249,7 +305,12 @@ class Update:
         )
 
     def shuffle(self, epoch: int) -> None:
-        """Deal the samples to the minibatches of an epoch."""
+        """Deal the samples to the minibatches of an epoch, and examples behind them."""
+        self._deal(self._samples, epoch, 0, self.room)
+        if self.examples:
+            self._deal(self.examples.list, epoch + EPOCHS_APART, self.room, self.examples.room)
+
+    def _deal(self, samples: View, epoch: int, first: int, room: int) -> None:
         deal = self.kernels.view(
             "DealView",
             seeds=self.seeds,
@@ -257,10 +318,13 @@ class Update:
             epoch=epoch,
             minibatches=self.minibatches,
             members=self.members,
-            room=self.room,
+            room=room,
+            first=first,
+            stride=self.stride,
             picked=self.picked,
         )
-        self.kernels.shuffle(blocks_of(self.picked.numel()), 256, self._samples, deal)
+        rows = self.minibatches * self.members * room
+        self.kernels.shuffle(blocks_of(rows), 256, samples, deal)
 
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
@@ -277,6 +341,7 @@ class Update:
             number=number,
             minibatches=self.minibatches,
             room=self.room,
+            stride=self.stride,
         )
         loss = kernels.view(
             "LossView",
@@ -293,6 +358,10 @@ class Update:
         at.read(rollout.obs, self.picked[number])
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
+        if self.examples:
+            self.examples.imitate(
+                self._learning_heads, at, self.picked[number], number, self.minibatches
+            )
         at.backward()
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
@@ -314,7 +383,11 @@ class Update:
 
     # What the host wants to know
 
-    def _measure(self) -> dict[str, Tensor]:
+    def _measure_all(self) -> dict[str, Tensor]:
+        """Every figure of rollout and update by name, one number per member."""
+        return {**self.measure(), **rollout_figures(self.rollout, self.games)}
+
+    def measure(self) -> dict[str, Tensor]:
         """Every figure of an update by name, one number per member."""
         explained = self.kernels.names("Statistics").index("explained")
         return {
@@ -323,7 +396,7 @@ class Update:
             "explained_variance": self.statistics[:, explained],
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
-            **rollout_figures(self.rollout, self.games),
+            **(self.examples.measure() if self.examples else {}),
         }
 
     # Saving

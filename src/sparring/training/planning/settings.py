@@ -77,7 +77,7 @@ def with_preset(
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
     curriculum = curriculum or ("" if own.get("phases") else told.curriculum)
-    course = read_curriculum(curriculum, game or told.game) if curriculum else {}
+    course = read_curriculum(curriculum, game or told.game, algo) if curriculum else {}
     given = {**own, **course}
     told = merged(told, course, curriculum)
     game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
@@ -94,6 +94,7 @@ def with_preset(
     read: TrainConfig = merged(config, {**own, **named_so, "config": file}, file)
     if course:
         course = {**course, **named_so, "curriculum": curriculum}
+        course["set"] = [*read.set, *course.get("set", ())]
         read = merged(one_budget(read, course), course, curriculum)
     return read
 

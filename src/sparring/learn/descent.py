@@ -1,0 +1,131 @@
+"""How one network is improved: its optimiser, and passes over samples in shuffled minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sparring.config import DQNConfig, PPOConfig
+from sparring.learn.learner import DivergedError
+from sparring.nets.net import Net
+from sparring.schedule import Moment
+
+
+class Rates(Protocol):
+    """What all knobs have."""
+
+    @property
+    def lr(self) -> float: ...
+    @property
+    def max_grad_norm(self) -> float: ...
+
+
+K = TypeVar("K", bound=Rates)
+"""The knobs of a kind: the numbers that schedules may change, as they are in one update."""
+Shown = dict[str, Tensor]
+"""What curves show of a minibatch."""
+
+
+class Descent:
+    """Owns a network's optimiser."""
+
+    def __init__(self, net: Net, config: PPOConfig | DQNConfig, *, eps: float) -> None:
+        """Make it. eps: Adam's."""
+        self.net, self.epochs, self.minibatch = net, config.epochs, config.minibatch
+        lr = config.lr.at(Moment(0, 0.0))
+        self.optimiser = torch.optim.Adam(net.parameters(), lr=lr, eps=eps, fused=True)
+
+    def passes(
+        self,
+        data: Mapping[str, Tensor],
+        knobs: K,
+        order: np.random.Generator,
+        *,
+        loss: Callable[[Mapping[str, Tensor], K], tuple[Tensor, Shown]],
+        far_enough: Callable[[Sequence[Shown], K], bool],
+        before: Callable[[int, int], Mapping[str, Tensor]] | None = None,
+    ) -> list[Shown]:
+        """Go over the samples; return what curves show of every minibatch.
+
+        loss: what is descended on, and what curves show of it.
+        far_enough: whether to stop after an epoch.
+        before: what else an epoch knows of every sample, by their count and its number.
+        """
+        for group in self.optimiser.param_groups:
+            group["lr"] = knobs.lr
+        logged: list[Shown] = []
+        samples = len(data["obs"])
+        for number in range(self.epochs):
+            seen = {**data, **before(samples, number)} if before else data
+            shuffled = torch.from_numpy(order.permutation(samples)).to(data["obs"].device)
+            epoch = [
+                self.step({name: tensor[picked] for name, tensor in seen.items()}, knobs, loss)
+                for picked in torch.split(shuffled, self._minibatch(samples))
+            ]
+            logged += epoch
+            if far_enough(epoch, knobs):
+                break
+        return logged
+
+    def _minibatch(self, samples: int) -> int:
+        """Equal minibatches, as near to the configured size as the samples allow."""
+        return -(-samples // max(1, round(samples / self.minibatch)))
+
+    def step(
+        self,
+        minibatch: Mapping[str, Tensor],
+        knobs: K,
+        loss_of: Callable[[Mapping[str, Tensor], K], tuple[Tensor, Shown]],
+    ) -> Shown:
+        """One optimiser step. A loss that is not finite is never stepped on."""
+        loss, shown = loss_of(minibatch, knobs)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
+        if not torch.isfinite(norm + loss.detach()):
+            raise DivergedError(
+                f"the loss is {loss.item()} and the gradient norm {float(norm)} with a learning "
+                f"rate of {knobs.lr:g}"
+            )
+        self.optimiser.step()
+        return {**shown, "grad_norm": norm}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copy Adam's memory of every parameter."""
+        return {
+            f"{index}.{name}": value.detach().cpu().clone()
+            for index, kept in self.optimiser.state_dict()["state"].items()
+            for name, value in kept.items()
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on with Adam's memory of another moment."""
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state_of(tensors), "param_groups": groups})
+
+
+def state_of(tensors: Mapping[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """Adam's memory of every parameter, in the order of the parameters."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    return state
+
+
+def shuffling(seed: int, update: int, network: int = 0) -> np.random.Generator:
+    """Return what shuffles the samples of an update, for each of several networks another."""
+    key = np.array([seed % 2**64, update], np.uint64)  # a list loses digits
+    stream = np.random.Philox(key=key)
+    return np.random.Generator(stream.jumped(network) if network else stream)
+
+
+def mean_losses(logged: Sequence[Shown]) -> dict[str, float]:
+    """The means over all minibatches, by name."""
+    return {
+        name: float(torch.stack([x[name].detach() for x in logged]).mean()) for name in logged[0]
+    }

@@ -1,0 +1,131 @@
+"""One network for every role of a game, which together answer any row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.nets.net import VALUE, Heads, Net
+
+ROLES = "roles"
+"""In front of a role's tensors, and what descriptions call the networks."""
+
+
+class RoleTeller(nn.Module):
+    """Tells the roles of byte rows, as `Rules.role_of` does for arrays."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
+        if not rules.role_bytes:
+            raise ConfigError(
+                f"{rules.name} has {len(rules.roles)} roles and does not declare how a row tells "
+                "its own; see told_by in docs/add-a-game.md"
+            )
+        self.count = len(rules.roles)
+        for role in range(self.count - 1):
+            bytes_of_role = torch.tensor(rules.role_bytes[role])
+            self.register_buffer(f"bytes_{role}", bytes_of_role, persistent=False)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Return the role of every row [rows]."""
+        roles = torch.full((len(obs),), self.count - 1, dtype=torch.long, device=obs.device)
+        for role in reversed(range(self.count - 1)):
+            shown = (obs[:, self.get_buffer(f"bytes_{role}")] != 0).any(1)
+            roles = torch.where(shown, role, roles)
+        return roles
+
+
+class HierarchyNet(Net):
+    """A network per role. Rows are told apart by what they show; values are in units of rewards.
+
+    `roles` holds the networks by name, so that tensors are called roles.manager.first.weight; each
+    has a unit of values of its own. Learners run and rescale them one by one.
+    """
+
+    def __init__(self, rules: Rules, nets: Mapping[str, Net]) -> None:
+        """Put networks together, one for each role of the game, with the same heads."""
+        if tuple(nets) != rules.roles:
+            raise ConfigError(
+                f"a hierarchy of {rules.name} has networks for {', '.join(rules.roles)}, not for "
+                f"{', '.join(nets)}"
+            )
+        first = next(iter(nets.values()))
+        config = NetConfig(squash=first.config.squash)  # how actions become those of the game
+        super().__init__(rules, config, heads={}, memory=first.inputs.memory)
+        self.heads = first.heads
+        self.teller = RoleTeller(rules)
+        self.roles = nn.ModuleDict(nets)
+
+    def nets(self) -> Iterator[tuple[str, Net]]:
+        """The networks by role."""
+        for role, net in self.roles.items():
+            assert isinstance(net, Net)
+            yield role, net
+
+    def of(self, role: str) -> Net:
+        """Return the network of a role."""
+        net = self.roles[role]
+        assert isinstance(net, Net)
+        return net
+
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows; each network sees the rows of its role."""
+        told = self.teller(obs)
+        said: Heads = {}
+        for number, (_, net) in enumerate(self.nets()):
+            rows = (told == number).nonzero().squeeze(1)
+            if not len(rows):
+                continue
+            mine = rows if len(rows) < len(obs) else slice(None)
+            for name, answer in true_heads(net, net(obs[mine])).items():
+                if name not in said:
+                    said[name] = answer.new_empty(len(obs), *answer.shape[1:])
+                said[name][mine] = answer
+        return said if said else true_heads(net, net(obs))
+
+    def true_values(self, heads: Heads) -> Tensor:
+        """Values in units of the rewards: they already are."""
+        return heads[VALUE].float()
+
+    def rescale_values(self, scale: float) -> None:
+        """Refuse: every role has a unit of its own."""
+        raise ConfigError("a hierarchy has a unit of values for every role; rescale one of them")
+
+    def describe(self) -> dict[str, Any]:
+        """What `make_net` needs to build the same network again, as plain values."""
+        return {
+            **super().describe(),
+            ROLES: {role: asdict(net.config) for role, net in self.nets()},
+        }
+
+    def twin(self) -> HierarchyNet:
+        """Return the same network once more, on the CPU; what it learns is its own."""
+        return HierarchyNet(self.inputs.rules, {role: net.twin() for role, net in self.nets()})
+
+    @property
+    def convolves(self) -> bool:
+        """Whether most of the work is torch's convolutions."""
+        return any(net.convolves for _, net in self.nets())
+
+
+def true_heads(net: Net, heads: Heads) -> Heads:
+    """What a network says, with values in units of the rewards."""
+    return {**heads, VALUE: net.true_values(heads)} if VALUE in heads else heads
+
+
+def of_role(state: Mapping[str, Tensor], role: str) -> dict[str, Tensor]:
+    """Return the tensors of one role's network, by the names that they have there."""
+    prefix = f"{ROLES}.{role}."
+    return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
+
+
+def is_hierarchy(state: Mapping[str, Tensor]) -> bool:
+    """Whether tensors are those of a network per role."""
+    return any(name.startswith(f"{ROLES}.") for name in state)
