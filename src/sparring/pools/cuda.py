@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.games.goals import demand_goals
 from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.seeds import seed_bits
 from sparring.games.state import check_version, seal, unseal
@@ -57,6 +58,7 @@ class CudaPool:
         first_game: int = 0,
         observe: bool = True,
         memory: int = 0,
+        records: bool = False,
         device: str = "cuda",
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
@@ -67,6 +69,7 @@ class CudaPool:
         pots: see `set_lineups`.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
+        records: batches say what came of goals, in games that have some.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -82,6 +85,7 @@ class CudaPool:
         if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
             raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
         check_memory(memory)
+        self.records = records and demand_goals(self.rules)
         demand_memory(
             "num_games",
             num_games,
@@ -131,7 +135,8 @@ class CudaPool:
             self.frozen = torch.zeros(self.num_games, dtype=torch.uint8)
             self.refused = self._action_array()
             self._sampled = self._action_array()
-        self._batch = CudaBatch(self.rules, self.num_games, self.row_bytes, legal // 8, self.device)
+        shape = self.num_games, self.row_bytes, legal // 8
+        self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._make_views()
         self._upload()
 
@@ -261,14 +266,14 @@ class CudaPool:
             counted = self.view(
                 "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
             )
-        layers = len(ends["cut_at"])
+        layers, brought = len(ends["cut_at"]), {"record": None, **outcome}
         finals = self._no_finals
         if final_legal is not None:
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
             *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
-            *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), finals),
+            *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
 
