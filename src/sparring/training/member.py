@@ -15,7 +15,6 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curves import curves_of
-from sparring.curriculum.thresholds import judges_of
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
@@ -80,9 +79,6 @@ class Member:
         if resume is not None:
             self._go_on(resume)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
-        if course:  # whom a phase waits to beat is met too
-            judges = judges_of(course.curriculum.phases)
-            self.opponents = list(dict.fromkeys([*self.opponents, *judges]))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
         """Take over what a checkpoint says, and forget what came after it."""

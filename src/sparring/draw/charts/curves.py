@@ -151,7 +151,7 @@ class Page:
 
     def marked(self, chart: Chart) -> tuple[tuple[Mark, float, bool], ...]:
         """The marks of a chart, how much room each has to the right, and whether it is named."""
-        if chart.axis is not None or chart.stacked:
+        if chart.axis is not None or chart.stacked or not self.marks:
             return ()
         ends = [*(mark.x for mark in self.marks[1:]), self.axis.end]
         named = chart is self.charts[0]
