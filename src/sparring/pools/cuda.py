@@ -18,6 +18,7 @@ from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.cuda_counts import CountsOnDevice
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
@@ -34,7 +35,7 @@ SOURCE = """
 """
 
 
-class CudaPool:
+class CudaPool(CountsOnDevice):
     """N games of one kind on a GPU: the same games as a CPU pool's, bit for bit.
 
     Actions that cannot be played freeze their game; `check` raises the error. It is called
@@ -58,6 +59,7 @@ class CudaPool:
         observe: bool = True,
         memory: int = 0,
         device: str = "cuda",
+        count: bool = True,
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
         """Make the games; `reset` starts them.
@@ -66,6 +68,7 @@ class CudaPool:
             of their own with these seeds would play.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
+        count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -130,10 +133,10 @@ class CudaPool:
             self.refused = self._action_array()
             self._sampled = self._action_array()
         self._batch = CudaBatch(self.rules, self.num_games, self.row_bytes, legal // 8, self.device)
-        self._make_views()
+        self._make_views(count=count)
         self._upload()
 
-    def _make_views(self) -> None:
+    def _make_views(self, *, count: bool) -> None:
         """Describe the pool's own arrays to the kernels."""
         view, batch = self.view, self._batch
         self._games = view(
@@ -144,6 +147,7 @@ class CudaPool:
             each=self.each,
             side=self.side,
             memory=self.memory,
+            **self._make_counts(self.rules, len(self.seeds), self.device, on=count),
         )
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)
