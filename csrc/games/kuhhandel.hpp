@@ -344,7 +344,7 @@ struct Game {
     if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
     step.result.count(kBids, actor);
-    if (step.result.counts && bid_tens > tens_in(hand(actor))) step.result.count(kBluffBids, actor);
+    if (step.result.counts) step.result.count(kBluffBids, actor, bid_tens > tens_in(hand(actor)));
     hundreds = 0;
     high_tens = last_bid_tens[actor] = static_cast<i16>(bid_tens);
     high_bidder = static_cast<i8>(actor);
@@ -496,7 +496,7 @@ struct Game {
       offer = chosen;
       clear_pile();
       step.result.count(kOffers, turn);
-      if (step.result.counts && tens_in(offer) == 0) step.result.count(kBluffs, turn);
+      if (step.result.counts) step.result.count(kBluffs, turn, tens_in(offer) == 0);
       // After a tie the target has to counter (K10).
       if (ties) {
         start_pile(kCounter, target);

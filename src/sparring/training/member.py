@@ -29,7 +29,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import PREVIOUS_BEST, Status, in_order, shown_of
+from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
 
 class Member:
@@ -138,6 +138,7 @@ class Member:
         status.remember("length", stats.get("charts/length", math.nan))
         status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
         status.learning = shown_of(stats)
+        status.stats = played_of(stats, status.stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
         values = {

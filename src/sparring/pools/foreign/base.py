@@ -194,7 +194,8 @@ class ForeignPool(ABC):
         return np.zeros(0, np.int64)
 
     def clear_counts(self) -> None:
-        """Do nothing."""
+        """Do nothing; there is nothing to clear."""
+        return
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of the env's reward, from the next step on."""
