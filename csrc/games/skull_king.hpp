@@ -14,6 +14,9 @@ enum Phase : u8 { kBid, kCannon, kPlay, kRosiePick, kDiscard, kWager, kHarryBid,
 inline constexpr int kPlayFirst = 11, kPlayTigressEscape = 85, kRosieFirst = 86, kWagerFirst = 94,
                      kHarryFirst = 97, kGrapeshot = 100;
 
+// What a start leaves to chance.
+enum ToDeal : u8 { kNothing, kCardsOnly, kCardsAndLeader };
+
 // Reward parts (section 18).
 enum Part {
   kScoreDelta,
@@ -61,7 +64,8 @@ struct Game {
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
   u8 last_round;  // the episode ends behind it; 0, in older saved states: by configuration
-  u8 spare[5];    // no padding: equal states have equal bytes
+  u8 to_deal;     // of a start: what is left to chance (ToDeal)
+  u8 spare[4];    // no padding: equal states have equal bytes
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -95,9 +99,18 @@ struct Game {
     if (config.episode == kOneRound)
       start = config.start_round ? config.start_round : draw_round(config, rng);
     last_round = static_cast<u8>(end_of(config, start));
-    const int leads = rng.below(config.num_players);
-    first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
+    lead_first(config, start, rng.below(config.num_players));
     deal(config, start, rng);
+  }
+
+  // How long the episode is, the flags say as at every reset.
+  SPARRING_FN void begin_from(const Config& config, const Game& start, Rng& rng) {
+    *this = start;
+    last_round = static_cast<u8>(end_of(config, round));
+    if (to_deal == kNothing) return;
+    if (to_deal == kCardsAndLeader) lead_first(config, round, rng.below(config.num_players));
+    to_deal = kNothing;
+    deal(config, round, rng);
   }
 
   SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
@@ -210,6 +223,12 @@ struct Game {
   SPARRING_FN int need(int seat) const { return bid[seat] - won[seat]; }
 
   SPARRING_FN bool bids_open() const { return phase != kBid; }
+
+  // Who led the first round, if `leads` leads a later one.
+  SPARRING_FN void lead_first(const Config& config, int number, int leads) {
+    const int players = config.num_players;
+    first = static_cast<u8>((leads + 10 * players - (number - 1)) % players);
+  }
 
   // The last round of an episode that begins with `start`.
   SPARRING_FN static int end_of(const Config& config, int start) {

@@ -12,6 +12,7 @@ from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
+from sparring.pools.starts import Start
 
 if TYPE_CHECKING:
     from sparring.pools.cuda import CudaPool
@@ -75,6 +76,8 @@ class Plan:
     """An environment that somebody brought along."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
     """Weights by part, one per role; None: the game's own."""
+    starts: tuple[Start, ...] = ()
+    """Where games begin; none: as usual."""
 
     roles: tuple[RolePlan, ...] = ()
     """Networks by role, in the order of the game's roles; none: one network for all."""
@@ -119,6 +122,7 @@ class Plan:
             lineups=self.cast.lineups,
             rewards=self.rewards,
             slots=slots,
+            starts=self.starts,
         )
 
     def device_pool(self) -> CudaPool:
@@ -131,5 +135,6 @@ class Plan:
             seeds=self.seeds,
             lineups=self.cast.lineups,
             rewards=self.rewards,
+            starts=self.starts,
             device=self.device,
         )

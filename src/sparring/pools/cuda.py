@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.seeds import seed_bits
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
-from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.cuda_batch import CudaBatch, as_actions
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda_starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
+from sparring.pools.starts import Start
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
@@ -57,6 +59,7 @@ class CudaPool:
         first_game: int = 0,
         observe: bool = True,
         memory: int = 0,
+        starts: Sequence[Start] = (),
         device: str = "cuda",
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
@@ -131,7 +134,8 @@ class CudaPool:
             self._sampled = self._action_array()
         self._batch = CudaBatch(self.rules, self.num_games, self.row_bytes, legal // 8, self.device)
         self._make_views()
-        self._upload()
+        self._starts = [DeviceStarts() for _ in self.seeds]
+        self.set_starts(starts)
 
     def _make_views(self) -> None:
         """Describe the pool's own arrays to the kernels."""
@@ -177,6 +181,8 @@ class CudaPool:
     def _upload(self) -> None:
         """Send seeds, flags, line-ups and weights to the device; captured graphs see them too."""
         raw = np.stack([host._native.setting for host in self._hosts])
+        for setting, starts in zip(raw, self._starts, strict=True):
+            starts.write(setting, self._hosts[0]._native.starts_offset)
         self.settings.copy_(torch.from_numpy(raw))
 
     @property
@@ -221,7 +227,7 @@ class CudaPool:
 
     def step(self, action: Any) -> CudaBatch:
         """Answer all rows at once. Nothing waits for the device."""
-        given = self._actions(action)
+        given = as_actions(self.rules, action, self.num_games, self.device)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
@@ -294,18 +300,10 @@ class CudaPool:
                 "any more; change the line-up or the flags so that somebody has a choice, and reset"
             )
         row = game * self.rules.rows + int(self.frozen[game]) - 1
-        action, legal = self.refused[row].cpu(), self._batch.legal[row].cpu().numpy()
-        options = [a for a in range(self.rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
-        seat = int(self._batch.seat[row])
-        where = (self.first_game + game % self.each, row, seat)
-        if self.rules.box:
-            component = int(torch.isfinite(action).logical_not().nonzero()[0])
-            refused: tuple[Any, ...] = (*where, -1, component, float(action[component]), [])
-        else:
-            refused = (*where, int(action), -1, 0.0, options)
+        index = self.first_game + game % self.each
         raise IllegalActionError(
-            f"{describe_refusal(self.rules, refused)}; the game stands still since then, "
-            "load an earlier state or reset"
+            f"{self._batch.explain(row, index, self.refused[row])}; the game stands still since "
+            "then, load an earlier state or reset"
         )
 
     def set_lineups(self, lineups: Sequence[Lineup]) -> None:
@@ -340,6 +338,18 @@ class CudaPool:
         for host in self._hosts:
             host.set_config(**flags)
         self.rules = self._hosts[0].rules
+        self._upload()
+
+    def set_starts(self, starts: Sequence[Start], member: int | None = None) -> None:
+        """Choose where games begin; every game draws one at its next reset. None: as usual.
+
+        member: in the games of one seed alone.
+        """
+        packed = self._hosts[0].pack_starts(starts)
+        there = DeviceStarts(packed, self.device)
+        for chosen in range(len(self.seeds)) if member is None else [member]:
+            self._hosts[chosen].take_starts(packed)
+            self._starts[chosen] = there
         self._upload()
 
     @property
@@ -431,17 +441,3 @@ class CudaPool:
         if self._observe and mask.numel():
             blocks = -(-mask.numel() // (4 * 256))
             self._kernels.expand_masks(blocks, 256, self._batch.legal, mask.numel(), mask)
-
-    def _actions(self, action: Any) -> Tensor:
-        rows = self.num_games * self.rules.rows
-        wanted = (rows, self.rules.box) if self.rules.box else (rows,)
-        given = torch.as_tensor(action, device=self.device)
-        if tuple(given.shape) != wanted:
-            raise IllegalActionError(f"actions have shape {tuple(given.shape)}, need {wanted}")
-        if self.rules.box:
-            return given.float().contiguous()
-        if given.is_floating_point() or given.dtype == torch.bool:
-            raise IllegalActionError(f"actions are {given.dtype}, need integers")
-        if given.dtype != torch.int32:
-            given = given.clamp(-(2**31), 2**31 - 1).int()
-        return given.contiguous()

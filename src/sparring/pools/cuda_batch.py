@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from sparring.games.rules import Rules
+from sparring.errors import IllegalActionError
+from sparring.games.rules import Rules, describe_refusal
 
 
 class CudaBatch:
@@ -45,6 +48,7 @@ class CudaBatch:
             "reason": zeros(games, dtype=torch.uint8),
         }
         """Last words of every game, by game; those of games that go on are old."""
+        self._rules = rules
         self._actions = rules.actions
 
     def rows(self) -> dict[str, Tensor]:
@@ -75,3 +79,29 @@ class CudaBatch:
         legal: Tensor = self.final_legal
         action = torch.arange(self._actions, device=legal.device)
         return (legal[..., action // 64] >> (action % 64) & 1).to(torch.uint8)
+
+    def explain(self, row: int, game: int, action: Tensor) -> str:
+        """Say why the action of a row could not be played."""
+        rules, where = self._rules, (game, row, int(self.seat[row]))
+        if rules.box:
+            component = int(torch.isfinite(action.cpu()).logical_not().nonzero()[0])
+            return describe_refusal(rules, (*where, -1, component, float(action[component]), []))
+        legal = self.legal[row].cpu().numpy()
+        options = [a for a in range(rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
+        return describe_refusal(rules, (*where, int(action), -1, 0.0, options))
+
+
+def as_actions(rules: Rules, action: Any, games: int, device: torch.device) -> Tensor:
+    """Return the answers to all rows as the kernels read them."""
+    rows = games * rules.rows
+    wanted = (rows, rules.box) if rules.box else (rows,)
+    given = torch.as_tensor(action, device=device)
+    if tuple(given.shape) != wanted:
+        raise IllegalActionError(f"actions have shape {tuple(given.shape)}, need {wanted}")
+    if rules.box:
+        return given.float().contiguous()
+    if given.is_floating_point() or given.dtype == torch.bool:
+        raise IllegalActionError(f"actions are {given.dtype}, need integers")
+    if given.dtype != torch.int32:
+        given = given.clamp(-(2**31), 2**31 - 1).int()
+    return given.contiguous()

@@ -14,6 +14,7 @@ from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup, Pots
+from sparring.pools.starts import Start
 
 TERMINATED, TRUNCATED = 0, 1
 """`final_reason`, indices into `ForeignRules.ends`."""
@@ -187,6 +188,13 @@ class ForeignPool(ABC):
     def set_config(self, **flags: Any) -> None:
         """Refuse: the env object was configured by whoever made it."""
         self.rules.changed(flags)
+
+    def set_starts(self, starts: Sequence[Start]) -> None:
+        """Refuse: only the env knows where its games begin."""
+        if starts:
+            raise ConfigError(
+                f"starts: {self.rules.name} begins its games itself; give its reset what it takes"
+            )
 
     def sample_actions(self) -> npt.NDArray[Any]:
         """Draw uniform legal actions for all rows."""

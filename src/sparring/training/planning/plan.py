@@ -25,6 +25,7 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
+from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.demands import check_demands, within_memory
@@ -36,6 +37,7 @@ UNFIT = {
     "set": "whoever made it has set its flags",
     "opponents": "every seat is the learner's",
     "pool": "it is stepped where it was made",
+    "starts": "its own reset decides where games begin",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
 MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json", "league")
@@ -99,6 +101,7 @@ def resolve(
         rules=rules,
         cast=cast,
         rewards=read_rewards(rules, config.rewards),
+        starts=read_starts(rules, config.starts),
         seeds=tuple(checked_seed(member.seed) for member in configs),
         threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
         device=device,
