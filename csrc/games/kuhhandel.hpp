@@ -176,16 +176,27 @@ struct Game {
   SPARRING_FN Money hand(int at) const { return known[at][at]; }
 
   // Draws: the shuffle from the top of the deck down, then the first player.
-  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
-    *this = Game{};
-    if (config.history) zero_bytes(side, side_bytes(config));
-    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
-    for (int i = 0; i + 1 < kDeck; ++i) {
+  // Shuffles what has not been drawn.
+  SPARRING_FN void shuffle(Rng& rng) {
+    for (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
       const u8 kept = deck[i];
       deck[i] = deck[j];
       deck[j] = kept;
     }
+  }
+
+  // Nobody knows the deck, so that it is another one whenever a game begins in a position.
+  SPARRING_FN void begin_from(const Config&, const Game& start, Rng& rng) {
+    *this = start;
+    shuffle(rng);
+  }
+
+  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
+    *this = Game{};
+    if (config.history) zero_bytes(side, side_bytes(config));
+    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
+    shuffle(rng);
     for (u8& count : unseen) count = 4;
     for (int p = 0; p < config.num_players; ++p) {
       in_play += start_hand();

@@ -26,6 +26,7 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
+from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
@@ -39,6 +40,7 @@ UNFIT = {
     "opponents": "every seat is the learner's",
     "phases": "a curriculum speaks of flags and bots",
     "pool": "it is stepped where it was made",
+    "starts": "its own reset decides where games begin",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
 MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json", "league")
@@ -104,6 +106,7 @@ def resolve(
         cast=cast,
         rewards=curriculum.rewards_at(0, BEGINNING, BEGINNING),
         paid_by_role=curriculum.pays_by_role and not curriculum.is_plain,
+        starts=read_starts(rules, config.starts),
         seeds=tuple(checked_seed(member.seed) for member in configs),
         threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
         device=device,
