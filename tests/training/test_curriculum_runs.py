@@ -99,6 +99,11 @@ def test_phases_are_events_and_checkpoints_know_them(whole: Path) -> None:
     curves = read(whole)
     updates, _, phase = curves["charts/phase"]
     assert phase.tolist() == [1 + (u > second) + (u > third) for u in updates]
+    rates, entropy = (curves[f"learning/{name}"][2] for name in ("lr", "entropy_weight"))
+    made = np.append(0, curves["charts/decisions"][2])
+    assert rates[:second] == pytest.approx(1e-3 - 0.9e-3 * np.minimum(made[:second] / 300, 1))
+    assert (rates[second:] == 1e-3).all(), "as the run has it, not as the phase before left it"
+    assert (entropy == np.where(phase == 3, 0.02, 0.01)).all()
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,15 @@ def draw(
     over: nothing will come any more.
     """
     status = statuses[0]
+    standing = phase_told(status.standing) if len(statuses) == 1 else []
     if width < SHORT or height < LOW:
-        return short_form(statuses, width, max(height - SHORT_LINES, 1), over=over)
+        most = max(height - SHORT_LINES - bool(standing), 1)
+        return short_form(statuses, width, most, over=over)
     outer = min(width, WIDEST)
     inner = outer - 4
     parts = [head(status, inner)]
-    standing = phase_told(status.standing) if len(statuses) == 1 else []
-    parts += [flow(standing, inner), Text()] if standing else [Text()]
+    told = [shortened(words, inner) for words in standing]
+    parts += [flow(told, inner), Text()] if told else [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
     room = height - FIXED_LINES - len(standing)
     parts += lay_out(statuses, machine, inner, max(room, 1))
