@@ -21,8 +21,8 @@ from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer
-from sparring.nets.inputs import Inputs
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
+from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net, head_width
