@@ -61,10 +61,8 @@ def test_words_and_tables_go_before_the_preset_and_leave_the_rest(tmp_path: Path
         *("manager.ended_by=worker", "manager.ppo.epochs=5", "manager.ppo.lr=0%:1e-3,100%:1e-4"),
         *("worker.net.hidden=32,16", "worker.net.shared=false"),
     )
-    plans = [
-        resolve([one])
-        for one in (told, merged(typed, {"hierarchy": {"on": True}, "roles": words}, "test"))
-    ]
+    typed = merged(typed, {"hierarchy": {"on": True}, "roles": words}, "test")
+    plans = [resolve([one]) for one in (told, typed)]
     assert plans[0].roles == plans[1].roles
     manager, worker = plans[0].roles
     assert manager.settings[0].epochs == 5
