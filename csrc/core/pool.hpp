@@ -48,6 +48,7 @@ struct PoolOptions {
   int memory_bytes = 0;  // per (game, seat), behind the observation in every row
   bool every_game = false;
   u32 opening_plies = 0;
+  bool records = false;  // keep what came of goals
 };
 
 // The first action that cannot be played, in game order.
@@ -117,6 +118,7 @@ class AnyPool {
     }
     reward = counted<f32>(n * seats * roles);
     skipped = counted<u16>(n * seats);
+    if (options.records) record = counted<u32>(n * seats);
     terminated = counted<u8>(n);
     truncated = counted<u8>(n);
     final_game = counted<i32>(n);
@@ -127,6 +129,7 @@ class AnyPool {
     final_moves = counted<u64>(n);
     side = counted<u8>(n * side_bytes);
     memory = counted<u8>(n * seats * options.memory_bytes);
+    left_out = counted<u8>(n);
     final_count.assign(static_cast<size_t>(options.slots), 0);
   }
   virtual ~AnyPool() = default;
@@ -153,6 +156,11 @@ class AnyPool {
                         const std::vector<i16>& players) = 0;
   // Seats of the running games, by policies below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
+  // Counts the game's counters for the seats of a player, or for nobody's.
+  virtual void set_counting(bool on, i16 player) = 0;
+  // The sums since the last `clear_counts`, by counter.
+  virtual std::vector<i64> counts() const = 0;
+  virtual void clear_counts() = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
   virtual void* config_bytes() = 0;
@@ -183,6 +191,7 @@ class AnyPool {
   // Per game.
   Array<f32> reward;
   Array<u16> skipped;
+  Array<u32> record;
   Array<u8> terminated, truncated;
   // Games that just ended, compacted to the front of their slot in game order.
   Array<u8> final_obs, final_mask;
@@ -195,6 +204,7 @@ class AnyPool {
   Array<u8> side;
   // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
   Array<u8> memory;
+  Array<u8> left_out;  // by game, not 0: nothing in it is counted
 
  protected:
   virtual void reseed_to(u64 seed) = 0;
@@ -238,6 +248,12 @@ class Pool final : public AnyPool {
     setting_->opening_plies = options.opening_plies;
     for (int slot = 0; slot < options.slots; ++slot)
       jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
+    i64 chunks = 0;
+    for (const auto& job : jobs_) {
+      job->first_count = chunks * kCountsEach;
+      chunks += job->chunks(job->to - job->from);
+    }
+    counts_ = Array<i64>(chunks * kCountsEach);
     set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(shape().seats), 0), {0});
   }
 
@@ -376,6 +392,20 @@ class Pool final : public AnyPool {
     return seats;
   }
 
+  void set_counting(bool on, i16 player) override {
+    count_on_ = on;
+    count_player_ = player;
+  }
+
+  std::vector<i64> counts() const override {
+    std::vector<i64> sums(size_t{kCounterCount<G>}, 0);
+    for (i64 at = 0; at < counts_.size(); ++at)
+      if (at % kCountsEach < kCounterCount<G>) sums[size_t(at % kCountsEach)] += counts_[at];
+    return sums;
+  }
+
+  void clear_counts() override { std::fill(counts_.data(), counts_.data() + counts_.size(), 0); }
+
   void set_weights(const std::vector<f32>& weights) override {
     setting_->wanted = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -429,12 +459,13 @@ class Pool final : public AnyPool {
 
     void run(int phase, int chunk) override {
       const i64 first = chunk * chunk_games;
+      const Counting counting = pool.counting_in(first_count + chunk * kCountsEach);
       if (phase == 0) {
         const i64 end = least(from + first + chunk_games, to);
         for (i64 game = from + first; game < end && given_up < 0; ++game) {
           if (task == kSample)
             pool.sample_game(game, sample_into + (game - from) * G::kRows);
-          else if (!pool.answer_game(game))
+          else if (!pool.answer_game(game, pool.counting_of(game, counting)))
             given_up = game;
         }
         return;
@@ -442,7 +473,8 @@ class Pool final : public AnyPool {
       const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
       for (i64 i = first; i < end && given_up < 0; ++i) {
         if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
-        if (!pool.begin_game(ended[size_t(i)])) given_up = ended[size_t(i)];
+        const i64 game = ended[size_t(i)];
+        if (!pool.begin_game(game, pool.counting_of(game, counting))) given_up = game;
       }
     }
 
@@ -452,6 +484,7 @@ class Pool final : public AnyPool {
 
     Pool& pool;
     i64 from, to, chunk_games;
+    i64 first_count = 0;  // of chunk 0 in counts_
     int slot;
     Task task = kStep;
     Action* sample_into = nullptr;
@@ -471,6 +504,18 @@ class Pool final : public AnyPool {
       return G::side_bytes(config);
     else
       return 0;
+  }
+
+  // Every chunk of games adds up counters of its own, a few cache lines, so that no thread waits
+  // for another and nothing is added atomically; sums of whole numbers do not depend on the chunks.
+  static constexpr i64 kCountsEach = most((kCounterCount<G> + 7) / 8 * 8, 1);
+
+  Counting counting_in(i64 at) const {
+    if (kCounterCount<G> == 0 || !count_on_) return {};
+    return {&counts_[at], count_player_};
+  }
+  Counting counting_of(i64 game, Counting others) const {
+    return left_out[game] ? Counting{} : others;
   }
 
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
@@ -508,16 +553,18 @@ class Pool final : public AnyPool {
     const i64 seats = shape().seats;
     std::fill(&reward[from * seats * G::kRoles], &reward[0] + to * seats * G::kRoles, 0.0f);
     std::fill(&skipped[from * seats], &skipped[0] + to * seats, u16{0});
+    if (record.size()) std::fill(&record[from * seats], &record[0] + to * seats, u32{0});
     std::fill(&terminated[from], &terminated[0] + to, u8{0});
     std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
 
   // False: the table was given up.
-  bool answer_game(i64 game) {
+  bool answer_game(i64 game, Counting counting) {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
         answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
-               &reward[game * paid], &skipped[game * shape().seats]);
+               &reward[game * paid], &skipped[game * shape().seats], counting,
+               record.size() ? &record[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;
@@ -535,13 +582,13 @@ class Pool final : public AnyPool {
   }
 
   // False: the table was given up.
-  bool begin_game(i64 game) {
+  bool begin_game(i64 game, Counting counting) {
     if (memory_bytes()) {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(memory_of(game, 0), 0, bytes);
     }
     if (!begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows],
-               &moves_[game]))
+               &moves_[game], counting))
       return false;
     write_rows(game);
     return true;
@@ -604,6 +651,9 @@ class Pool final : public AnyPool {
   Array<Action> actions_;
   Array<u8> reasons_;
   Array<u64> moves_;
+  Array<i64> counts_;  // [chunks, kCountsEach]
+  bool count_on_ = true;
+  i16 count_player_ = 0;
   std::vector<std::unique_ptr<SlotJob>> jobs_;
   Crew crew_;
 };

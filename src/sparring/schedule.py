@@ -1,9 +1,9 @@
-"""A setting that changes while a run goes on: a value as a function of decisions or progress.
+"""A setting that changes while a run goes on: a value as a function of how far the run has come.
 
 Written as a number, or as points: `0:1.0,2e6:0.2` in the learner's decisions, `0%:1.0,100%:0.2` in
-shares of the run. Between two points the value goes in a straight line; with ` stepped` behind the
-points it stays until the next one. Files and Python may give a list of pairs instead,
-`[[0, 1.0], [2e6, 0.2]]` or `[["0%", 1.0], ["100%", 0.2]]`.
+shares of the run, `0ep:20,600ep:1.5` in finished games. Between two points the value goes in a
+straight line; with ` stepped` behind the points it stays until the next one. Files and Python may
+give a list of pairs instead, `[[0, 1.0], [2e6, 0.2]]` or `[["0%", 1.0], ["100%", 0.2]]`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from sparring.errors import ConfigError
 
 STEPPED = " stepped"
-HOW = "write a number, 0:1.0,2e6:0.2 (decisions) or 0%:1.0,100%:0.2 (progress)"
+HOW = (
+    "write a number, 0:1.0,2e6:0.2 (decisions), 0%:1.0,100%:0.2 (progress) or "
+    "0ep:1.0,600ep:0.2 (finished games)"
+)
+By = Literal["decisions", "progress", "episodes"]
+"""What the places of a schedule's points count."""
+UNITS: dict[By, str] = {"decisions": "", "progress": "%", "episodes": "ep"}
 
 
 @dataclass(frozen=True)
@@ -37,25 +43,25 @@ class Moment:
 class Schedule:
     """A value over time. Before the first point it is the first value, after the last the last."""
 
-    __slots__ = ("_by_progress", "_points", "_stepped")
+    __slots__ = ("_by", "_points", "_stepped")
 
     def __init__(
         self,
         points: Sequence[tuple[float, float]],
         *,
-        by_progress: bool = False,
+        by: By = "decisions",
         stepped: bool = False,
     ) -> None:
-        """Take (place, value) pairs; places are decisions, or progress from 0 to 1."""
+        """Take (place, value) pairs; places are decisions, games, or progress from 0 to 1."""
         self._points = tuple((float(at), float(value)) for at, value in points)
-        self._by_progress, self._stepped = by_progress, stepped
+        self._by, self._stepped = by, stepped
         if not self._points:
             raise ConfigError("a schedule needs at least one point")
         if not all(math.isfinite(number) for point in self._points for number in point):
             raise ConfigError(f"{self}: give finite numbers")
         if any(after <= before for (before, _), (after, _) in pairwise(self._points)):
             raise ConfigError(f"{self}: points have to follow one another")
-        most = 1.0 if by_progress else math.inf
+        most = 1.0 if by == "progress" else math.inf
         if self._points[0][0] < 0 or self._points[-1][0] > most:
             raise ConfigError(f"{self}: a point lies outside of the run")
 
@@ -67,7 +73,7 @@ class Schedule:
     @classmethod
     def line(cls, start: float, end: float) -> Schedule:
         """A straight line over the whole run."""
-        return cls(((0.0, start), (1.0, end)), by_progress=True)
+        return cls(((0.0, start), (1.0, end)), by="progress")
 
     @classmethod
     def read(cls, given: Any, where: str = "") -> Schedule:
@@ -101,16 +107,19 @@ class Schedule:
     @classmethod
     def _from_pairs(cls, pairs: Sequence[Sequence[Any]], *, stepped: bool) -> Schedule:
         points = [(str(at).strip(), float(value)) for at, value in pairs]
-        shares = [at.endswith("%") for at, _ in points]
-        if any(shares) and not all(shares):
-            raise ConfigError("points are either all decisions or all shares (%) of the run")
-        unit = 100.0 if any(shares) else 1.0
-        read = [(float(at.removesuffix("%")) / unit, value) for at, value in points]
-        return cls(read, by_progress=any(shares), stepped=stepped)
+        units = {unit_of(at) for at, _ in points}
+        if len(units) > 1:
+            raise ConfigError(
+                "points are either all decisions, all shares (%) of the run or all games (ep)"
+            )
+        by = units.pop() if units else "decisions"
+        factor = 100.0 if by == "progress" else 1.0
+        read = [(float(at.removesuffix(UNITS[by])) / factor, value) for at, value in points]
+        return cls(read, by=by, stepped=stepped)
 
     def at(self, moment: Moment) -> float:
         """The value at some moment of a run."""
-        place = moment.progress if self._by_progress else float(moment.decisions)
+        place = float(getattr(moment, self._by))
         points = self._points
         after = bisect_right(points, place, key=lambda point: point[0])
         if after == 0:
@@ -126,10 +135,45 @@ class Schedule:
         """Of all points; what lies between them is never beyond them."""
         return tuple(value for _, value in self._points)
 
+    @property
+    def places(self) -> tuple[float, ...]:
+        """Of all points."""
+        return tuple(at for at, _ in self._points)
+
+    @property
+    def by(self) -> By:
+        """What its points count; of a single point, which holds all the time, nothing."""
+        return self._by if self.changes else "decisions"
+
+    @property
+    def changes(self) -> bool:
+        """Whether it has more than one value in it."""
+        return len(self._points) > 1
+
     def scaled(self, factor: float) -> Schedule:
         """The same course with every value multiplied."""
         points = [(at, value * factor) for at, value in self._points]
-        return Schedule(points, by_progress=self._by_progress, stepped=self._stepped)
+        return Schedule(points, by=self._by, stepped=self._stepped)
+
+    def placed(self, origin: Moment, *, decisions: int = 0, episodes: int = 0) -> Schedule:
+        """The schedule of a stretch of the run that begins at `origin`, on the clock of the run.
+
+        decisions, episodes: how long the stretch is, as far as that is known; shares become shares
+        of the first of them that is.
+        """
+        if not self.changes:
+            return self
+        by, length = self._by, 1
+        if by == "progress":
+            by, length = ("decisions", decisions) if decisions else ("episodes", episodes)
+            if not length:
+                raise ConfigError(
+                    f"{self}: shares (%) need a stretch that has an end; give points in decisions "
+                    "or games (ep)"
+                )
+        begun = getattr(origin, by)
+        points = [(begun + at * length, value) for at, value in self._points]
+        return Schedule(points, by=by, stepped=self._stepped)
 
     def plain(self) -> float | str:
         """The same as a configuration file holds it."""
@@ -138,8 +182,8 @@ class Schedule:
     def __str__(self) -> str:
         if len(self._points) == 1:
             return shown(self._points[0][1])
-        unit = "%" if self._by_progress else ""
-        factor = 100 if self._by_progress else 1
+        unit = UNITS[self._by]
+        factor = 100 if self._by == "progress" else 1
         places = (f"{shown(at * factor)}{unit}:{value!r}" for at, value in self._points)
         return ",".join(places) + (STEPPED if self._stepped else "")
 
@@ -153,7 +197,16 @@ class Schedule:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self._points, self._by_progress, self._stepped
+        if not self.changes:
+            return self.values
+        return self._points, self._by, self._stepped
+
+
+def unit_of(place: str) -> By:
+    """What a place counts, by its last letters."""
+    if place.endswith("%"):
+        return "progress"
+    return "episodes" if place.endswith("ep") else "decisions"
 
 
 def shown(number: float) -> str:

@@ -38,6 +38,17 @@ inline Spec Game::spec(const Config& config) {
           .role_names = {"blue"}};
 }
 
+inline std::vector<Stat> Game::stats(const Config&) {
+  return {
+      {"hosts_lost", {kLost}, {kGames}, "hosts that red took over, per game"},
+      {"hosts_held", {kHeld}, {kSteps}, "hosts in red's hands, User0 left out"},
+      {"service_stopped", {kStopped}, {kGames}, "steps without the service, per game"},
+      {"restores", {kRestores}, {kGames}, "hosts restored per game"},
+      {"removes", {kRemoves}, {kGames}, "attempts to remove a session, per game"},
+      {"decoys", {kPlacedDecoys}, {kGames}, "decoys placed per game"},
+  };
+}
+
 inline std::string Game::action_name(const Config& config, int action) {
   if (config.actions == kWinner) {
     if (action >= kPlainActions)
@@ -76,7 +87,8 @@ inline std::vector<Field> Game::config_fields() {
                       "append an order in which units are to be repaired"),
       SPARRING_CONFIG(order, 0, kUnits - 1, "",
                       "FIXED: units, first to last; 0 defender, 1 enterprise, 2 op_server, "
-                      "3 op_host, 4 user"),
+                      "3 op_host, 4 user",
+                      true),
       SPARRING_CONFIG(order_bonus, -1e6, 1e6, "",
                       "paid for a repair in order, taken for one out of order"),
   };

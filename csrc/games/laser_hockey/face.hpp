@@ -38,6 +38,19 @@ Spec Match<Control>::spec(const Config& config) {
 }
 
 template <class Control>
+std::vector<Stat> Match<Control>::stats(const Config& config) {
+  std::vector<Stat> stats = {
+      {"goals", {kGoals}, {kGames}, "goals per game"},
+      {"conceded", {kConceded}, {kGames}, "goals of the other per game"},
+      {"touches", {kTouches}, {kGames}, "contacts with the puck per game"},
+  };
+  if (!config.keep_mode) return stats;
+  stats.push_back({"shots", {kShots}, {kGames}, "kept pucks that were shot, per game"});
+  stats.push_back({"keep_time", {kHeld}, {kSteps}, "share of the time with the puck kept"});
+  return stats;
+}
+
+template <class Control>
 std::string Match<Control>::action_name(const Config& config, int action) {
   static constexpr const char* kNames[kDirections] = {
       "back", "forward", "right", "left", "turn clockwise", "turn counter-clockwise"};
@@ -62,9 +75,11 @@ std::vector<Field> Match<Control>::config_fields() {
       SPARRING_CONFIG(serve, 0, 3, "DRAWN|ALTERNATING|LEFT|RIGHT",
                       "NORMAL: in whose half the puck starts", true),
       SPARRING_CONFIG(clear_keep_on_reset, 0, 1, "",
-                      "0: a puck kept at the end is kept in the next episode, as in the original"),
+                      "0: a puck kept at the end is kept in the next episode, as in the original",
+                      true),
       SPARRING_CONFIG(safe_spawn, 0, 1, "",
-                      "0: training modes may start a racket inside a wall, as in the original"),
+                      "0: training modes may start a racket inside a wall, as in the original",
+                      true),
       SPARRING_CONFIG(timeout_as_terminated, 0, 1, "",
                       "1: the time limit terminates instead of truncating, as in the original"),
       SPARRING_CONFIG(scale_observation, 0, 1, "", "divide observations by fixed numbers"),

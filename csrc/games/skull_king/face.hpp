@@ -107,6 +107,43 @@ inline Spec Game::spec(const Config& config) {
           .told_by = {bids}};
 }
 
+// The whole game first, then by stage of the game and by round.
+inline std::vector<Stat> Game::stats(const Config& config) {
+  struct Measure {
+    Counter counter;
+    const char *name, *help;
+  };
+  static constexpr Measure kMeasures[] = {
+      {kKept, "bid_kept", "rounds in which the bid came true"},
+      {kOverTricks, "tricks_over", "tricks above the bid, per round"},
+      {kUnderTricks, "tricks_under", "tricks missing from the bid, per round"},
+      {kPoints, "round_score", "points per round"},
+  };
+  struct Span {
+    std::string name, help;
+    int from, to;
+    bool detail;
+  };
+  const int last = config.round_count();
+  std::vector<Span> spans = {{"", "", 1, last, false},
+                             {"_early", ", rounds 1 to 3", 1, 3, false},
+                             {"_mid", ", rounds 4 to 6", 4, 6, false},
+                             {"_late", ", rounds 7 to 10", 7, 10, false}};
+  for (int r = 1; r <= last; ++r)
+    spans.push_back({"_round_" + std::to_string(r), ", round " + std::to_string(r), r, r, true});
+  std::vector<Stat> stats;
+  for (const Span& span : spans)
+    for (const Measure& one : kMeasures) {
+      Stat stat{one.name + span.name, {}, {}, one.help + span.help, span.detail};
+      for (int r = span.from; r <= least(span.to, last); ++r) {
+        stat.above.push_back(kEachRound * (r - 1) + one.counter);
+        stat.below.push_back(kEachRound * (r - 1) + kPlayed);
+      }
+      if (!stat.below.empty()) stats.push_back(stat);
+    }
+  return stats;
+}
+
 inline std::string Game::action_name(const Config&, int action) {
   if (action < kPlayFirst) return "bid " + std::to_string(action);
   if (action == kPlayFirst + kTigressId) return "Tigress as pirate";
@@ -133,8 +170,9 @@ inline std::vector<Field> Game::config_fields() {
       SPARRING_CONFIG(cannonball, 0, 1, "", "RASCAL only: choose a load after the bids"),
       SPARRING_CONFIG(abilities, 0, 1, "", "winning pirates have powers"),
       SPARRING_CONFIG(dedupe, 0, 1, "", "of identical cards only the lowest id is legal"),
-      SPARRING_CONFIG(episode, 0, 1, "GAME|ROUND", "a whole game or one round"),
-      SPARRING_CONFIG(start_round, 0, 10, "", "ROUND: which round; 0 draws it by round_weights"),
+      SPARRING_CONFIG(episode, 0, 1, "GAME|ROUND", "a whole game or one round", true),
+      SPARRING_CONFIG(start_round, 0, 10, "", "ROUND: which round; 0 draws it by round_weights",
+                      true),
       SPARRING_CONFIG(round_weights, 0, 1e6, "", "ROUND: how often each round is drawn", true),
       SPARRING_CONFIG(rounds, 0, 10, "", "cards per round, up to ten; 0 ends the list"),
       SPARRING_CONFIG(kraken_lead, 0, 1, "WOULD_HAVE_WON|LEFT_OF_KRAKEN",
@@ -180,6 +218,7 @@ inline std::vector<Field> Game::state_fields() {
       SPARRING_STATE(leader),
       SPARRING_STATE(first),
       SPARRING_STATE(round),
+      SPARRING_STATE(last_round),
       SPARRING_STATE(cards),
       SPARRING_STATE(tricks_done),
       SPARRING_STATE(trick_size),
@@ -229,6 +268,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
     return "first_leader must be 0.." + std::to_string(players - 1);
   Game fresh{};
   const int start = static_cast<int>(number);
+  fresh.last_round = static_cast<u8>(end_of(config, start));
   fresh.first = static_cast<u8>((static_cast<int>(leads) + 10 * players - (start - 1)) % players);
   fresh.open_round(config, start);
   for (int s = 0; s < players; ++s) {
@@ -267,6 +307,8 @@ inline const char* Game::audit(const Config& config) const {
   if (!(all == config.deck_cards()) || count != config.deck_size())
     return "cards were lost or doubled";
   if (round < 1 || round > config.round_count()) return "round out of range";
+  if (last_round && (last_round < round || last_round > config.round_count()))
+    return "the episode should have ended before this round";
   if (phase != kOver && cards != config.hand_size(round)) return "wrong hand size";
   if (taken > tricks_done || tricks_done - taken > 2) return "tricks do not add up";
   for (int s = 0; s < seats && phase == kPlay; ++s) {

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sparring.draw.charts.axes import CLOCK, By, Curve, at_updates, axis_of, placed
+from sparring.draw.charts.axes import CLOCK, By, Curve, Mark, at_updates, axis_of, placed
 from sparring.draw.charts.curves import Page, make_charts
 from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
@@ -20,7 +20,8 @@ from sparring.errors import SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
 from sparring.training.records import metrics
-from sparring.training.records.run import Run
+from sparring.training.records.overview import events_of
+from sparring.training.records.run import PHASE, Run
 
 
 def plot_run(
@@ -37,7 +38,19 @@ def run_page(found: Run, by: By) -> Page:
     there = placed(curves, by)
     charts = make_charts(there, fair_share=fair_share(found.config))
     name = found.path.absolute().name
-    return Page(name, facts(found, curves), tuple(charts), axis_of(there, by))
+    marks = marks_of(found, by)
+    return Page(name, facts(found, curves), tuple(charts), axis_of(there, by), marks)
+
+
+def marks_of(found: Run, by: By) -> tuple[Mark, ...]:
+    """Where the phases of a run began."""
+    units = {"minutes": ("seconds", 60.0), "decisions": ("decisions", 1.0)}
+    key, each = units.get(by, ("update", 1.0))
+    begun = [event for event in events_of(found.path) if event.get("event") == PHASE]
+    return tuple(
+        Mark(float(event.get(key, 0)) / each, f"{event.get('phase', '')} {event.get('name', '')}")
+        for event in begun
+    )
 
 
 def common_page(runs: Sequence[Run], by: By) -> Page:

@@ -216,6 +216,7 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     numbers: Sequence[float] = ()
     if kind is Schedule:
         value = Schedule.read(plain(value), where)
+        demand_of_learners(value, where)
         numbers = value.values
     elif kind in (int, float):
         value = plain(value)
@@ -229,6 +230,15 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     for number in numbers:
         demand_number(number, limit, where, value)
     return value
+
+
+def demand_of_learners(schedule: Schedule, where: str) -> None:
+    """Refuse a schedule by finished games: learners count their own decisions alone."""
+    if schedule.by == "episodes":
+        raise ConfigError(
+            f"{where} {shortened(schedule)} is by finished games, which learners do not count; "
+            "give points in decisions or shares (%)"
+        )
 
 
 def plain(value: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sparring.errors import ConfigError
-from sparring.games.rules import UNIVERSAL_FLAGS, Rules
+from sparring.errors import ConfigError, nearest
+from sparring.games.rules import SKIP_FORCED, UNIVERSAL_FLAGS, Field, Rules
+from sparring.schedule import Schedule, shown
 
 
 def read_pair(word: str, where: str) -> tuple[str, str]:
@@ -27,15 +29,86 @@ def read_rules(game: str, pairs: Sequence[str]) -> Rules:
         if key in UNIVERSAL_FLAGS:
             given[key] = read_switch(key, text)
         elif key in fields and fields[key].count > 1:
-            given[key] = [value.strip() for value in text.split(",") if value.strip()]
+            given[key] = listed(text)
         else:
             given[key] = text.strip()
     return Rules(game, given)
 
 
+def listed(text: str) -> list[str]:
+    """Split the values of a list."""
+    return [value.strip() for value in text.split(",") if value.strip()]
+
+
+def scheduled_flags(rules: Rules, pairs: Sequence[str]) -> dict[str, Schedule]:
+    """Return the flags that change as a run goes on."""
+    given = dict(read_pair(pair, "set") for pair in pairs)
+    read = {key: read_flag(rules, key, text) for key, text in given.items() if ":" in text}
+    return {key: value for key, value in read.items() if isinstance(value, Schedule)}
+
+
+def read_flag(rules: Rules, key: str, given: Any) -> Any:
+    """Read a flag that changes while games run: a value, or a schedule of numbers.
+
+    Of a list every member may be a schedule.
+    """
+    fields = {**rules.fields, "skip_forced": SKIP_FORCED}
+    if key not in fields:
+        raise ConfigError(f"set: {rules.name} has no flag {key!r}{nearest(key, fields)}")
+    field = fields[key]
+    if not field.live:
+        may = ", ".join(name for name, one in fields.items() if one.live) or "none"
+        raise ConfigError(
+            f"set: {key} cannot change while games run; set it for the whole run with --set "
+            f"{key}=...; flags that can: {may}"
+        )
+    try:
+        return checked_flag(field, given)
+    except ConfigError as wrong:
+        raise ConfigError(f"set: {wrong}") from None
+
+
+def checked_flag(field: Field, given: Any) -> Any:
+    """Check a value, and all values of a schedule, against what the flag may be."""
+    if field.count > 1:
+        members = listed(given) if isinstance(given, str) else given
+        if not isinstance(members, Sequence):
+            raise ConfigError(f"{field.name} needs a list of up to {field.count} values")
+        read = [number_or_schedule(field, member) for member in members]
+        field.parse([first if not isinstance(first, Schedule) else field.low for first in read])
+        return read
+    if isinstance(given, str | list) and not field.words:
+        one = number_or_schedule(field, given)
+        if isinstance(one, Schedule):
+            return one
+    field.parse(given)
+    return given
+
+
+def number_or_schedule(field: Field, given: Any) -> Any:
+    """Read one number; points of a schedule are checked one by one."""
+    if not isinstance(given, list) and ":" not in str(given):
+        return given
+    if field.words:
+        raise ConfigError(f"{field.name} is one of {', '.join(field.words)}, no schedule")
+    schedule = Schedule.read(given, field.name)
+    for value in schedule.values:
+        field.parse([value] if field.count > 1 else value)
+    return schedule if schedule.changes else schedule.values[0]
+
+
 def latest(pairs: Sequence[str]) -> list[str]:
-    """Leave out words that a later one replaces: a preset's flag that was set anew."""
-    return list({read_pair(pair, "set")[0]: pair for pair in pairs}.values())
+    """Leave out words that a later one replaces: a preset's flag that was set anew.
+
+    One that changes as the run goes on is as it begins.
+    """
+    given = dict(read_pair(pair, "set") for pair in pairs)
+    return [f"{key}={first_value(key, text)}" for key, text in given.items()]
+
+
+def first_value(key: str, text: str) -> str:
+    """A value as it is when a run begins."""
+    return shown(Schedule.read(text, f"set: {key}").values[0]) if ":" in text else text
 
 
 def read_switch(key: str, text: str) -> int:

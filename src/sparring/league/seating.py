@@ -8,7 +8,8 @@
     NAME@greedy, @sampled   the same, always with its most probable action, or always drawing
     NAME                    a table: the learner, and this player in all other seats
     A,B,C                   a table: without `self` the other seats, with `self` every seat
-    TABLE=WEIGHT            how often the table is drawn, compared with the others
+    TABLE=WEIGHT            how often the table is drawn, compared with the others; in a run it
+                            may be a schedule, 0:1,1e6:0.2
 
 A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME say which is meant.
 """
@@ -23,6 +24,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import BOT_PREFIX, Rules
 from sparring.league.players import AnyPlayer, CallablePlayer, HasPolicy, Seated, name_of
+from sparring.schedule import Schedule
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -62,28 +64,37 @@ class Table:
     weight: float = 1.0
     shuffle: bool = True
     """Seats are drawn anew for every game, so that nobody owns a good one."""
+    schedule: Schedule | None = None
+    """How the weight goes on, where it changes; `weight` is the first one."""
 
 
-def read_tables(rules: Rules, words: Sequence[Word], where: str = "opponents") -> list[Table]:
+def read_tables(
+    rules: Rules, words: Sequence[Word], where: str = "opponents", *, scheduled: bool = False
+) -> list[Table]:
     """Read one table per word.
 
     where: the setting that the words were given for; errors begin with it.
+    scheduled: weights may be schedules, and 0 at times.
     """
-    tables = [read_table(rules, word, where) for word in words]
+    tables = [read_table(rules, word, where, scheduled=scheduled) for word in words]
     if not tables:
         raise ConfigError(f"{where} is empty; give at least self=1")
     return tables
 
 
-def read_table(rules: Rules, word: Word, where: str = "opponents") -> Table:
+def read_table(
+    rules: Rules, word: Word, where: str = "opponents", *, scheduled: bool = False
+) -> Table:
     """Read who sits at one table, and its weight."""
-    weight = 1.0
+    weight, schedule = 1.0, None
     if is_weighted(word):
         word, weight = word[0], check_weight(repr(word), word[1], where)
     elif isinstance(word, str) and "=" in word:
         name, _, amount = word.rpartition("=")
         read_pair(word, where)  # refuses a word without a name
-        word, weight = name, read_weight(word, amount, where)
+        if scheduled and ":" in amount:
+            schedule = read_course(word, amount, where)
+        word, weight = name, schedule.values[0] if schedule else read_weight(word, amount, where)
     names = word.split(",") if isinstance(word, str) else word
     if isinstance(names, Sequence):
         shown = ",".join(name_of(name) for name in names)
@@ -91,7 +102,7 @@ def read_table(rules: Rules, word: Word, where: str = "opponents") -> Table:
         several = len(names) > 1 or not isinstance(word, str)
     else:
         shown, players, several = name_of(names), [read_who(rules, names, where)], False
-    return Table(all_seats(rules, players, shown, several, where), weight)
+    return Table(all_seats(rules, players, shown, several, where), weight, schedule=schedule)
 
 
 def is_weighted(word: Word) -> bool:
@@ -213,6 +224,16 @@ def find_place(rules: Rules, word: str, where: str) -> str:
     raise ConfigError(
         f"{where}: {word!r} is neither a bot of {rules.name} nor a folder with a policy{hint}"
     )
+
+
+def read_course(word: str, amount: str, where: str) -> Schedule:
+    """How often a table is drawn as a run goes on; at times that may be never."""
+    schedule = Schedule.read(amount, f"{where}: {word}")
+    if not all(0 <= weight <= MOST_WEIGHT for weight in schedule.values):
+        raise ConfigError(
+            f"{where}: the weights of {word!r} must be at least 0 and at most {MOST_WEIGHT:,}"
+        )
+    return schedule
 
 
 def read_weight(word: str, amount: str, where: str = "opponents") -> float:

@@ -30,6 +30,18 @@ class Terms:
     """Forget what is remembered."""
 
 
+def adjust_games(pool: Any, terms: Terms, **which: int) -> None:
+    """Tell a pool what concerns it. which: `member=`, of a pool with the games of several."""
+    if terms.lineups is not None:
+        pool.set_lineups(terms.lineups, pool.pots, **which)
+    if terms.flags:
+        pool.set_config(**terms.flags, **which)
+    if terms.starts is not None:
+        pool.set_starts(terms.starts, **which)
+    if terms.rewards is not None:
+        pool.set_rewards(terms.rewards, **which)
+
+
 @runtime_checkable
 class Adjustable(Learner, Protocol):
     """A learner whose games and settings may change between two updates."""

@@ -80,6 +80,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "by_role": plan.by_role,
         "slots": plan.cast.slots,
         "actors": plan.cast.actors,
+        "first": plan.first,
     }
 
 
@@ -92,10 +93,16 @@ def fused_games(plan: Plan) -> Games:
     """The games as learners on a GPU take them: there, or on CPU threads."""
     from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
 
+    games: Games
     if plan.games_on != CPU:
-        return DeviceGames(plan.device_pool())
-    pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
-    return HostGames(pool, plan.device)
+        games = DeviceGames(plan.device_pool())
+    else:
+        pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
+        games = HostGames(pool, plan.device)
+    if plan.first is not None:
+        for member in range(len(plan.seeds)):
+            games.adjust(plan.first, member)
+    return games
 
 
 LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn, "sac": make_sac}

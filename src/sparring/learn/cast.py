@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sparring.learn.collect import Actor
 from sparring.pools.lineups import Lineup
+from sparring.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,19 @@ class Fixed:
 
 
 @dataclass(frozen=True)
+class Seating:
+    """A line-up, and how often it is drawn as the run goes on."""
+
+    lineup: Lineup
+    weight: Schedule
+
+
+@dataclass(frozen=True)
 class Cast:
     """Who plays."""
 
     lineups: tuple[Lineup, ...]
+    """Those that the run begins with."""
     fixed: tuple[Fixed, ...] = ()
     past_slots: int = 0
     """Slots that past selves share, the first ones; 0: nobody meets them."""
@@ -40,6 +50,8 @@ class Cast:
     """Other networks and functions by policy id, one call each."""
     others: tuple[str, ...] = ()
     """What those are called, in the order of their ids."""
+    seatings: tuple[tuple[Seating, ...], ...] = ()
+    """Who plays in each phase; ids, slots and pots are the same in all of them."""
 
     @property
     def slots(self) -> int:

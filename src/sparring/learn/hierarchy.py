@@ -9,13 +9,14 @@ is responsible for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.config import CollectConfig
+from sparring.learn.adjust import Terms
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import mean_losses, shuffling
 from sparring.learn.forward import Forward
@@ -85,6 +86,11 @@ class Hierarchy(FromRollouts[RoleKnobs]):
             for role, config in self.settings.items()
         }
         self.descents = {f"{OPTIMISER}.{role}": part for role, part in self.parts.items()}
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        super().adjust(replace(terms, settings=None), member)
+        self.settings |= terms.role_settings or {}
 
     def make_actor(self) -> Actor:
         """Draws actions."""

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig
-from sparring.errors import StateError
-from sparring.games.rules import Rules
+from sparring.errors import ConfigError, StateError
+from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Snapshot
@@ -37,6 +37,8 @@ class HostedLearner(ABC):
     """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
     columns: Sequence[str] = ()
     """What the actor says besides actions."""
+    config: Any
+    """Of the algorithm."""
 
     def __init__(
         self,
@@ -51,14 +53,20 @@ class HostedLearner(ABC):
         slots: int = 0,
         actors: Mapping[int, Actor] | None = None,
         roles: Mapping[str, NetConfig] | None = None,
+        first: Terms | None = None,
     ) -> None:
         """Take over a pool.
 
         roles: networks by role instead of one for all.
         slots: room for frozen networks of the same kind, see `learn.opponents`.
         actors: who else plays, by policy id.
+        first: what the first games begin under, where it is not the run's own.
         """
         torch.manual_seed(seed)
+        self.rules = pool.rules
+        """The game as the run has it; phases change flags of the pool's alone."""
+        if first is not None:
+            adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
@@ -96,11 +104,6 @@ class HostedLearner(ABC):
         """Trained so far."""
 
     @property
-    def rules(self) -> Rules:
-        """The game."""
-        return self.pool.rules
-
-    @property
     def exact(self) -> bool:
         """Whether a snapshot holds the games in flight."""
         return self.collector.exact
@@ -110,6 +113,24 @@ class HostedLearner(ABC):
         counts = collector.decisions, self.samples, collector.opponent_rows
         earned = collector.earned.episodes()
         return Report(stats, *counts, episodes=earned, met=collector.met())
+
+    # Other terms
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        adjust_games(self.pool, terms)
+        if terms.settings is not None:
+            self.set_settings(terms.settings)
+        if terms.clear_replay:
+            self.clear_replay()
+
+    def set_settings(self, settings: Any) -> None:
+        """Go on with other settings of the algorithm."""
+        self.config = settings
+
+    def clear_replay(self) -> None:
+        """Forget what is remembered."""
+        raise ConfigError(f"clear_replay: {type(self).__name__} has no replay; leave it out")
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 

@@ -68,6 +68,16 @@ class OffPolicy(HostedLearner):
         self.since = 0
         """Decisions that had been made when the replay was empty."""
 
+    def set_settings(self, settings: Any) -> None:
+        """Go on with other settings of the algorithm."""
+        super().set_settings(settings)
+        self.gamma_into = settings.gamma_into
+
+    def clear_replay(self) -> None:
+        """Forget what is remembered. What is learned plays on while the replay fills again."""
+        self.replay.clear()
+        self.since, self.owed = self.collector.decisions, 0.0
+
     # What kinds add
 
     @abstractmethod
@@ -208,8 +218,8 @@ class OffPolicy(HostedLearner):
             self.since = meta.get("since", 0)
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
-        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
-            self.since, self.owed = self.collector.decisions, 0.0
+        elif self.updates:  # it was not saved, or is to be forgotten
+            self.clear_replay()
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

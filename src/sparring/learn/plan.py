@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
+from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -74,8 +75,12 @@ class Plan:
     foreign: GamePool | None = None
     """An environment that somebody brought along."""
     rewards: Mapping[str, tuple[float, ...]] | None = None
-    """Weights by part, one per role; None: the game's own."""
+    """Weights by part, one per role, when the run begins; None: the game's own."""
+    paid_by_role: bool = False
+    """Roles are paid differently later on, if not from the beginning."""
 
+    first: Terms | None = None
+    """What the first games begin under, where it is not what stands here: the first phase."""
     roles: tuple[RolePlan, ...] = ()
     """Networks by role, in the order of the game's roles; none: one network for all."""
     turns: Turns = field(default_factory=Turns)
@@ -97,7 +102,7 @@ class Plan:
 
         In one chain what a bid leads to is paid to the cards that are played after it.
         """
-        if self.roles:
+        if self.roles or self.paid_by_role:
             return True
         return self.rewards is not None and any(len(set(w)) > 1 for w in self.rewards.values())
 
@@ -122,6 +127,7 @@ class Plan:
             seed=self.seed,
             threads=self.threads,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             slots=slots,
         )
@@ -135,6 +141,7 @@ class Plan:
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
             lineups=self.cast.lineups,
+            pots=self.cast.pots,
             rewards=self.rewards,
             device=self.device,
         )

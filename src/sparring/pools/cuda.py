@@ -11,12 +11,14 @@ import torch
 from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
-from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.goals import demand_goals
+from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.seeds import seed_bits
 from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
+from sparring.pools.cuda_actions import as_given, why_frozen
 from sparring.pools.cuda_batch import CudaBatch
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
@@ -25,8 +27,6 @@ from sparring.pools.native import Pool
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
-GIVEN_UP = 255
-"""In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -53,10 +53,12 @@ class CudaPool:
         seeds: Sequence[int] = (),
         config: Mapping[str, Any] | None = None,
         lineups: Sequence[Lineup] | None = None,
+        pots: Sequence[str] = (),
         rewards: Rewards | None = None,
         first_game: int = 0,
         observe: bool = True,
         memory: int = 0,
+        records: bool = False,
         device: str = "cuda",
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
@@ -64,8 +66,10 @@ class CudaPool:
 
         seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
             of their own with these seeds would play.
+        pots: see `set_lineups`.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
+        records: batches say what came of goals, in games that have some.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -81,6 +85,7 @@ class CudaPool:
         if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
             raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
         check_memory(memory)
+        self.records = records and demand_goals(self.rules)
         demand_memory(
             "num_games",
             num_games,
@@ -98,6 +103,7 @@ class CudaPool:
                 seed=one,
                 threads=1,
                 lineups=lineups,
+                pots=pots,
                 rewards=rewards,
                 first_game=first_game,
                 observe=False,
@@ -129,7 +135,8 @@ class CudaPool:
             self.frozen = torch.zeros(self.num_games, dtype=torch.uint8)
             self.refused = self._action_array()
             self._sampled = self._action_array()
-        self._batch = CudaBatch(self.rules, self.num_games, self.row_bytes, legal // 8, self.device)
+        shape = self.num_games, self.row_bytes, legal // 8
+        self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._make_views()
         self._upload()
 
@@ -221,7 +228,7 @@ class CudaPool:
 
     def step(self, action: Any) -> CudaBatch:
         """Answer all rows at once. Nothing waits for the device."""
-        given = self._actions(action)
+        given = as_given(self, action)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
@@ -259,14 +266,14 @@ class CudaPool:
             counted = self.view(
                 "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
             )
-        layers = len(ends["cut_at"])
+        layers, brought = len(ends["cut_at"]), {"record": None, **outcome}
         finals = self._no_finals
         if final_legal is not None:
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
             *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
-            *(self.view("RowsView", **rows), self.view("OutcomeView", **outcome), finals),
+            *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
 
@@ -285,41 +292,35 @@ class CudaPool:
         """
         games = slice(0, self.num_games) if member is None else self._games_of(member)
         frozen = self.frozen[games].nonzero()
-        if not len(frozen):
-            return
-        game = games.start + int(frozen[0])
-        if int(self.frozen[game]) == GIVEN_UP:
-            raise ConfigError(
-                f"{self.rules.name} game {self.first_game + game % self.each}: no policy is asked "
-                "any more; change the line-up or the flags so that somebody has a choice, and reset"
-            )
-        row = game * self.rules.rows + int(self.frozen[game]) - 1
-        action, legal = self.refused[row].cpu(), self._batch.legal[row].cpu().numpy()
-        options = [a for a in range(self.rules.actions) if int(legal[a // 64]) >> (a % 64) & 1]
-        seat = int(self._batch.seat[row])
-        where = (self.first_game + game % self.each, row, seat)
-        if self.rules.box:
-            component = int(torch.isfinite(action).logical_not().nonzero()[0])
-            refused: tuple[Any, ...] = (*where, -1, component, float(action[component]), [])
-        else:
-            refused = (*where, int(action), -1, 0.0, options)
-        raise IllegalActionError(
-            f"{describe_refusal(self.rules, refused)}; the game stands still since then, "
-            "load an earlier state or reset"
-        )
+        if len(frozen):
+            game = games.start + int(frozen[0])
+            raise why_frozen(self, game, int(self.frozen[game]))
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
-        for host in self._hosts:
-            host.set_lineups(lineups)
+    def _of(self, member: int | None) -> list[Pool]:
+        """Whom a change concerns: the games of one seed, or all."""
+        return self._hosts if member is None else [self._hosts[member]]
+
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled in the games of every seed."""
+        return tuple(dict.fromkeys(name for host in self._hosts for name in host.pots))
+
+    def set_lineups(
+        self, lineups: Sequence[Lineup], pots: Sequence[str] = (), member: int | None = None
+    ) -> None:
+        """Choose who plays; every game draws one of them at its next reset.
+
+        pots: others than those that line-ups name, which may be filled too. Pots that are named
+            before and after keep who is in them.
+        member: in the games of one seed alone, here and below.
+        """
+        for host in self._of(member):
+            host.set_lineups(lineups, pots)
         self._upload()
 
     def set_pots(self, pots: Pots, member: int | None = None) -> None:
-        """Choose who is drawn from the pots that line-ups name, when games begin.
-
-        member: in the games of one seed alone.
-        """
-        for host in self._hosts if member is None else [self._hosts[member]]:
+        """Choose who is drawn from the pots that line-ups name, when games begin."""
+        for host in self._of(member):
             host.set_pots(pots)
         self._upload()
 
@@ -329,15 +330,15 @@ class CudaPool:
         self._kernels.count_seats(self._blocks(), BLOCK, self._games, policies, seats)
         return seats[member].cpu().numpy().astype(np.int64)
 
-    def set_rewards(self, rewards: Rewards) -> None:
+    def set_rewards(self, rewards: Rewards, member: int | None = None) -> None:
         """Change the weight of reward parts, from the next step on."""
-        for host in self._hosts:
+        for host in self._of(member):
             host.set_rewards(rewards)
         self._upload()
 
-    def set_config(self, **flags: Any) -> None:
+    def set_config(self, *, member: int | None = None, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
-        for host in self._hosts:
+        for host in self._of(member):
             host.set_config(**flags)
         self.rules = self._hosts[0].rules
         self._upload()
@@ -374,14 +375,15 @@ class CudaPool:
             "table": self.tables.shape[1],
             **memory_entry(self.memory_bytes),
         }
-        return seal(self.rules, more, body)
+        return seal(self._hosts[member].rules, more, body)
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         header, body = unseal(raw)
+        rules = self._hosts[member].rules
         mine = {
-            "game": self.rules.name,
-            "config": self.rules.config,
+            "game": rules.name,
+            "config": rules.config,
             "games": self.each,
             "first_game": self.first_game,
             "table": self.tables.shape[1],
@@ -391,7 +393,7 @@ class CudaPool:
             found = header.get(key, 0 if key == "memory" else None)
             if found != value:
                 raise StateError(f"the state has {key} {found}, this pool has {value}")
-        check_version(self.rules, header)
+        check_version(rules, header)
         games = self._games_of(member)
         arrays = [array[games] for array in (self.tables, self.side, self.memory)]
         sizes = [array.numel() for array in arrays]
@@ -409,7 +411,7 @@ class CudaPool:
         """Return what is wrong with any of the games, "" if nothing."""
         for member in range(len(self.seeds)):
             pool = Pool(
-                self.rules,
+                self._hosts[member].rules,
                 self.each,
                 threads=1,
                 first_game=self.first_game,
@@ -431,17 +433,3 @@ class CudaPool:
         if self._observe and mask.numel():
             blocks = -(-mask.numel() // (4 * 256))
             self._kernels.expand_masks(blocks, 256, self._batch.legal, mask.numel(), mask)
-
-    def _actions(self, action: Any) -> Tensor:
-        rows = self.num_games * self.rules.rows
-        wanted = (rows, self.rules.box) if self.rules.box else (rows,)
-        given = torch.as_tensor(action, device=self.device)
-        if tuple(given.shape) != wanted:
-            raise IllegalActionError(f"actions have shape {tuple(given.shape)}, need {wanted}")
-        if self.rules.box:
-            return given.float().contiguous()
-        if given.is_floating_point() or given.dtype == torch.bool:
-            raise IllegalActionError(f"actions are {given.dtype}, need integers")
-        if given.dtype != torch.int32:
-            given = given.clamp(-(2**31), 2**31 - 1).int()
-        return given.contiguous()

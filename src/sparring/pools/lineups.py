@@ -66,15 +66,29 @@ Pots = Mapping[str, Mapping[Any, float]]
 class FilledPots:
     """Pots with numbers of their own, in the order in which line-ups name them, and who is in."""
 
-    def __init__(self, lineups: Sequence[Lineup]) -> None:
+    def __init__(
+        self,
+        lineups: Sequence[Lineup],
+        more: Sequence[str] = (),
+        before: FilledPots | None = None,
+    ) -> None:
+        """Make the pots that line-ups draw from.
+
+        more: others, which may be filled although nobody draws from them now.
+        before: whose contents stay, by name.
+        """
         seats = (player for lineup in lineups for player in lineup.players)
-        self.names = list(dict.fromkeys(pot.name for pot in seats if isinstance(pot, Pot)))
+        drawn = dict.fromkeys(pot.name for pot in seats if isinstance(pot, Pot))
+        self.drawn = len(drawn)
+        """How many of them line-ups draw from, the first ones."""
+        self.names = list(drawn | dict.fromkeys(more))
         if len(self.names) > _native.MAX_POTS:
             raise ConfigError(
                 f"line-ups draw from {len(self.names)} pots ({', '.join(self.names)}); at most "
                 f"{_native.MAX_POTS} can be told apart"
             )
-        self.players: list[dict[int, float]] = [{} for _ in self.names]
+        kept = dict(zip(before.names, before.players, strict=True)) if before else {}
+        self.players: list[dict[int, float]] = [kept.get(name, {}) for name in self.names]
         """Weights by player id, pot by pot."""
 
     def number(self, pot: Pot) -> int:
@@ -105,8 +119,9 @@ class FilledPots:
     @property
     def policies(self) -> set[int]:
         """The ids of policies that may be drawn; the learner's from an empty pot."""
-        found = {player for pot in self.players for player in pot if player >= 0}
-        return found | ({LEARNER} if not all(self.players) else set())
+        drawn = self.players[: self.drawn]
+        found = {player for pot in drawn for player in pot if player >= 0}
+        return found | ({LEARNER} if not all(drawn) else set())
 
 
 def numbered(
@@ -143,8 +158,14 @@ def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
 class Draw:
     """Draws who sits where in games that have no native core, from (seed, game, episode)."""
 
-    def __init__(self, rules: Rules, lineups: Sequence[Lineup], seed: int) -> None:
-        self.pots = FilledPots(lineups)
+    def __init__(
+        self,
+        rules: Rules,
+        lineups: Sequence[Lineup],
+        seed: int,
+        pots: FilledPots | None = None,
+    ) -> None:
+        self.pots = pots or FilledPots(lineups)
         self.ids = np.array(numbered(rules, lineups, MOST_POLICIES, self.pots), np.int16)
         weights = np.array([lineup.weight for lineup in lineups])
         self.up_to = np.cumsum(weights / weights.sum())

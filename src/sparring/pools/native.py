@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.goals import demand_goals
 from sparring.games.rules import (
     SKIP_FORCED,
     Rewards,
@@ -56,6 +57,7 @@ class Pool:
         threads: int | None = None,
         config: Mapping[str, Any] | None = None,
         lineups: Sequence[Lineup] | None = None,
+        pots: Sequence[str] = (),
         rewards: Rewards | None = None,
         slots: int = 1,
         first_game: int = 0,
@@ -63,11 +65,13 @@ class Pool:
         memory: int = 0,
         every_game: bool = False,
         opening_plies: int = 0,
+        records: bool = False,
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
 
         threads: how many to use, up to 1024; None takes one per core.
+        pots: see `set_lineups`.
         slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
@@ -77,6 +81,7 @@ class Pool:
             once, and games in which no policy ever had to decide are followed by others unseen.
         opening_plies: decisions that lots make at the start of every game, the same ones whoever
             sits where. An opening that ends the game is drawn anew.
+        records: batches say what came of goals, in games that have some: `rules.goals`.
         """
         if device != "cpu":
             raise ConfigError(
@@ -93,6 +98,8 @@ class Pool:
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
+        self.records = records and demand_goals(self.rules)
+        """Whether batches have `record`."""
         start = seed_bits(seed)
         each = bytes_per_game(self.rules, observe=observe, memory=memory)
         demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
@@ -114,6 +121,7 @@ class Pool:
                 memory,
                 every_game,
                 opening_plies,
+                records,
             )
         except MemoryError:  # a limit that does not show in what is free
             raise ConfigError(
@@ -123,6 +131,8 @@ class Pool:
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
         the observation. Cleared when its game begins anew."""
+        self.left_out: npt.NDArray[np.uint8] = self._native.left_out
+        """[N], not 0: nothing in that game is counted. May be changed between two steps."""
         self._native.set_weights(self.rules.weights(rewards))
         self._observe = observe
         self._started = False
@@ -142,8 +152,8 @@ class Pool:
         self._seats: frozenset[int] = frozenset({LEARNER})
         """Policies that line-ups name."""
         self._pots = FilledPots(())
-        if lineups is not None:
-            self.set_lineups(lineups)
+        if lineups is not None or pots:
+            self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], pots)
 
     @property
     def seed(self) -> int:
@@ -213,18 +223,22 @@ class Pool:
                 self._native.sample_discrete(s, out)
         return self._sampled if slot is None else self._sampled[self._row_bounds[slot]]
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
+    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+        """Choose who plays; every game draws one of them at its next reset.
+
+        pots: others than those that line-ups name, which may be filled too. Pots that are named
+            before and after keep who is in them.
+        """
         self._check_idle()
-        pots = FilledPots(lineups)
-        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, pots)
+        filled = FilledPots(lineups, pots, self._pots)
+        ids = numbered(self.rules, lineups, _native.MAX_LINEUPS, filled)
         self._native.set_lineups(
             [float(lineup.weight) for lineup in lineups],
             [player for lineup in ids for player in lineup],
             [int(lineup.shuffle) for lineup in lineups],
         )
         self._seats = frozenset(player for lineup in ids for player in lineup if player >= 0)
-        self._pots = pots
+        self._pots = filled
         self._fill_pots()
 
     def set_pots(self, pots: Pots) -> None:
@@ -232,6 +246,11 @@ class Pool:
         self._check_idle()
         self._pots.fill(self.rules, pots)
         self._fill_pots()
+
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled."""
+        return tuple(self._pots.names)
 
     def _fill_pots(self) -> None:
         players = self._pots.players
@@ -244,12 +263,31 @@ class Pool:
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
-        return self._seats | (self._pots.policies if self._pots.names else frozenset())
+        return self._seats | (self._pots.policies if self._pots.drawn else frozenset())
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
         return np.array(self._native.seated(policies), np.int64)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return what the rules counted since `clear_counts`, by `rules.counters`.
+
+        Counted are the seats of the learner, or of whoever `set_counting` named, in the moment in
+        which something happens. The sums are no part of the games: `state` leaves them out.
+        """
+        self._check_idle()
+        return np.array(self._native.counts(), np.int64)
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
+        self._check_idle()
+        self._native.clear_counts()
+
+    def set_counting(self, player: PlayerId | None) -> None:
+        """Say whose seats are counted; None: nobody's."""
+        self._check_idle()
+        self._native.set_counting(player is not None, 0 if player is None else self.player_id(player))
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""
@@ -263,6 +301,10 @@ class Pool:
         """Change the weight of reward parts, from the next step on."""
         self._check_idle()
         self._native.set_weights(self.rules.weights(rewards))
+
+    def weights(self) -> list[float]:
+        """Return the weight of every part and role, flat."""
+        return list(self._native.weights())
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""

@@ -129,14 +129,28 @@ class GamePool(Protocol):
     def recv(self, slot: int = 0) -> BatchLike:
         """Wait for a slot and return its rows."""
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose who plays; every game draws one of them at its next reset."""
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled."""
+
+    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+        """Choose who plays; every game draws one of them at its next reset.
+
+        pots: others than those that line-ups name, which may be filled too. Pots that are named
+            before and after keep who is in them.
+        """
 
     def set_pots(self, pots: Pots) -> None:
         """Choose who is drawn from the pots that line-ups name, when games begin."""
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return what the rules counted at the learner's seats, by `rules.counters`."""
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of reward parts, from the next step on."""

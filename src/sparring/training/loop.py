@@ -12,12 +12,14 @@ from types import FrameType
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
 from sparring.errors import SparringWarning
 from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.courses import adjustable, lead, take_up
 from sparring.training.evaluate import EvalWorker
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
@@ -69,6 +71,7 @@ class Trainer:
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
         cast: Cast | None = None,
+        courses: Sequence[Course] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
     ) -> None:
@@ -76,6 +79,7 @@ class Trainer:
 
         spare_threads: cores that training leaves to evaluations.
         cast: who plays; without it, nobody is in slots.
+        courses: the way of every member through its phases; none: nothing changes.
         """
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
@@ -83,12 +87,23 @@ class Trainer:
         if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
             warnings.warn(SparringWarning(text), stacklevel=3)
+        self._adjusted = adjustable(learner) if courses else None
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)
         if resume is not None:  # everybody is in their slots before the games are there
+            if courses:
+                take_up(learner, courses, resume)
             learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta, resume.segments))
         self.members = [
-            Member(config, run, rules, resume=resume, lr_factor=lr_factor, league=league)
-            for config, run, league in zip(configs, runs, leagues, strict=True)
+            Member(
+                config,
+                run,
+                rules,
+                resume=resume,
+                lr_factor=lr_factor,
+                league=league,
+                course=courses[index] if courses else None,
+            )
+            for index, (config, run, league) in enumerate(zip(configs, runs, leagues, strict=True))
         ]
         self.watched = [
             Watched(member, partial(learner.policy, index))
@@ -161,9 +176,12 @@ class Trainer:
 
     def _one_update(self, started: float, before: float) -> None:
         """Collect and learn once, and write down how it went."""
-        learner = self.learner
+        learner, progress = self.learner, self.status.progress
+        if self._adjusted is not None:
+            for index, member in self._active():
+                lead(self._adjusted, index, member, progress)
         at = time.perf_counter()
-        reports = learner.iterate(self.status.progress)
+        reports = learner.iterate(progress)
         now = time.perf_counter()
         took = now - at
         phases = learner.phases.take()

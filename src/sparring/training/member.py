@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
+from sparring.curriculum.curves import curves_of
+from sparring.curriculum.thresholds import judges_of
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
+from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
 from sparring.store.snapshots import SUFFIX
@@ -41,8 +45,9 @@ class Member:
         resume: checkpoints.Checkpoint | None = None,
         lr_factor: float = 1.0,
         league: League | None = None,
+        course: Course | None = None,
     ) -> None:
-        self.league = league
+        self.league, self.course = league, course
         self.config, self.run, self.rules, self.lr_factor = config, run, rules, lr_factor
         self.status = Status(rules.name, run.path)
         set_budget(self.status, *budget_of(config))
@@ -75,6 +80,9 @@ class Member:
         if resume is not None:
             self._go_on(resume)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
+        if course:  # whom a phase waits to beat is met too
+            judges = judges_of(course.curriculum.phases)
+            self.opponents = list(dict.fromkeys([*self.opponents, *judges]))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
         """Take over what a checkpoint says, and forget what came after it."""
@@ -132,7 +140,7 @@ class Member:
         status.gpu_share = stats.get("charts/gpu_busy", status.gpu_share)
         status.remember("score", stats.get("charts/score", math.nan))
         status.remember("length", stats.get("charts/length", math.nan))
-        status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
+        status.losses = {k.removeprefix("losses/"): v for k, v in stats.items() if k[:6] == "losses"}
         status.learning = shown_of(stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
@@ -145,6 +153,10 @@ class Member:
             "charts/episodes": float(status.episodes),
             "charts/opponent_rows": float(report.opponent_rows),
         }
+        if self.course:
+            values |= curves_of(self.course)
+            now = Moment(status.decisions, status.progress, status.episodes)
+            status.standing = self.course.standing(now)
         if self.league:
             values |= self.league.after(report, update=update, seconds=seconds)
             status.league = self.league.told()
@@ -211,6 +223,7 @@ class Member:
             "dry": self.dry,
             "lr_factor": self.lr_factor,
             **({"league": self.league.state()} if self.league else {}),
+            **({"course": self.course.state()} if self.course else {}),
             "waiting": {str(number): at for number, at in self.waiting.items()},
             "wins": dict(status.wins),
         }
@@ -384,6 +397,8 @@ class Member:
             self._name_best()
             if self.league:
                 self._tell_best(number, seconds)
+        if self.course:
+            self.course.measured(number, results)
         return results
 
     def _tell_best(self, number: int, seconds: float) -> None:

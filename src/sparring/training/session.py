@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
 from sparring.learn.algos import LEARNERS
@@ -23,10 +24,12 @@ from sparring.store.policies import load_policy, locate, whole_checkpoint
 from sparring.training.agent import Agent
 from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
+from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.planning.algorithms import RATES
 from sparring.training.planning.casting import check_leagues, pinned
+from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
@@ -50,6 +53,8 @@ class Session:
     quiet: bool
     opponents: Sequence[Any] = ()
     """Instead of those of the settings, where a program has given objects."""
+    courses: Sequence[Course] = ()
+    """The way of every member through its phases; none where nothing ever changes."""
 
     @classmethod
     def prepare(
@@ -73,8 +78,11 @@ class Session:
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
                 "use --device cpu, or leave them out"
             )
+        courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
         learner = make_learner(learned[0], plan)
-        return cls(configs, plan, learner, lr_factor, called, quiet, opponents)
+        if courses:
+            adjustable(learner)
+        return cls(configs, plan, learner, lr_factor, called, quiet, opponents, courses)
 
     @classmethod
     def begin(
@@ -85,8 +93,10 @@ class Session:
             check_name(Path(config.runs), config.name)
         configs = [
             replace(config, init=found_init(config.init), opponents=lasting(config, options))
-            for config in configs
+            for config in map(with_phases, configs)
         ]
+        if options.get("pool") is None:
+            configs = [replace(config, phases=lasting_phases(config)) for config in configs]
         session = cls.prepare(configs, **options)
         check_leagues(session.plan.cast, [config.league for config in configs])
         session.start_from_init()
@@ -138,6 +148,7 @@ class Session:
                 resume=resume,
                 lr_factor=self.lr_factor,
                 cast=self.plan.cast,
+                courses=self.courses,
                 watch=display,
                 callbacks=self.callbacks,
             )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sparring.curriculum.standing import Standing
 from sparring.training.budget import progress_of
 from sparring.training.trail import Trail
 
@@ -74,6 +75,8 @@ class Status:
     """Update of the last checkpoint."""
     saved_s: float = math.nan
     """Seconds of training at that checkpoint."""
+    standing: Standing | None = None
+    """In its curriculum, where there is one."""
     league: str = ""
     """How it stands with past selves, in words."""
     message: str = ""

@@ -48,6 +48,14 @@ class Axis:
         return "" if self.by == "minutes" else self.by
 
 
+@dataclass(frozen=True)
+class Mark:
+    """A moment of a run that has a name: where a phase of its curriculum begins."""
+
+    x: float
+    name: str
+
+
 def axis_of(curves: Mapping[str, Curve], by: By) -> Axis:
     """Return the axis for curves that were placed."""
     return Axis(by, max((float(x.max()) for _, x, _ in curves.values()), default=0.0) or 1.0)

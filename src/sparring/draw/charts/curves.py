@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.draw.charts.axes import Axis, Curve, Floats, Form, label, ticks
+from sparring.draw.charts.axes import Axis, Curve, Floats, Form, Mark, label, ticks
 from sparring.draw.charts.estimates import Estimates
 
 MOST_POINTS = 160
@@ -47,6 +47,12 @@ LEARNING = {
     "temperature": "Temperature: worth of entropy",
 }
 """Of learning from replay; curves of learning/... with other names are not drawn."""
+CURRICULUM = {
+    "reward": "Reward weights",
+    "flag": "Flags of the game",
+    "opponents": "How often who is met",
+}
+"""Of curriculum/..., one chart each."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
 
 
@@ -140,17 +146,46 @@ class Page:
     facts: tuple[str, ...]
     charts: tuple[Chart | Estimates, ...]
     axis: Axis
+    marks: tuple[Mark, ...] = ()
+    """Drawn into every chart along the axis, and named in the first."""
+
+    def marked(self, chart: Chart) -> tuple[tuple[Mark, float, bool], ...]:
+        """The marks of a chart, how much room each has to the right, and whether it is named."""
+        if chart.axis is not None or chart.stacked:
+            return ()
+        ends = [*(mark.x for mark in self.marks[1:]), self.axis.end]
+        named = chart is self.charts[0]
+        return tuple(
+            (mark, end - mark.x, named) for mark, end in zip(self.marks, ends, strict=True)
+        )
 
 
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
     """Return the charts for which there are numbers; the curves were placed on an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
-    there = [name.removeprefix("losses/") for name in curves if name.startswith("losses/")]
-    for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
-        title = LOSSES.get(name, name.replace("_", " ").capitalize())
-        charts.append(Chart(title, (series("last", 0, curves[f"losses/{name}"]),)))
+    charts += losses(curves)
     charts += learning(curves)
+    charts += curriculum(curves)
     return [chart for chart in charts if chart.series]
+
+
+def losses(curves: Mapping[str, Curve]) -> list[Chart]:
+    """A chart for every loss; where roles learn apart, a line for each of them."""
+    lines: dict[str, list[Series]] = {}
+    for key in (key for key in curves if key.startswith("losses/")):
+        name, _, role = key.removeprefix("losses/").partition("/")
+        own = lines.setdefault(name, [])
+        own.append(series(role or "last", len(own) % GREY, curves[key]))
+    known = [name for name in LOSSES if name in lines]
+    others = [name for name in lines if name not in LOSSES]
+    return [Chart(loss_title(name), tuple(lines[name])) for name in known + others]
+
+
+def loss_title(name: str) -> str:
+    """What a loss is called above its chart; that of a role says whose it is."""
+    loss, _, role = name.partition("/")
+    title = LOSSES.get(loss, loss.replace("_", " ").capitalize())
+    return f"{title}, {role}" if role else title
 
 
 def learning(curves: Mapping[str, Curve]) -> list[Chart]:
@@ -160,6 +195,21 @@ def learning(curves: Mapping[str, Curve]) -> list[Chart]:
         for name, title in LEARNING.items()
         if f"learning/{name}" in curves
     ]
+
+
+def curriculum(curves: Mapping[str, Curve]) -> list[Chart]:
+    """What the phases of a run and its schedules change, as it was."""
+    charts = []
+    for group, title in CURRICULUM.items():
+        begins = f"curriculum/{group}/"
+        names = sorted(name for name in curves if name.startswith(begins))
+        lines = [
+            replace(series(name.removeprefix(begins), at % GREY, curves[name]), dashed=at >= GREY)
+            for at, name in enumerate(names)
+        ]
+        form: Form = "percent" if group == "opponents" else "number"
+        charts.append(Chart(title, tuple(lines), form, from_zero=True))
+    return charts
 
 
 def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:

@@ -55,6 +55,8 @@ figcaption b { font-weight:600; margin-right:auto }
 .x { top:100%; margin-top:5px; transform:translateX(-50%) }
 .guide { position:absolute; transform:translateY(-2px); color:var(--soft);
   font-size:11.5px }
+.mark { position:absolute; top:0; padding:0 4px; overflow:hidden; text-overflow:ellipsis;
+  white-space:nowrap; color:var(--soft); font-size:11.5px }
 .row { padding:4px 0 }
 .row .key { display:flex; justify-content:space-between; gap:14px; white-space:normal;
   overflow-wrap:anywhere }
@@ -181,6 +183,13 @@ def figure(chart: Chart, page: Page) -> str:
             f'<span class="guide" style="{side}:4px;bottom:{100 - at / SIZE * 100:.2f}%">'
             f"{escape(chart.guide_name)}</span>"
         )
+    for mark, room, named in page.marked(chart):
+        at = x(mark.x)
+        if mark.x > 0:
+            lines += f'<path d="M{at:.1f} 0V{SIZE:g}" stroke="var(--soft)" stroke-dasharray="5 4"/>'
+        if named:
+            place = f"left:{at / SIZE * 100:.2f}%;max-width:{x(room) / SIZE * 100:.2f}%"
+            names += f'<span class="mark" style="{place}">{escape(mark.name)}</span>'
     drawn = "".join(layer(s, chart, x, y) for s in chart.series)
     kind = "wide" if chart.wide else "many" if len(chart.series) > 1 else "one"
     text = json.dumps(numbers(chart, page)).replace("<", "\\u003c")

@@ -33,6 +33,8 @@ COLOURS = (
 """Told apart by everybody: far from each other also for eyes without red, green or blue."""
 DASH = 9.0
 """Length of a dash, and of the gap behind it."""
+LEAST_NAME = 3
+"""Letters below which a name that was cut says nothing."""
 ROW = 52
 """Height of an estimate: its name, and the line below."""
 
@@ -208,14 +210,31 @@ def draw_chart(pen: Pen, chart: Chart, page: Page, place: Place) -> None:
         at = float(y(chart.guide))
         for start in np.arange(x0, x1, 10):
             pen.line([(start, at), (min(start + 5, x1), at)], SOFT, 1)
+    for mark, _, _ in page.marked(chart):
+        at = float(x(mark.x))
+        if mark.x > 0:
+            for start in np.arange(y1, y0, 10):
+                pen.line([(at, start), (at, min(start + 5, y0))], SOFT, 1)
     for series in chart.series:
         draw_series(pen, series, chart, x, y)
+    for mark, room, named in page.marked(chart):
+        if named:
+            draw_mark(pen, mark.name, float(x(mark.x)), y1, float(x(room)) - x0)
     if chart.guide is not None:
         # Last, on paper of its own: lines may still pass.
         at, room = float(y(chart.guide)), pen.width_of(chart.guide_name, 14)
         start = x0 if chart.guide_on_left(axis) else x1 - room - 8
         pen.paper(start, at - 22, room + 8, 19)
         pen.text((start + 4, at - 7), chart.guide_name, 14, SOFT)
+
+
+def draw_mark(pen: Pen, name: str, at: float, top: float, room: float) -> None:
+    """Name a moment at the top of its line, if there is room for a word or two."""
+    text = shortened(pen, name, room - 12, 14)
+    if len(text) > LEAST_NAME or text == name:
+        wide = pen.width_of(text, 14)
+        pen.paper(at + 3, top - 2, wide + 6, 19)
+        pen.text((at + 6, top + 13), text, 14, SOFT)
 
 
 def draw_keys(pen: Pen, chart: Chart, left: float, top: float, width: float) -> float:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
+from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
@@ -67,6 +68,9 @@ class Games(Protocol):
     def set_pots(self, pots: Pots, member: int) -> None:
         """Say who is drawn from every pot when a member's games begin."""
 
+    def adjust(self, terms: Terms, member: int) -> None:
+        """Go on with a member's games under other terms."""
+
     def seated(self, policies: int, member: int) -> npt.NDArray[np.int64]:
         """Count the seats that policies hold in a member's running games."""
 
@@ -92,6 +96,10 @@ class DeviceGames:
         self.policies, self.set_pots, self.seated = pool.policies_of, pool.set_pots, pool.seated
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on with a member's games under other terms."""
+        adjust_games(self.pool, terms, member=member)
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
         """Fill a rollout."""
@@ -154,6 +162,10 @@ class HostGames:
     def policies(self, member: int = 0) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
         return self.pool.policies
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms."""
+        adjust_games(self.pool, terms)
 
     def set_pots(self, pots: Pots, member: int = 0) -> None:
         """Say who is drawn from every pot when games begin."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError
+from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures, rollout_figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
@@ -61,10 +62,10 @@ class FusedHierarchy(FusedOnPolicy):
         net = roles[-1].net
         super().__init__(games, collect, net, by_role=True, hindsight=hindsight, graphs=graphs)
         self.turns = turns or Turns()
-        self.configs = {plan.role: list(plan.settings) for plan in roles}
-        """Of the algorithm, by role and member."""
+        self.role_configs = {plan.role: list(plan.settings) for plan in roles}
+        """Of the algorithm, by role and member; read anew for every update."""
         self.parts: dict[str, Update] = {
-            plan.role: self.make_update(voice, self.configs[plan.role])
+            plan.role: self.make_update(voice, self.role_configs[plan.role])
             for plan, voice in zip(roles, self.voices, strict=True)
         }
         names = [plan.role for plan in roles]
@@ -99,6 +100,12 @@ class FusedHierarchy(FusedOnPolicy):
         configs = {plan.role: plan.net for plan in self.roles}
         net, memory = self.roles[-1].net, self.pool.memory_bytes
         return make_net(self.games.rules, net, memory=memory, roles=configs)
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms."""
+        super().adjust(replace(terms, settings=None), member)
+        for role, settings in (terms.role_settings or {}).items():
+            self.role_configs[role][member] = settings
 
     # The course of an update
 

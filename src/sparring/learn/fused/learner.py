@@ -20,6 +20,7 @@ from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.rules import Rules
 from sparring.kernels import Module
+from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
@@ -56,6 +57,8 @@ class FusedLearner:
 
     figures: Figures
     """What the host is told about an update."""
+    configs: list[Any]
+    """Of the algorithm, one for each member; read anew for every update."""
 
     def __init__(
         self,
@@ -143,9 +146,8 @@ class FusedLearner:
 
     @property
     def rules(self) -> Rules:
-        """The game."""
-        rules: Rules = self.pool.rules
-        return rules
+        """The game as the run has it; phases change flags of the pool's alone."""
+        return self.games.rules
 
     @property
     def exact(self) -> bool:
@@ -244,6 +246,20 @@ class FusedLearner:
             self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
         if self._frozen:
             self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
+
+    # Other terms
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms. No running game changes its rules, seats or start."""
+        self.games.adjust(terms, member)
+        if terms.settings is not None:
+            self.configs[member] = terms.settings
+        if terms.clear_replay:
+            self.clear_replay(member)
+
+    def clear_replay(self, member: int) -> None:
+        """Forget what a member remembers."""
+        raise ConfigError(f"clear_replay: {type(self).__name__} has no replay; leave it out")
 
     # Frozen opponents, as `learn.opponents.TakesOpponents` has them
 

@@ -108,6 +108,11 @@ class FusedOffPolicy(FusedLearner):
         self._ended_at = time.perf_counter()
         self._events: list[Any] = [torch.cuda.Event(enable_timing=True) for _ in range(3)]  # type: ignore[no-untyped-call]
 
+    def clear_replay(self, member: int) -> None:
+        """Forget what a member remembers. What it has learned plays on meanwhile."""
+        self.replay.clear(member)
+        self.since[member], self.owed[member] = self.decisions[member], 0.0
+
     # What kinds add
 
     @abstractmethod
@@ -370,8 +375,8 @@ class FusedOffPolicy(FusedLearner):
         if "replay" in snapshot.tensors:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
-        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
-            self.since[member], self.owed[member] = self.decisions[member], 0.0
+        elif self.updates:  # it was not saved, or is to be forgotten
+            self.clear_replay(member)
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

@@ -262,6 +262,15 @@ class DeviceReplay:
             *(self.seeds, self.number, self.members, self.config.batch, numbers, out),
         )
 
+    def clear(self, member: int) -> None:
+        """Forget everything of a member. Serial numbers go on, so that none means two things."""
+        self._ring_of(member).columns["end"].tensor.zero_()
+        self.serial[self._carried_of(member)] = -1
+        self.firsts[member] = self.heads[member]
+        if self.config.prioritised:
+            self.leaf[member] = 0
+            self.sum_up()
+
     # Saving, in the layout of `learn.replay.Replay.state`
 
     def _ring_of(self, member: int) -> MemberRing:

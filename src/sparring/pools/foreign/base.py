@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
-from sparring.pools.lineups import LEARNER, NOBODY, Draw, Lineup, Pots
+from sparring.pools.lineups import LEARNER, NOBODY, Draw, FilledPots, Lineup, Pots
 
 TERMINATED, TRUNCATED = 0, 1
 """`final_reason`, indices into `ForeignRules.ends`."""
@@ -167,9 +167,18 @@ class ForeignPool(ABC):
         """The ids that sit at tables; somebody has to answer their rows."""
         return self._draw.policies
 
-    def set_lineups(self, lineups: Sequence[Lineup]) -> None:
-        """Choose which policies play; every game draws at its next reset. There are no bots."""
-        self._draw = Draw(self.rules, lineups, self._draw.seed)
+    @property
+    def pots(self) -> tuple[str, ...]:
+        """The names of the pots that may be filled."""
+        return tuple(self._draw.pots.names)
+
+    def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
+        """Choose which policies play; every game draws at its next reset. There are no bots.
+
+        pots: others than those that line-ups name, which may be filled too.
+        """
+        filled = FilledPots(lineups, pots, self._draw.pots)
+        self._draw = Draw(self.rules, lineups, self._draw.seed, filled)
 
     def set_pots(self, pots: Pots) -> None:
         """Choose who is drawn from the pots that line-ups name, when games begin."""
@@ -180,13 +189,21 @@ class ForeignPool(ABC):
         mine = self._players[(self._players >= 0) & (self._players < policies)]
         return np.bincount(mine, minlength=policies)
 
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return nothing: an env counts nothing."""
+        return np.zeros(0, np.int64)
+
+    def clear_counts(self) -> None:
+        """Do nothing."""
+
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of the env's reward, from the next step on."""
         (self._weight,) = self.rules.weights(rewards)
 
     def set_config(self, **flags: Any) -> None:
-        """Refuse: the env object was configured by whoever made it."""
-        self.rules.changed(flags)
+        """Hand flags to the envs, whose own reset makes them effective; see `foreign.flags`."""
+        if flags:
+            self._set_config(flags)
 
     def sample_actions(self) -> npt.NDArray[Any]:
         """Draw uniform legal actions for all rows."""
@@ -235,6 +252,10 @@ class ForeignPool(ABC):
     @abstractmethod
     def _reset(self, seed: int | None) -> None:
         """Reset all envs and fill the batch."""
+
+    @abstractmethod
+    def _set_config(self, flags: Mapping[str, Any]) -> None:
+        """Hand flags to all envs, or refuse them."""
 
     @abstractmethod
     def _step(self, action: npt.NDArray[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparring.pools.foreign.base import (
     check_finite,
 )
 from sparring.pools.foreign.encoding import Encoding, encoding_of
+from sparring.pools.foreign.flags import set_on_envs
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_name
 
@@ -47,6 +49,9 @@ class TablesPool(ForeignPool):
             table.steps = 0
             self._start(game, None if seed is None else seed + game)
         self._show()
+
+    def _set_config(self, flags: Mapping[str, Any]) -> None:
+        set_on_envs(self.rules.name, [table.env for table in self._tables], flags)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         batch, rows = self._batch, self.rules.rows

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from sparring.curriculum.standing import Standing
 from sparring.training.status import Status
 
 EXACT = 100_000
@@ -75,6 +76,17 @@ def learning_words(learning: Mapping[str, float]) -> list[str]:
     return words
 
 
+def phase_told(standing: Standing | None) -> list[str]:
+    """Where a run stands in its curriculum: the phase, how far it is, and what comes next."""
+    if standing is None or standing.phases == 1:
+        return []
+    share = "" if standing.share is None else f", {standing.share:.0%}"
+    words = [f"phase {standing.phase}/{standing.phases} {standing.name}{share}"]
+    if standing.following:
+        words.append(f"until {standing.until}, then {standing.following}")
+    return words
+
+
 def line(status: Status) -> str:
     """A run in one line."""
     total = f"/{status.total_updates}" if status.total_updates else ""
@@ -83,6 +95,7 @@ def line(status: Status) -> str:
         f"{status.decisions_per_s:,.0f} decisions/s",
         f"{status.samples_per_s:,.0f} samples/s",
     ]
+    told += phase_told(status.standing)[:1]
     told += learning_words(status.learning)
     if not math.isnan(status.score):
         told.append(f"score {status.score:.1f}")

@@ -11,7 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.marks import shortened
-from sparring.training.display.lines import clock, coming, count, kept, learning_words, left
+from sparring.training.display.lines import (
+    clock,
+    coming,
+    count,
+    kept,
+    learning_words,
+    left,
+    phase_told,
+)
 from sparring.training.display.parts import (
     SPARK,
     Machine,
@@ -56,9 +64,11 @@ def draw(
         return short_form(statuses, width, max(height - SHORT_LINES, 1), over=over)
     outer = min(width, WIDEST)
     inner = outer - 4
-    parts = [head(status, inner), Text()]
+    parts = [head(status, inner)]
+    standing = phase_told(status.standing) if len(statuses) == 1 else []
+    parts += [flow(standing, inner), Text()] if standing else [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
-    room = height - FIXED_LINES
+    room = height - FIXED_LINES - len(standing)
     parts += lay_out(statuses, machine, inner, max(room, 1))
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
@@ -118,6 +128,9 @@ def short_form(statuses: Sequence[Status], width: int, most: int, *, over: bool)
         progress_bar(status, width),
         flow([f"update {status.update:,}{total}", f"{rate} decisions/s"], width),
     ]
+    if len(statuses) == 1 and status.standing:
+        told = phase_told(status.standing)[:1]
+        parts += [Text(shortened(one, width)) for one in told]
     if len(statuses) > 1:
         parts.append(members(statuses, width, most))
     else:

@@ -186,12 +186,15 @@ def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType
     """Return one line per member of a population, so many at most."""
     opponents = list(dict.fromkeys(name for status in statuses for name in status.wins))
     heads = ("score", *opponents, "best")
-    table = Columns(("run", *heads), numbers=heads, least=("best",), lines=False)
+    phased = any(status.standing and status.standing.phases > 1 for status in statuses)
+    named = ("phase",) if phased else ()
+    table = Columns(("run", *named, *heads), numbers=heads, least=("best",), lines=False)
     names = short_names([status.run.name for status in statuses])
     for status, run in zip(statuses[:most], names, strict=False):
         found = [status.wins.get(name) for name in opponents]
         table.add_row(
             run,
+            *([status.standing.name if status.standing else "-"] if phased else []),
             number(status.score),
             *("-" if one is None else Text(shown_strength(one), colour(one)) for one in found),
             f"{status.best:,}" if status.best >= 0 else "-",

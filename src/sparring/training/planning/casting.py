@@ -7,17 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from sparring.config import LeagueConfig, NetConfig, TrainConfig
+from sparring.curriculum.checks import check_weights
+from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, name_of
 from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Table, Who, read_tables, seat_player
-from sparring.learn.cast import Cast, Fixed
+from sparring.learn.cast import Cast, Fixed, Seating
 from sparring.learn.opponents import PlayerActor
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
+from sparring.schedule import Moment, Schedule
 from sparring.store.policies import locate, whole_checkpoint
 from sparring.training.planning.algorithms import BY_VALUE
 from sparring.training.planning.roles import role_nets
@@ -28,10 +31,16 @@ MOST_SLOTS = 255
 """A pot holds no more."""
 
 
-def cast_of(rules: Rules, config: TrainConfig, given: Sequence[Any] = ()) -> Cast:
+def cast_of(
+    rules: Rules,
+    config: TrainConfig,
+    given: Sequence[Any] = (),
+    phases: Sequence[Phase] = (),
+) -> Cast:
     """Read who plays.
 
     given: instead of the words of the configuration, with policies and functions among them.
+    phases: of the run; those that name nobody meet whom the run meets.
     """
     missing = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
     if missing and not given:
@@ -39,7 +48,17 @@ def cast_of(rules: Rules, config: TrainConfig, given: Sequence[Any] = ()) -> Cas
             f"opponents: {', '.join(missing)} came from the program that began this run; give them "
             "again: sparring.resume(run, opponents=[...])"
         )
-    return Casting(rules, config).cast(read_tables(rules, list(given) or list(config.opponents)))
+    own = read_tables(rules, list(given) or list(config.opponents), scheduled=True)
+    check_weights([weight_of(table) for table in own])
+    named = [phase.opponents for phase in phases] or [None]
+    return Casting(rules, config).cast(
+        [own if words is None else read_tables(rules, words, scheduled=True) for words in named]
+    )
+
+
+def weight_of(table: Table) -> Schedule:
+    """How often a table is drawn as a run goes on."""
+    return table.schedule or Schedule.constant(table.weight)
 
 
 def told(given: Sequence[Any]) -> tuple[str, ...]:
@@ -94,9 +113,9 @@ class Casting:
         self.styles: set[bool] = set()
         """How past selves are to play."""
 
-    def cast(self, tables: Sequence[Table]) -> Cast:
-        """Meet everybody first; their ids follow from how many there are."""
-        everyone = [who for table in tables for who in table.players]
+    def cast(self, phases: Sequence[Sequence[Table]]) -> Cast:
+        """Meet everybody of all phases first; their ids follow from how many there are."""
+        everyone = [who for tables in phases for table in tables for who in table.players]
         for who in everyone:
             self._meet(who)
         past = [who for who in everyone if who.kind in ("past", "best")]
@@ -121,18 +140,13 @@ class Casting:
             )
         ids = {key: slots - at for at, key in enumerate(self.frozen)}
         ids |= {key: slots + 1 + at for at, key in enumerate(self.apart)}
-        lineups = tuple(
-            Lineup(
-                tuple(self._player(who, ids) for who in table.players), table.weight, table.shuffle
-            )
-            for table in tables
-        )
+        seatings = tuple(tuple(self._seating(table, ids) for table in one) for one in phases)
         fixed = [
             Fixed(policy.name, ids[key], policy.net.state_dict(), key[1])
             for key, policy in self.frozen.items()
         ]
         return Cast(
-            lineups=lineups,
+            lineups=first_of(seatings[0]),
             fixed=tuple(fixed),
             past_slots=past_slots,
             recent=tuple(sorted({who.newest for who in past if who.newest})),
@@ -143,7 +157,12 @@ class Casting:
                 for key, player in self.apart.items()
             },
             others=tuple(player.name for player in self.apart.values()),
+            seatings=seatings,
         )
+
+    def _seating(self, table: Table, ids: dict[tuple[Any, bool], int]) -> Seating:
+        players = tuple(self._player(who, ids) for who in table.players)
+        return Seating(Lineup(players, table.weight, table.shuffle), weight_of(table))
 
     def _meet(self, who: Who) -> None:
         """Find out who somebody is."""
@@ -178,6 +197,12 @@ class Casting:
         if who.kind in ("past", "best"):
             return Pot(pot_of(who))
         return ids[self._key(who)]
+
+
+def first_of(seatings: Sequence[Seating]) -> tuple[Lineup, ...]:
+    """Whom a run meets when it begins."""
+    beginning = Moment(0, 0.0)
+    return tuple(one.lineup for one in seatings if one.weight.at(beginning) > 0)
 
 
 def check_leagues(cast: Cast, leagues: Sequence[LeagueConfig]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from sparring.config import TrainConfig
+from sparring.curriculum.curriculum import BEGINNING
 from sparring.errors import ConfigError, SparringWarning
 from sparring.games.flags import latest, read_pair, read_rules
 from sparring.games.rules import Rules
@@ -27,15 +28,20 @@ from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
+from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
+<<<<<<< HEAD
 from sparring.training.planning.rewards import read_rewards
 from sparring.training.planning.roles import read_roles, turns_of
+=======
+>>>>>>> main
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
 UNFIT = {
     "set": "whoever made it has set its flags",
     "opponents": "every seat is the learner's",
+    "phases": "a curriculum speaks of flags and bots",
     "pool": "it is stepped where it was made",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
@@ -90,7 +96,8 @@ def resolve(
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
-    cast = cast_of(rules, config, opponents)
+    cast = cast_of(rules, config, opponents, read_phases(rules, config))
+    curriculum = curriculum_of(config, rules, cast)
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
@@ -99,7 +106,8 @@ def resolve(
     plan = Plan(
         rules=rules,
         cast=cast,
-        rewards=read_rewards(rules, config.rewards),
+        rewards=curriculum.rewards_at(0, BEGINNING, BEGINNING),
+        paid_by_role=curriculum.pays_by_role and not curriculum.is_plain,
         seeds=tuple(checked_seed(member.seed) for member in configs),
         threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
         device=device,

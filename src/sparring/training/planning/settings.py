@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
+from sparring.training.budget import one_budget
 from sparring.training.planning.algorithms import (
     OF_ALGORITHMS,
     demand_of_mode,
@@ -53,6 +56,8 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
             continue
         inner = is_dataclass(known[key]) and isinstance(value, Mapping)
         new[key] = merged(known[key], value, where) if inner else value
+    if isinstance(config, TrainConfig) and isinstance(new.get("phases"), list | tuple):
+        new["phases"] = tuple(map(as_json, new["phases"]))
     with said_by(where):
         return replace(config, **new)
 
@@ -65,21 +70,33 @@ def with_preset(
     league: str = "",
     algo: str = "",
     mode: str = "",
+<<<<<<< HEAD
     hierarchy: bool = False,
+=======
+    curriculum: str = "",
+>>>>>>> main
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
     game, algo, mode (of DQN): left out, the file says them. Where both do, the file's are not
     looked at.
     gpu: games and network live on a GPU, which likes other sizes.
+<<<<<<< HEAD
     hierarchy: every role has a network of its own; left out, the file says it.
+=======
+    curriculum: another file, with phases; what else it says goes before what `file` says.
+>>>>>>> main
     """
-    given = read_file(file) if file else {}
-    told = merged(TrainConfig(), given, file)
+    own = read_file(file) if file else {}
+    told = merged(TrainConfig(), own, file)
+    curriculum = curriculum or ("" if own.get("phases") else told.curriculum)
+    course = read_curriculum(curriculum, game or told.game) if curriculum else {}
+    given = {**own, **course}
+    told = merged(told, course, curriculum)
     game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
-    if file:
-        with said_by(file):
-            demand_own(algo, mode, named(given))
+    for source, table in ((file, own), (curriculum, course)):
+        with said_by(source):
+            demand_own(algo, mode, named(table))
     config = TrainConfig(game=game, algo=algo)
     hierarchy = hierarchy or told.hierarchy.on
     for where, preset in presets_of(game, algo, mode, gpu=gpu, hierarchy=hierarchy):
@@ -87,7 +104,11 @@ def with_preset(
     league = league or str(given.get("league", {}).get("preset", ""))
     if league in LEAGUES:  # an unknown one is refused with the other settings
         config = merged(config, LEAGUES[league], f"preset {league}")
-    read: TrainConfig = merged(config, {**given, "game": game, "algo": algo, "config": file}, file)
+    named_so = {"game": game, "algo": algo}
+    read: TrainConfig = merged(config, {**own, **named_so, "config": file}, file)
+    if course:
+        course = {**course, **named_so, "curriculum": curriculum}
+        read = merged(one_budget(read, course), course, curriculum)
     return read
 
 
@@ -191,6 +212,7 @@ def written(config: TrainConfig) -> dict[str, Any]:
     """
     others = set(OF_ALGORITHMS) - set(sections_of(config.algo, config.dqn.mode))
     table: dict[str, Any] = as_plain(asdict(config))
+    table["phases"] = [json.loads(phase) for phase in config.phases]
     return {key: value for key, value in table.items() if key not in others}
 
 

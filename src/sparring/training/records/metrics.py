@@ -106,6 +106,10 @@ class MetricsWriter:
         self._queue.put(Row(int(update), kept, float(seconds), time.time()))
         self._tell()
 
+    def say(self, update: int, name: str, text: str, *, seconds: float) -> None:
+        """Note words, for those who show them."""
+        self._queue.put(Row(int(update), {}, float(seconds), time.time(), {name: text}))
+
     def flush(self) -> None:
         """Wait until everything added so far can be read."""
         written = threading.Event()

@@ -11,8 +11,8 @@ import importlib.util
 import os
 import time
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +32,8 @@ class Row:
     """By name, None for what is not a finite number."""
     seconds: float
     wall_time: float
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Words by name, for sinks that show them."""
 
     def known(self) -> dict[str, float]:
         """The values that are numbers."""
@@ -76,6 +78,7 @@ class TensorBoard:
             self._open()
         for row in rows:
             values = [Summary.Value(tag=n, simple_value=v) for n, v in row.known().items()]
+            values += [text_value(name, text) for name, text in row.texts.items()]
             event = Event(step=row.update, wall_time=row.wall_time, summary=Summary(value=values))
             self._records.write(event.SerializeToString())
         self._records.flush()
@@ -103,6 +106,17 @@ class TensorBoard:
         """Finish writing."""
         if self._records is not None:
             self._records.close()
+
+
+def text_value(name: str, text: str) -> Any:
+    """Words as TensorBoard's text page shows them."""
+    from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+    from tensorboard.compat.proto.tensor_pb2 import TensorProto
+    from tensorboard.compat.proto.types_pb2 import DT_STRING
+
+    words = TensorProto(dtype=DT_STRING, string_val=[text.encode()])
+    plugin = SummaryMetadata.PluginData(plugin_name="text")
+    return Summary.Value(tag=name, tensor=words, metadata=SummaryMetadata(plugin_data=plugin))
 
 
 class WeightsAndBiases:
@@ -136,7 +150,7 @@ class WeightsAndBiases:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add some rows."""
-        for row in rows:
+        for row in filter(Row.known, rows):
             self._run.log({"update": row.update, "seconds": row.seconds, **row.known()})
 
     def truncate_after(self, update: int) -> None:

@@ -1,0 +1,324 @@
+"""From what a user writes about phases to phases; every mistake is named with its phase and key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.config.ranges import read, read_count, settings_of
+from sparring.curriculum.checks import check_course, check_weights, demand_length
+from sparring.curriculum.phases import Phase, Threshold
+from sparring.curriculum.places import Key, about, found_in, unnamed
+from sparring.curriculum.rewards import demand_paid, read_rewards
+from sparring.errors import ConfigError, nearest
+from sparring.games.flags import read_flag, read_pair
+from sparring.games.rules import Rules
+from sparring.league.arena import usual_opponents
+from sparring.league.seating import read_tables
+from sparring.schedule import Schedule
+
+LENGTHS = ("decisions", "episodes", "from", "to")
+SECTIONS = ("ppo", "dqn", "sac")
+KEYS = (
+    *("name", *LENGTHS, "until", "opponents", "set", "starts", "rewards"),
+    *(*SECTIONS, "clear_replay"),
+)
+UNTIL = ("win", "score", "against")
+MEASURED = 2
+"""Bots that a run is measured against unless it says whom."""
+
+
+def read_phases(rules: Rules, config: TrainConfig) -> tuple[Phase, ...]:
+    """Read the phases of a run; none where it has none."""
+    with found_in(config.curriculum, config.config):
+        tables = [read_one(index, text) for index, text in enumerate(config.phases)]
+        reader = Reader(rules, config)
+        phases = tuple(reader.phase(index, table) for index, table in enumerate(tables))
+        check_course(phases, [span_of(table) for table in tables])
+    return phases
+
+
+def read_one(index: int, text: str) -> dict[str, Any]:
+    """Return the table of a phase, which is kept as JSON."""
+    with about(index, ""):
+        try:
+            table = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ConfigError(f"{text!r} is no JSON; give a table of settings") from None
+        if not isinstance(table, dict):
+            raise ConfigError(f"{text} is no table of settings; give name, decisions and so on")
+        return table
+
+
+def span_of(table: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Where a phase says that it begins and ends, None if it says nothing of it."""
+    if "from" not in table and "to" not in table:
+        return None
+    return whole(table.get("from", -1), "from"), whole(table.get("to", 0), "to")
+
+
+class Reader:
+    """Reads phases of one run."""
+
+    def __init__(self, rules: Rules, config: TrainConfig) -> None:
+        self.rules, self.config = rules, config
+        self.own = read_rewards(rules, config.rewards)
+        self.end = 0
+        """Decisions after which the phase before ends, as far as `to` says so."""
+        self.at = (0, "")
+        """The phase that is being read, and its name."""
+
+    def phase(self, index: int, table: Mapping[str, Any]) -> Phase:
+        """Read one phase, counted from 0."""
+        name = table.get("name", unnamed(index))
+        name = name if isinstance(name, str) else ""
+        self.at = (index, name)
+        for key in table:
+            with about(index, name, key):
+                if key not in KEYS:
+                    raise ConfigError(f"no key {key!r}{nearest(key, KEYS)}")
+        with about(index, name, "name"):
+            if not name.strip():
+                raise ConfigError(f"name {table['name']!r} must be text; give the phase a name")
+        with about(index, name, *[key for key in ("to", "from", "decisions") if key in table][:1]):
+            decisions = self._decisions(table)
+        with about(index, name, "episodes"):
+            episodes = whole(table.get("episodes", 0), "episodes")
+        found: dict[str, Any] = {}
+        for key, reads in (
+            ("until", self._until),
+            ("opponents", self._opponents),
+            ("set", self._flags),
+            ("starts", words_of),
+            ("rewards", self._rewards),
+            ("clear_replay", self._clear),
+        ):
+            if key in table:
+                with about(index, name, key):
+                    found[key] = reads(table[key])
+        settings = {}
+        for section in SECTIONS:
+            if section in table:
+                settings[section] = self._settings(index, name, section, table[section])
+        phase = Phase(
+            name=name,
+            decisions=decisions,
+            episodes=episodes,
+            until=found.get("until"),
+            opponents=found.get("opponents"),
+            flags=found.get("set", {}),
+            starts=found.get("starts"),
+            rewards=found.get("rewards", {}),
+            settings=settings,
+            clear_replay=found.get("clear_replay", False),
+        )
+        self._check_lengths(index, phase, table)
+        return phase
+
+    def _decisions(self, table: Mapping[str, Any]) -> int:
+        decisions = whole(table.get("decisions", 0), "decisions")
+        span = span_of(table)
+        if span is None:
+            return decisions
+        if decisions:
+            raise ConfigError("decisions and from/to say the same thing; give one of them")
+        begin, end = span
+        begin = self.end if begin < 0 else begin
+        if end and end <= begin:
+            raise ConfigError(f"to {end:,} must be above {begin:,}, where the phase begins")
+        self.end = end
+        return max(end - begin, 0)
+
+    def _until(self, given: Any) -> Threshold:
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"until needs a table such as {{ win = 0.6 }}, not {given!r}")
+        for key in given:
+            if key not in UNTIL:
+                raise ConfigError(f"until: no key {key!r}{nearest(key, UNTIL)}")
+        if ("win" in given) == ("score" in given):
+            raise ConfigError("until needs either win or score; give one of them")
+        if self.config.eval.off:
+            raise ConfigError("until: evaluations say how strong the run is; leave --eval.off out")
+        by_score = "score" in given
+        value = number(given["score" if by_score else "win"], "until")
+        alone = self.rules.seats == 1
+        if not by_score and (alone or not 0 < value <= 1):
+            why = "has one seat and nobody to win against; give score" if alone else ""
+            text = (
+                f"{self.rules.name} {why}" if why else f"win {value:g} must be above 0, at most 1"
+            )
+            raise ConfigError(f"until: {text}")
+        return Threshold(value, by_score, self._measured(given.get("against", "")))
+
+    def _measured(self, against: Any) -> str:
+        """Who a threshold is measured against; it has to be somebody whom evaluations meet."""
+        if against == "":
+            return ""
+        bot = self.rules.bot_called(str(against))
+        if self.rules.seats == 1 or bot is None:
+            self.rules.bot(str(against))
+            raise ConfigError(f"until: {self.rules.name} has one seat; leave against out")
+        met = self.config.eval.against or usual_opponents(self.rules, MEASURED)
+        called = [self.rules.bots.called(name) for name in met]
+        if self.rules.bots.called(bot) not in called:
+            raise ConfigError(
+                f"until: {against} is not among those that the run is measured against, "
+                f"{', '.join(met)}; add it with --eval.against {' '.join((*met, str(against)))}"
+            )
+        return next(
+            name for name in met if self.rules.bots.called(name) == self.rules.bots.called(bot)
+        )
+
+    def _opponents(self, given: Any) -> tuple[str, ...]:
+        kept: list[str] = []
+        weights: list[Schedule] = []
+        for key, entry in entries(given, "opponents"):
+            with self._about("opponents", key):
+                word = entry if isinstance(key, int) else table_word(key, entry)
+                if is_never(word):
+                    continue
+                (table,) = read_tables(self.rules, [word], scheduled=True)
+                weights.append(table.schedule or Schedule.constant(table.weight))
+                kept.append(word)
+        if not kept:
+            why = "every weight is 0, so that nobody is met; raise one" if given else "is empty"
+            raise ConfigError(f"opponents: {why}")
+        check_weights(weights)
+        return tuple(kept)
+
+    def _flags(self, given: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, entry in entries(given, "set"):
+            with self._about("set", key):
+                name, value = read_pair(entry, "set") if isinstance(key, int) else (key, entry)
+                if name in found:
+                    raise ConfigError(f"set: {name} was given twice; give it once")
+                found[name] = read_flag(self.rules, name, value)
+        first = {name: first_of(value) for name, value in found.items()}
+        self.rules.changed(first)  # flags that do not go together
+        return found
+
+    def _rewards(self, given: Any) -> dict[str, Schedule]:
+        for key, entry in entries(given, "rewards"):
+            with self._about("rewards", key):
+                read_rewards(self.rules, [entry] if isinstance(key, int) else {key: entry})
+        found = read_rewards(self.rules, given)
+        demand_paid(self.rules, self.own, found)
+        return found
+
+    def _about(self, *keys: Key) -> AbstractContextManager[None]:
+        return about(*self.at, *keys)
+
+    def _clear(self, given: Any) -> bool:
+        if not isinstance(given, bool):
+            raise ConfigError(f"clear_replay needs true or false, not {given!r}")
+        if given and not remembers(self.config):
+            raise ConfigError(
+                f"clear_replay: {self.config.algo} learns from fresh games and remembers none; "
+                "leave it out"
+            )
+        return given
+
+    def _settings(self, index: int, name: str, section: str, given: Any) -> dict[str, Schedule]:
+        with about(index, name, section):
+            if not isinstance(given, Mapping):
+                raise ConfigError(f"{section} needs a table of settings, not {given!r}")
+            if section != self.config.algo:
+                raise ConfigError(
+                    f"{section}: the algorithm is {self.config.algo}; settings of others mean "
+                    "nothing to it"
+                )
+        kinds = settings_of(getattr(self.config, section))
+        may = [key for key, (kind, _) in kinds.items() if kind is Schedule]
+        found = {}
+        for key, value in given.items():
+            with about(index, name, section, key):
+                if key not in may:
+                    known = "" if key in kinds else nearest(key, may)
+                    why = f"cannot change in a run; those that can: {', '.join(may)}"
+                    raise ConfigError(
+                        f"{section}.{key} " + (f"is unknown{known}" if known else why)
+                    )
+                found[key] = read(value, *kinds[key], f"{section}.{key}")
+        return found
+
+    def _check_lengths(self, index: int, phase: Phase, table: Mapping[str, Any]) -> None:
+        """Refuse schedules that count in shares of a phase whose length is not known."""
+        places: list[tuple[tuple[str, ...], Any, bool]] = []
+        tables = read_tables(self.rules, phase.opponents, scheduled=True) if phase.opponents else ()
+        places += [(("opponents",), one.schedule, False) for one in tables if one.schedule]
+        places += [(("set", name), value, False) for name, value in phase.flags.items()]
+        places += [(("rewards", name), value, False) for name, value in phase.rewards.items()]
+        for section, settings in phase.settings.items():
+            places += [((section, name), value, True) for name, value in settings.items()]
+        for keys, value, of_learner in places:
+            with about(index, phase.name, *keys):
+                for schedule in value if isinstance(value, list) else [value]:
+                    if isinstance(schedule, Schedule):
+                        demand_length(phase, schedule, ".".join(keys), of_learner=of_learner)
+
+
+def whole(given: Any, where: str) -> int:
+    """Read a count as people write large ones: 2000000, 2e6."""
+    try:
+        if isinstance(given, bool) or not isinstance(given, int | float | str):
+            raise ValueError
+        count = read_count(str(given))
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{where} {given!r} must be a whole number") from None
+    if count < (-1 if where == "from" else 0):
+        raise ConfigError(f"{where} {given!r} must be at least 0")
+    return count
+
+
+def number(given: Any, where: str) -> float:
+    """Read a finite number."""
+    schedule = None if isinstance(given, str) else Schedule.read(given, where)
+    if schedule is None or schedule.changes:
+        raise ConfigError(f"{where}: {given!r} is no number")
+    return schedule.values[0]
+
+
+def words_of(given: Any, where: str = "starts") -> tuple[str, ...]:
+    """Read a list of words."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ConfigError(f"{where} needs a list of words, not {given!r}")
+    if not all(isinstance(word, str) for word in given):
+        raise ConfigError(f"{where}: every member of the list must be text")
+    return tuple(given)
+
+
+def entries(given: Any, where: str) -> list[tuple[Key, Any]]:
+    """Return the entries of a table by their keys, or the words of a list by their number."""
+    if isinstance(given, Mapping):
+        return [(str(key), value) for key, value in given.items()]
+    return list(enumerate(words_of(given, where)))
+
+
+def table_word(who: str, weight: Any) -> str:
+    """A line of a table of opponents as a word."""
+    return f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
+
+
+def is_never(word: str) -> bool:
+    """Whether a table is given the constant weight 0, so that it is as if it was not there."""
+    _, equals, amount = word.rpartition("=")
+    try:
+        return bool(equals) and float(amount) == 0
+    except ValueError:
+        return False
+
+
+def first_of(value: Any) -> Any:
+    """A flag as it is when a phase begins."""
+    if isinstance(value, list):
+        return [first_of(one) for one in value]
+    return value.values[0] if isinstance(value, Schedule) else value
+
+
+def remembers(config: TrainConfig) -> bool:
+    """Whether what learns has a replay."""
+    return config.algo == "sac" or (config.algo == "dqn" and config.dqn.mode != "rollouts")

@@ -1,0 +1,106 @@
+"""Leading the members of a run through their phases: before every update, and after a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.curriculum.course import Change, Course
+from sparring.errors import ConfigError, StateError
+from sparring.learn.adjust import Adjustable
+from sparring.learn.learner import Learner
+from sparring.learn.plan import Plan
+from sparring.schedule import Moment
+from sparring.store.checkpoint import Checkpoint
+from sparring.training.member import Member
+from sparring.training.planning.curricula import curriculum_of
+from sparring.training.records.run import PHASE
+
+
+def adjustable(learner: Learner) -> Adjustable:
+    """The learner as phases talk to it."""
+    if isinstance(learner, Adjustable):
+        return learner
+    raise ConfigError(
+        f"phases and schedules of rewards, flags or opponents: {type(learner).__name__} cannot be "
+        "adjusted while it learns; give it a method adjust(terms, member), see "
+        "sparring.learn.adjust, or leave them out"
+    )
+
+
+def with_courses(
+    config: TrainConfig, plan: Plan, *, lr_factor: float = 1.0
+) -> tuple[list[Course], Plan]:
+    """The ways of all members through the curriculum of a run, and how its first games begin."""
+    curriculum = curriculum_of(config, plan.rules, plan.cast)
+    if curriculum.is_plain:
+        return [], plan
+    courses = [
+        Course(
+            curriculum,
+            algo=config.algo,
+            settings=settings,
+            role_settings={role.role: role.settings[member] for role in plan.roles},
+            lr_factor=lr_factor,
+        )
+        for member, settings in enumerate(plan.settings)
+    ]
+    first = [course.begin() for course in courses]
+    return courses, replace(plan, first=first[0])
+
+
+def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:
+    """Let a learner stand where a checkpoint was made, before its games are loaded."""
+    course, state = courses[0], resume.meta.get("course")
+    if state is None:
+        return  # it was made before there were phases: the run begins its first one here
+    phases = course.curriculum.phases
+    index = int(state["phase"])
+    if index >= len(phases) or phases[index].name != state["name"]:
+        raise StateError(
+            f"checkpoint {resume.number} was made in phase {index + 1}, {state['name']!r}, which "
+            "the run does not have any more; set phases as they were"
+        )
+    adjustable(learner).adjust(course.restore(state))
+
+
+def moment_of(member: Member, progress: float) -> Moment:
+    """How far a member has come."""
+    status = member.status
+    return Moment(status.decisions, progress, status.episodes)
+
+
+def lead(learner: Adjustable, index: int, member: Member, progress: float) -> None:
+    """Before an update: begin the next phase if its time has come, and say what holds now."""
+    course = member.course
+    if course is None:
+        return
+    now = moment_of(member, progress)
+    several = len(course.curriculum.phases) > 1
+    if several and not member.noted(PHASE):
+        tell(member, Change(1, course.phase.name, "beginning"))
+    change = course.advance(now, member.status.update)
+    if change is not None:
+        tell(member, change)
+    terms = course.terms(now)
+    if terms is not None:
+        learner.adjust(terms, index)
+
+
+def tell(member: Member, change: Change) -> None:
+    """Record that a phase begins."""
+    status = member.status
+    facts: dict[str, Any] = {
+        "phase": change.phase,
+        "name": change.name,
+        "why": change.why,
+        **change.facts,
+        "decisions": status.decisions,
+        "episodes": status.episodes,
+        "seconds": status.seconds,
+    }
+    member.note(PHASE, **facts)
+    text = f"phase {change.phase}, {change.name} ({change.why})"
+    member.metrics.say(status.update, "charts/phase_name", text, seconds=status.seconds)

@@ -1,0 +1,62 @@
+"""The curriculum of a run: its file, its phases, and everybody who plays in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.curriculum.curriculum import THE_RUN, Curriculum
+from sparring.curriculum.files import as_json, read_curriculum
+from sparring.curriculum.phases import Phase
+from sparring.curriculum.reading import read_phases
+from sparring.curriculum.rewards import demand_paid, read_rewards
+from sparring.games.flags import latest, read_rules, scheduled_flags
+from sparring.games.rules import Rules
+from sparring.learn.cast import Cast
+from sparring.training.planning.casting import pinned
+from sparring.training.planning.settings import merged
+
+__all__ = ["curriculum_of", "lasting_phases", "read_phases", "with_phases"]
+
+
+def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
+    """The curriculum of a run whose cast is there; one without phases has one that never ends."""
+    rewards = read_rewards(rules, config.rewards)
+    demand_paid(rules, rewards)
+    own = Phase(
+        THE_RUN,
+        flags=scheduled_flags(rules, config.set),
+        rewards=rewards,
+        starts=config.starts or None,
+    )
+    phases = read_phases(rules, config) or (Phase(THE_RUN),)
+    return Curriculum(rules, phases, cast.seatings, own)
+
+
+def with_phases(config: TrainConfig) -> TrainConfig:
+    """A configuration with the phases of its file, if they are not in it yet."""
+    if not config.curriculum or config.phases:
+        return config
+    given = read_curriculum(config.curriculum, config.game)
+    told: TrainConfig = merged(config, {**given, "game": config.game}, config.curriculum)
+    return told
+
+
+def lasting_phases(config: TrainConfig) -> tuple[str, ...]:
+    """The phases of a new run as its file is to name them: `latest` is another run tomorrow."""
+    if not config.phases:
+        return ()
+    rules = read_rules(config.game, latest(config.set))
+    read_phases(rules, config)  # what is wrong is named with its line
+    return tuple(as_json(pinned_in(rules, json.loads(phase))) for phase in config.phases)
+
+
+def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
+    """A phase with checkpoints for runs."""
+    who = phase.get("opponents")
+    if isinstance(who, Mapping):
+        words = pinned(rules, [f"{name}={weight}" for name, weight in who.items()])
+        return {**phase, "opponents": list(words)}
+    return {**phase, "opponents": list(pinned(rules, who))} if who else dict(phase)

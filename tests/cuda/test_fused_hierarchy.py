@@ -1,0 +1,246 @@
+"""A network for every role on the GPU, held against the learner step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from learn.fused_helpers import COLLECT, NAMES, PPO_
+from sparring.config import NetConfig
+from sparring.learn.fused import DeviceGames
+from sparring.learn.fused.hierarchy import FusedHierarchy
+from sparring.learn.fused.rollout import mask_of
+from sparring.learn.hierarchy import Hierarchy, discounts_of
+from sparring.learn.plan import RolePlan, Turns
+from sparring.learn.ppo import Knobs, ppo_loss
+from sparring.learn.transitions import Transitions
+from sparring.nets.distribution import evaluate_actions
+from sparring.nets.hierarchy import HierarchyNet, of_role
+from sparring.nets.net import Net
+from sparring.pools import Lineup, Pool
+from sparring.pools.cuda import CudaPool
+from sparring.schedule import Moment
+
+MANAGER = replace(PPO_, gamma_into=(), gamma=0.9, gae_lambda=0.8, minibatch=128, epochs=3)
+WORKER = replace(PPO_, gamma_into=(), gamma=0.97, gae_lambda=0.95)
+REWARDS = {"manager": (1.0, 0.0), "worker": (0.0, 1.0)}
+TABLES = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
+
+
+def roles(members: int = 1) -> tuple[RolePlan, ...]:
+    seen = NetConfig(hidden=(32,), inputs=("hand", "round", "progress", "seat"))
+    return (
+        RolePlan("manager", seen, (MANAGER,) * members),
+        RolePlan("worker", NetConfig(hidden=(64, 32)), (WORKER,) * members, ("manager",)),
+    )
+
+
+def learner(
+    seeds: tuple[int, ...] = (0,), *, turns: Turns | None = None, graphs: bool = False
+) -> FusedHierarchy:
+    games = COLLECT.games * len(seeds)
+    pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
+    plans = roles(len(seeds))
+    return FusedHierarchy(DeviceGames(pool), COLLECT, plans, turns=turns, graphs=graphs)
+
+
+def network(fused: FusedHierarchy, member: int = 0) -> HierarchyNet:
+    net = fused._fresh_net()
+    assert isinstance(net, HierarchyNet)
+    net.load_state_dict(fused.net.state(member))
+    return net
+
+
+def ready(fused: FusedHierarchy) -> list[dict[str, Knobs]]:
+    """Play a rollout, link it and list the samples of every role."""
+    moments = [Moment(0, 0.0)] * fused.members
+    fused.turn_knobs(moments)
+    fused._play()
+    for number in range(fused.rollout.cut_layers()):
+        fused.value_cuts(number)
+    configs = fused.role_configs
+    return [
+        {role: Knobs.at(configs[role][member], moments[0]) for role in fused.parts}
+        for member in range(fused.members)
+    ]
+
+
+def test_every_role_is_answered_by_its_own_network() -> None:
+    fused = learner()
+    for _ in range(2):
+        fused.iterate(0.0)
+    ready(fused)
+    rollout, net = fused.rollout, network(fused)
+    for step in (0, 11, 23):
+        at = rollout.at(step)
+        mine = rollout.policy[step].cpu() == 0
+        obs, mask = rollout.obs[at].cpu()[mine], mask_of(rollout.legal[at].cpu()[mine], fused.rules)
+        told = fused.rules.role_of(obs.numpy())
+        assert np.array_equal(told, rollout.role[step].cpu().numpy()[mine.numpy()])
+        with torch.no_grad():
+            heads = net(obs)
+        action = rollout.action[at].cpu()[mine]
+        log_prob, _ = evaluate_actions(heads["policy"], mask, action)
+        assert torch.allclose(rollout.log_prob[at].cpu()[mine], log_prob, atol=1e-4)
+        assert torch.allclose(rollout.value[at].cpu()[mine], heads["value"], atol=1e-4)
+
+
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
+def test_links_and_samples_are_those_of_the_cpu(game: str) -> None:
+    if game == "skull_king":
+        fused = learner()
+    else:  # games that are cut: the worth of a seat belongs to the role that was to move
+        pool = CudaPool(game, 64, seed=2, config={"max_decisions": 50})
+        nets = {role: NetConfig(hidden=(32,)) for role in pool.rules.roles}
+        plans = [RolePlan(role, net, (WORKER,)) for role, net in nets.items()]
+        fused = FusedHierarchy(DeviceGames(pool), replace(COLLECT, steps=120), plans, graphs=False)
+    rules, rollout = fused.rules, fused.rollout
+    transitions = Transitions(rules, 64, rollout.steps, by_role=True)
+    cut = 0
+    for _ in range(3):
+        (knobs,) = ready(fused)
+        played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
+        played["final_value"] = rollout.final_value.cpu().numpy()
+        value, role = rollout.value.cpu().numpy(), rollout.role.cpu().numpy()
+        transitions.load_open(rollout.open.cpu().numpy().tobytes())
+        fused._begin()
+        terms = discounts_of(fused.roles, knobs)
+        transitions.link(
+            **played,
+            final_role=fused.final_role.cpu().numpy(),
+            gamma=1.0,
+            gamma_into=terms.gamma_into,
+            gamma_of=terms.gamma_of,
+            ended_by=terms.ended_by,
+        )
+        advantage = transitions.advantages(value, 1.0, lambda_of=terms.lambda_of, role=role)
+        assert np.array_equal(transitions.end, rollout.end.cpu().numpy())
+        assert np.allclose(advantage, rollout.advantage.cpu().numpy(), atol=1e-4)
+        cut += int((transitions.end == 3).sum())
+        samples = transitions.samples()
+        carried = np.arange(transitions.carried) % len(rules.roles)
+        of_place = np.concatenate([carried, role.reshape(-1)])
+        for number, part in enumerate(fused.parts.values()):
+            listed = part.list[0, : int(part.sample_counts[0])].cpu().numpy()
+            assert np.array_equal(np.sort(listed), samples[of_place[samples] == number])
+            assert len(listed) > 50
+        fused._end()
+        fused.updates += 1
+    assert cut > 50 or game == "skull_king"
+
+
+def test_gradients_of_every_role_are_those_of_autograd() -> None:
+    fused = learner((1, 2))
+    for _ in range(3):
+        fused.iterate(0.0)
+    knobs = ready(fused)
+    fused._begin()
+    for role, part in fused.parts.items():
+        part.fit()
+        part.shuffle(0)
+        before = [network(fused, member) for member in range(2)]
+        part.descend(0)
+        for member in range(2):
+            net: Net = before[member].of(role)
+            check_gradients(fused, role, member, net, knobs[member][role])
+
+
+def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net, knobs: Knobs) -> None:
+    part, rollout = fused.parts[role], fused.rollout
+    places = part.picked[0, member]
+    places = places[places >= 0].long()
+    names = fused.kernels.names("Statistics")
+    of = dict(zip(names, part.statistics[member].tolist(), strict=True))
+    advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
+    heads = net(rollout.obs[places].cpu())
+    losses = ppo_loss(
+        heads["policy"],
+        heads["value"],
+        mask=mask_of(rollout.legal[places].cpu(), fused.rules),
+        action=rollout.action[places].cpu(),
+        old_log_prob=rollout.log_prob[places].cpu(),
+        old_value=old / of["scale"],
+        advantage=(advantage - of["mean"]) * of["inverse_std"],
+        returns=(advantage + old) / of["scale"],
+        knobs=knobs,
+    )
+    losses.total.backward()
+    mine = part.net.unpack(part.net.grad[member] * part.net.scale)
+    reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+    length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
+    for name, grad in reference.items():
+        off = float((mine[name] - grad).norm() / length)
+        assert off < 1e-4, f"{role} {name}: {off:.2e} of the gradient's length"
+
+
+def test_members_learn_as_if_they_were_alone_and_graphs_change_nothing() -> None:
+    together = learner((5, 6), graphs=True)
+    alone = [learner((seed,)) for seed in (5, 6)]
+    for _ in range(4):
+        reports = together.iterate(0.0)
+        for member, one in enumerate(alone):
+            (report,) = one.iterate(0.0)
+            assert report.decisions == reports[member].decisions
+            for name, value in report.stats.items():
+                if name.startswith("losses"):
+                    assert reports[member].stats[name] == pytest.approx(value, rel=1e-2, abs=1e-3)
+    for member, one in enumerate(alone):
+        for name, tensor in one.net.state(0).items():
+            assert torch.allclose(tensor, together.net.state(member)[name], atol=2e-3), name
+
+
+def test_a_snapshot_goes_on_to_the_bit() -> None:
+    first = learner(graphs=True)
+    for _ in range(3):
+        first.iterate(0.0)
+    saved = first.snapshot()
+    second = learner(graphs=True)
+    second.restore(saved)
+    for _ in range(2):
+        (mine,), (theirs,) = first.iterate(0.5), second.iterate(0.5)
+        for name, value in mine.stats.items():
+            if name != "charts/gpu_busy":
+                assert theirs.stats[name] == value, name
+    for name, tensor in first.net.state(0).items():
+        assert torch.equal(tensor, second.net.state(0)[name]), name
+
+
+def test_the_learner_step_by_step_goes_on_from_a_snapshot() -> None:
+    fused = learner()
+    for _ in range(2):
+        fused.iterate(0.0)
+    pool = Pool("skull_king", 64, threads=1, lineups=TABLES, rewards=REWARDS)
+    host = Hierarchy(pool, COLLECT, roles())
+    host.restore(fused.snapshot())
+    (report,) = host.iterate(0.0)
+    (other,) = fused.iterate(0.0)
+    assert report.decisions == other.decisions
+    again = learner()
+    again.restore(host.snapshot())
+    again.iterate(0.0)
+
+
+@pytest.mark.parametrize("learn", ["manager", "worker"])
+def test_a_role_that_does_not_learn_stays_as_it_is(learn: str) -> None:
+    fused = learner(turns=Turns(learn), graphs=True)
+    before = fused.net.state(0)
+    for _ in range(3):
+        (report,) = fused.iterate(0.0)
+        told = [name for name in report.stats if name.startswith("losses/policy_loss")]
+        assert told == [f"losses/policy_loss/{learn}"]
+    for role in fused.parts:
+        now, then = of_role(fused.net.state(0), role), of_role(before, role)
+        same = all(torch.equal(tensor, then[name]) for name, tensor in now.items())
+        assert same == (role != learn)
+
+
+def test_roles_take_turns() -> None:
+    fused = learner(turns=Turns("alternately", 2), graphs=True)
+    learned = []
+    for _ in range(6):
+        (report,) = fused.iterate(0.0)
+        learned += [role for role in fused.parts if f"losses/policy_loss/{role}" in report.stats]
+    assert learned == ["manager", "manager", "worker", "worker", "manager", "manager"]
