@@ -287,7 +287,9 @@ class Pool:
     def set_counting(self, player: PlayerId | None) -> None:
         """Say whose seats are counted; None: nobody's."""
         self._check_idle()
-        self._native.set_counting(player is not None, 0 if player is None else self.player_id(player))
+        self._native.set_counting(
+            player is not None, 0 if player is None else self.player_id(player)
+        )
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""
