@@ -35,7 +35,7 @@ class RoleTeller(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the role of every row [rows]."""
-        roles = torch.full((len(obs),), self.count - 1, dtype=torch.long, device=obs.device)
+        roles = torch.full_like(obs[:, 0], self.count - 1, dtype=torch.long)
         for role in reversed(range(self.count - 1)):
             shown = (obs[:, self.get_buffer(f"bytes_{role}")] != 0).any(1)
             roles = torch.where(shown, role, roles)

@@ -136,7 +136,9 @@ class Member:
         status.gpu_share = stats.get("charts/gpu_busy", status.gpu_share)
         status.remember("score", stats.get("charts/score", math.nan))
         status.remember("length", stats.get("charts/length", math.nan))
-        status.losses = {k.split("/")[1]: v for k, v in stats.items() if k[:6] == "losses"}
+        status.losses = {
+            k.removeprefix("losses/"): v for k, v in stats.items() if k[:6] == "losses"
+        }
         status.learning = shown_of(stats)
         status.stats = played_of(stats, status.stats)
         shares = {name: spent / took for name, spent in phases.items()}

@@ -164,10 +164,7 @@ class Page:
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
     """Return the charts for which there are numbers; the curves were placed on an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
-    there = [name.removeprefix("losses/") for name in curves if name.startswith("losses/")]
-    for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
-        title = LOSSES.get(name, name.replace("_", " ").capitalize())
-        charts.append(Chart(title, (series("last", 0, curves[f"losses/{name}"]),)))
+    charts += losses(curves)
     charts += learning(curves)
     charts += curriculum(curves)
     charts += statistics(curves)
@@ -211,6 +208,25 @@ def stage_name(stage: str, stages: int) -> str:
 def statistic_title(name: str) -> str:
     """Return what a chart of a statistic is called."""
     return f"Game statistics: {name.replace('_', ' ')}"
+
+
+def losses(curves: Mapping[str, Curve]) -> list[Chart]:
+    """A chart for every loss; where roles learn apart, a line for each of them."""
+    lines: dict[str, list[Series]] = {}
+    for key in (key for key in curves if key.startswith("losses/")):
+        name, _, role = key.removeprefix("losses/").partition("/")
+        own = lines.setdefault(name, [])
+        own.append(series(role or "last", len(own) % GREY, curves[key]))
+    known = [name for name in LOSSES if name in lines]
+    others = [name for name in lines if name not in LOSSES]
+    return [Chart(loss_title(name), tuple(lines[name])) for name in known + others]
+
+
+def loss_title(name: str) -> str:
+    """What a loss is called above its chart; that of a role says whose it is."""
+    loss, _, role = name.partition("/")
+    title = LOSSES.get(loss, loss.replace("_", " ").capitalize())
+    return f"{title}, {role}" if role else title
 
 
 def learning(curves: Mapping[str, Curve]) -> list[Chart]:
