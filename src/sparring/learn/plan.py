@@ -125,6 +125,7 @@ class Plan:
             pots=self.cast.pots,
             rewards=self.rewards,
             slots=slots,
+            records=self.hindsight.sees,
         )
 
     def device_pool(self) -> CudaPool:
@@ -138,5 +139,6 @@ class Plan:
             lineups=self.cast.lineups,
             pots=self.cast.pots,
             rewards=self.rewards,
+            records=self.hindsight.sees,
             device=self.device,
         )

@@ -30,6 +30,7 @@ from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.hindsight import check_hindsight
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
@@ -98,6 +99,7 @@ def resolve(
         games_on, fused = play_apart(apart, several=len(configs) > 1)
     for member in configs:
         check_demands(rules, member)
+        check_hindsight(rules, member, curriculum)
     plan = Plan(
         rules=rules,
         cast=cast,
@@ -114,6 +116,7 @@ def resolve(
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
+        hindsight=config.hindsight,
     )
     demand_mirror(plan)
     demand_room(plan)
@@ -188,6 +191,9 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
         return "dqn.mode rollouts plays and learns step by step"
     if config.algo in REMEMBERS and games_on == CPU:
         return "what is remembered lies with the games, and is learned from step by step there"
+    if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
+        what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
+        return f"what {what} is seen in hindsight step by step"
     from sparring import kernels
 
     try:
