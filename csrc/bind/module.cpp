@@ -160,6 +160,16 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
       .def_prop_ro("bots", [](const Rules& r) { return r.game->bots(); })
       .def_prop_ro("ends", [](const Rules& r) { return r.game->ends(); })
+      .def_prop_ro("counters", [](const Rules& r) { return r.game->counters(); })
+      .def_prop_ro(
+          "stats",
+          [](const Rules& r) {
+            using Counters = std::vector<int>;
+            std::vector<std::tuple<std::string, Counters, Counters, std::string, bool>> rows;
+            for (const Stat& s : r.game->stats(r.config.data()))
+              rows.emplace_back(s.name, s.above, s.below, s.help, s.detail);
+            return rows;
+          })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })
       .def_prop_ro("has_goals", [](const Rules& r) { return r.game->goals() != nullptr; })
       .def_prop_ro("default_weights",
@@ -287,6 +297,7 @@ void bind_pool(nb::module_& m) {
   per_game("final_length", &AnyPool::final_length);
   per_game("final_reason", &AnyPool::final_reason);
   per_game("final_moves", &AnyPool::final_moves);
+  per_game("left_out", &AnyPool::left_out);
   per_seat("final_score", &AnyPool::final_score);
   per_seat("final_policy", &AnyPool::final_policy);
   per_seat("skipped", &AnyPool::skipped);
@@ -404,6 +415,9 @@ void bind_pool(nb::module_& m) {
       .def("set_lineups", &AnyPool::set_lineups)
       .def("set_pots", &AnyPool::set_pots)
       .def("seated", &AnyPool::seated)
+      .def("set_counting", &AnyPool::set_counting)
+      .def("counts", &AnyPool::counts)
+      .def("clear_counts", &AnyPool::clear_counts)
       .def("set_weights", &AnyPool::set_weights)
       .def("weights", &AnyPool::weights)
       .def("set_config", [](AnyPool& p, const Rules& rules) {

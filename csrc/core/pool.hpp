@@ -129,6 +129,7 @@ class AnyPool {
     final_moves = counted<u64>(n);
     side = counted<u8>(n * side_bytes);
     memory = counted<u8>(n * seats * options.memory_bytes);
+    left_out = counted<u8>(n);
     final_count.assign(static_cast<size_t>(options.slots), 0);
   }
   virtual ~AnyPool() = default;
@@ -155,6 +156,11 @@ class AnyPool {
                         const std::vector<i16>& players) = 0;
   // Seats of the running games, by policies below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
+  // Counts the game's counters for the seats of a player, or for nobody's.
+  virtual void set_counting(bool on, i16 player) = 0;
+  // The sums since the last `clear_counts`, by counter.
+  virtual std::vector<i64> counts() const = 0;
+  virtual void clear_counts() = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
   virtual void* config_bytes() = 0;
@@ -198,6 +204,7 @@ class AnyPool {
   Array<u8> side;
   // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
   Array<u8> memory;
+  Array<u8> left_out;  // by game, not 0: nothing in it is counted
 
  protected:
   virtual void reseed_to(u64 seed) = 0;
@@ -241,6 +248,12 @@ class Pool final : public AnyPool {
     setting_->opening_plies = options.opening_plies;
     for (int slot = 0; slot < options.slots; ++slot)
       jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
+    i64 chunks = 0;
+    for (const auto& job : jobs_) {
+      job->first_count = chunks * kCountsEach;
+      chunks += job->chunks(job->to - job->from);
+    }
+    counts_ = Array<i64>(chunks * kCountsEach);
     set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(shape().seats), 0), {0});
   }
 
@@ -379,6 +392,20 @@ class Pool final : public AnyPool {
     return seats;
   }
 
+  void set_counting(bool on, i16 player) override {
+    count_on_ = on;
+    count_player_ = player;
+  }
+
+  std::vector<i64> counts() const override {
+    std::vector<i64> sums(size_t{kCounterCount<G>}, 0);
+    for (i64 at = 0; at < counts_.size(); ++at)
+      if (at % kCountsEach < kCounterCount<G>) sums[size_t(at % kCountsEach)] += counts_[at];
+    return sums;
+  }
+
+  void clear_counts() override { std::fill(counts_.data(), counts_.data() + counts_.size(), 0); }
+
   void set_weights(const std::vector<f32>& weights) override {
     setting_->wanted = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -432,12 +459,13 @@ class Pool final : public AnyPool {
 
     void run(int phase, int chunk) override {
       const i64 first = chunk * chunk_games;
+      const Counting counting = pool.counting_in(first_count + chunk * kCountsEach);
       if (phase == 0) {
         const i64 end = least(from + first + chunk_games, to);
         for (i64 game = from + first; game < end && given_up < 0; ++game) {
           if (task == kSample)
             pool.sample_game(game, sample_into + (game - from) * G::kRows);
-          else if (!pool.answer_game(game))
+          else if (!pool.answer_game(game, pool.counting_of(game, counting)))
             given_up = game;
         }
         return;
@@ -445,7 +473,8 @@ class Pool final : public AnyPool {
       const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
       for (i64 i = first; i < end && given_up < 0; ++i) {
         if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
-        if (!pool.begin_game(ended[size_t(i)])) given_up = ended[size_t(i)];
+        const i64 game = ended[size_t(i)];
+        if (!pool.begin_game(game, pool.counting_of(game, counting))) given_up = game;
       }
     }
 
@@ -455,6 +484,7 @@ class Pool final : public AnyPool {
 
     Pool& pool;
     i64 from, to, chunk_games;
+    i64 first_count = 0;  // of chunk 0 in counts_
     int slot;
     Task task = kStep;
     Action* sample_into = nullptr;
@@ -474,6 +504,18 @@ class Pool final : public AnyPool {
       return G::side_bytes(config);
     else
       return 0;
+  }
+
+  // Every chunk of games adds up counters of its own, a few cache lines, so that no thread waits
+  // for another and nothing is added atomically; sums of whole numbers do not depend on the chunks.
+  static constexpr i64 kCountsEach = most((kCounterCount<G> + 7) / 8 * 8, 1);
+
+  Counting counting_in(i64 at) const {
+    if (kCounterCount<G> == 0 || !count_on_) return {};
+    return {&counts_[at], count_player_};
+  }
+  Counting counting_of(i64 game, Counting others) const {
+    return left_out[game] ? Counting{} : others;
   }
 
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
@@ -517,11 +559,11 @@ class Pool final : public AnyPool {
   }
 
   // False: the table was given up.
-  bool answer_game(i64 game) {
+  bool answer_game(i64 game, Counting counting) {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
         answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
-               &reward[game * paid], &skipped[game * shape().seats],
+               &reward[game * paid], &skipped[game * shape().seats], counting,
                record.size() ? &record[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
@@ -540,13 +582,13 @@ class Pool final : public AnyPool {
   }
 
   // False: the table was given up.
-  bool begin_game(i64 game) {
+  bool begin_game(i64 game, Counting counting) {
     if (memory_bytes()) {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(memory_of(game, 0), 0, bytes);
     }
     if (!begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows],
-               &moves_[game]))
+               &moves_[game], counting))
       return false;
     write_rows(game);
     return true;
@@ -609,6 +651,9 @@ class Pool final : public AnyPool {
   Array<Action> actions_;
   Array<u8> reasons_;
   Array<u64> moves_;
+  Array<i64> counts_;  // [chunks, kCountsEach]
+  bool count_on_ = true;
+  i16 count_player_ = 0;
   std::vector<std::unique_ptr<SlotJob>> jobs_;
   Crew crew_;
 };

@@ -25,6 +25,8 @@ class AnyGame {
   virtual std::vector<std::string> parts() const = 0;
   virtual std::vector<std::string> bots() const = 0;
   virtual std::vector<std::string> ends() const = 0;
+  virtual std::vector<std::string> counters() const = 0;
+  virtual std::vector<Stat> stats(const u8* config) const = 0;
   virtual int rows() const = 0;
   virtual int roles() const = 0;
   virtual int box() const = 0;
@@ -106,6 +108,18 @@ class Registered final : public AnyGame {
       return names_of(G::kEnds);
     else
       return {"played out"};
+  }
+  std::vector<std::string> counters() const override {
+    if constexpr (kCounterCount<G> > 0)
+      return names_of(G::kCounters);
+    else
+      return {};
+  }
+  std::vector<Stat> stats(const u8* config) const override {
+    if constexpr (requires { G::stats(read(config)); })
+      return G::stats(read(config));
+    else
+      return {};
   }
   int rows() const override { return G::kRows; }
   int roles() const override { return G::kRoles; }

@@ -85,9 +85,23 @@ struct Table {
   i16 player[G::kMaxSeats];
 };
 
+// Whose seats are counted, and where the sums of the counters are; without sums nobody's.
+struct Counting {
+  i64* sums = nullptr;
+  i16 player = 0;
+};
+
 template <class G>
-SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
-  return {.reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
+SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting,
+                                      const i16* player = nullptr, Counting counting = {}) {
+  Result result{
+      .reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
+  if constexpr (kCounterCount<G> > 0) {
+    result.counts = counting.sums;
+    result.player = player;
+    result.counted = counting.player;
+  }
+  return result;
 }
 
 // Who sits in a seat of a line-up: the one it names, or one that is drawn from its pot.
@@ -277,15 +291,19 @@ SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, 
 // Starts the next episode; `moves` becomes the fingerprint of what was played in it. Games that end
 // before any policy had a say are played out and followed by another; nothing that happened in them
 // belongs to anybody's decision. With `every_game` only an opening that ends the game is drawn
-// anew. False: no policy was ever asked, and the table is given up.
+// anew. False: no policy was ever asked, and the table is given up. Lots are not counted.
 template <class G>
 SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                              Legal<G>* legal, u64* moves = nullptr) {
+                              Legal<G>* legal, u64* moves = nullptr, Counting counting = {}) {
   for (u32 patience = kPatience; patience > 0;) {
     --patience;
     deal_episode(table, setting, game, side);
-    Result result = result_into(table.pending, setting);
+    Result result = result_into(table.pending, setting, table.player);
     open_by_lot(table, setting, game, side, legal, result);
+    if constexpr (kCounterCount<G> > 0) {
+      result.counts = counting.sums;
+      result.counted = counting.player;
+    }
     if (setting.every_game) {
       if (!result.over()) look(table, setting, side, legal);
     } else {
@@ -313,9 +331,9 @@ SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setti
 template <class G>
 SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                  Legal<G>* legal, const typename G::Action* given, f32* reward,
-                                 u16* skipped, u32* record = nullptr) {
+                                 u16* skipped, Counting counting = {}, u32* record = nullptr) {
   collect_pending(table, setting, reward);
-  Result result = result_into(reward, setting);
+  Result result = result_into(reward, setting, table.player, counting);
   result.records = record;
   for (int seat = 0; record && seat < setting.shape.seats; ++seat) record[seat] = 0;
   play(table, setting, game, side, legal, given, false, result);

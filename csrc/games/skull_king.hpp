@@ -28,6 +28,10 @@ enum Part {
   kAbilityNudge
 };
 
+// What is counted in every round: seats that played it, bids kept, tricks above and below the bid,
+// points.
+enum Counter { kPlayed, kKept, kOverTricks, kUnderTricks, kPoints, kEachRound };
+
 struct Game {
   using Config = skull_king::Config;
   using Action = i32;
@@ -38,6 +42,15 @@ struct Game {
   static constexpr const char* kBots[] = {"rule_easy", "rule_medium", "rule_hard", "captain"};
   // Bids are goals; a stage is a trick, and the last one the end of the round (section 19).
   static constexpr int kGoalRole = 0, kStages = 16;
+  static constexpr const char* kCounters[] = {
+      "played 1", "kept 1",   "over 1",   "under 1",   "points 1", "played 2", "kept 2",
+      "over 2",   "under 2",  "points 2", "played 3",  "kept 3",   "over 3",   "under 3",
+      "points 3", "played 4", "kept 4",   "over 4",    "under 4",  "points 4", "played 5",
+      "kept 5",   "over 5",   "under 5",  "points 5",  "played 6", "kept 6",   "over 6",
+      "under 6",  "points 6", "played 7", "kept 7",    "over 7",   "under 7",  "points 7",
+      "played 8", "kept 8",   "over 8",   "under 8",   "points 8", "played 9", "kept 9",
+      "over 9",   "under 9",  "points 9", "played 10", "kept 10",  "over 10",  "under 10",
+      "points 10"};
 
   Cards hand[8], played[8];  // played: this round, current trick included
   Cards stock, gone;         // undealt; discarded through Bendt
@@ -501,6 +514,7 @@ struct Game {
       last_loot_exact[s] = static_cast<u8>(loot_exact);
       pay_round(s, error, loot_exact, result);
       if (result.records) result.record(s, record_of(config, s, loot_exact));
+      if (result.counts) count_round(s, points[s], result);
     }
     last_cards = cards;
     for (int s = 0; s < players; ++s) {
@@ -557,6 +571,15 @@ struct Game {
     f32 flat = error == 0 ? 5.0f : error == 1 ? 2.0f : error == 2 ? -1.0f : -5.0f;
     if (error == 0) flat += 2.0f * static_cast<f32>(loot_exact);
     result.pay(kFlatShaped, s, flat);
+  }
+
+  SPARRING_FN void count_round(int s, int points, Result& result) const {
+    const int base = kEachRound * (round - 1), missing = need(s);
+    result.count(base + kPlayed, s);
+    if (missing == 0) result.count(base + kKept, s);
+    if (missing < 0) result.count(base + kOverTricks, s, -missing);
+    if (missing > 0) result.count(base + kUnderTricks, s, missing);
+    result.count(base + kPoints, s, points);
   }
 
   // Tied seats share: the average rank, the win, the mean of the shaped places (section 11).
@@ -730,6 +753,7 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);

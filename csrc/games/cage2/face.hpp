@@ -38,6 +38,17 @@ inline Spec Game::spec(const Config& config) {
           .role_names = {"blue"}};
 }
 
+inline std::vector<Stat> Game::stats(const Config&) {
+  return {
+      {"hosts_lost", {kLost}, {kGames}, "hosts that red took over, per game"},
+      {"hosts_held", {kHeld}, {kSteps}, "hosts in red's hands, User0 left out"},
+      {"service_stopped", {kStopped}, {kGames}, "steps without the service, per game"},
+      {"restores", {kRestores}, {kGames}, "hosts restored per game"},
+      {"removes", {kRemoves}, {kGames}, "attempts to remove a session, per game"},
+      {"decoys", {kPlacedDecoys}, {kGames}, "decoys placed per game"},
+  };
+}
+
 inline std::string Game::action_name(const Config& config, int action) {
   if (config.actions == kWinner) {
     if (action >= kPlainActions)

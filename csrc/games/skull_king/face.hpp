@@ -107,6 +107,43 @@ inline Spec Game::spec(const Config& config) {
           .told_by = {bids}};
 }
 
+// The whole game first, then by stage of the game and by round.
+inline std::vector<Stat> Game::stats(const Config& config) {
+  struct Measure {
+    Counter counter;
+    const char *name, *help;
+  };
+  static constexpr Measure kMeasures[] = {
+      {kKept, "bid_kept", "rounds in which the bid came true"},
+      {kOverTricks, "tricks_over", "tricks above the bid, per round"},
+      {kUnderTricks, "tricks_under", "tricks missing from the bid, per round"},
+      {kPoints, "round_score", "points per round"},
+  };
+  struct Span {
+    std::string name, help;
+    int from, to;
+    bool detail;
+  };
+  const int last = config.round_count();
+  std::vector<Span> spans = {{"", "", 1, last, false},
+                             {"_early", ", rounds 1 to 3", 1, 3, false},
+                             {"_mid", ", rounds 4 to 6", 4, 6, false},
+                             {"_late", ", rounds 7 to 10", 7, 10, false}};
+  for (int r = 1; r <= last; ++r)
+    spans.push_back({"_round_" + std::to_string(r), ", round " + std::to_string(r), r, r, true});
+  std::vector<Stat> stats;
+  for (const Span& span : spans)
+    for (const Measure& one : kMeasures) {
+      Stat stat{one.name + span.name, {}, {}, one.help + span.help, span.detail};
+      for (int r = span.from; r <= least(span.to, last); ++r) {
+        stat.above.push_back(kEachRound * (r - 1) + one.counter);
+        stat.below.push_back(kEachRound * (r - 1) + kPlayed);
+      }
+      if (!stat.below.empty()) stats.push_back(stat);
+    }
+  return stats;
+}
+
 inline std::string Game::action_name(const Config&, int action) {
   if (action < kPlayFirst) return "bid " + std::to_string(action);
   if (action == kPlayFirst + kTigressId) return "Tigress as pirate";

@@ -13,6 +13,7 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
+from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.phases import Phases
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
@@ -150,14 +151,16 @@ class Collector:
         return EXACT in self.pool.can
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
-        """Play rollout `number` and store every row; return what the finished games earned.
+        """Play rollout `number` and store every row; return what was earned, and how it was played.
 
-        anew: forget the games that finished in rollouts before.
+        anew: forget the games that finished in rollouts before, and what was counted.
         """
         check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
-        self.earned = Earned() if anew else self.earned
+        if anew:
+            self.earned = Earned()
+            self.pool.clear_counts()
         for step in range(self.steps):
             for group in self.groups:
                 if step:
@@ -165,7 +168,7 @@ class Collector:
                 self._ask(number, step, group)
         for group in self.groups:
             self._receive(self.steps - 1, group)
-        return self.earned.stats()
+        return self.earned.stats() | curves(self.pool.rules.stats, self.pool.counts().tolist())
 
     def rehearse(self, number: int) -> None:
         """Answer the rows of the last rollout once more, without games."""

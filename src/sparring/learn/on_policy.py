@@ -122,7 +122,7 @@ class FromRollouts(HostedLearner, Generic[Ks]):
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
         collector, kept = self.collector, self.snapshot()
-        learned = [self.net, *(descent.optimiser for descent in self.descents.values())]
+        learned: list[Any] = [self.net, *(descent.optimiser for descent in self.descents.values())]
         before = [copy.deepcopy(one.state_dict()) for one in learned]
         front = collector.front()
         knobs = self.knobs_at(Moment(collector.decisions, 0.0))

@@ -87,6 +87,11 @@ class Plan:
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
 
     @property
+    def role_nets(self) -> dict[str, NetConfig]:
+        """Networks by role, none where one network is for all."""
+        return {one.role: one.net for one in self.roles}
+
+    @property
     def seed(self) -> int:
         """Of a run that is trained alone."""
         return self.seeds[0]

@@ -115,6 +115,11 @@ class HierarchyNet(Net):
         return any(net.convolves for _, net in self.nets())
 
 
+def nets_of(net: Net) -> list[tuple[str, Net]]:
+    """Return a network's own ones by role, none if it is one for all."""
+    return list(net.nets()) if isinstance(net, HierarchyNet) else []
+
+
 def true_heads(net: Net, heads: Heads) -> Heads:
     """What a network says, with values in units of the rewards."""
     return {**heads, VALUE: net.true_values(heads)} if VALUE in heads else heads

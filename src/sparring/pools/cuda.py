@@ -20,6 +20,7 @@ from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_actions import as_given, why_frozen
 from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.cuda_counts import CountsOnDevice
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
@@ -34,7 +35,7 @@ SOURCE = """
 """
 
 
-class CudaPool:
+class CudaPool(CountsOnDevice):
     """N games of one kind on a GPU: the same games as a CPU pool's, bit for bit.
 
     Actions that cannot be played freeze their game; `check` raises the error. It is called
@@ -60,6 +61,7 @@ class CudaPool:
         memory: int = 0,
         records: bool = False,
         device: str = "cuda",
+        count: bool = True,
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
         """Make the games; `reset` starts them.
@@ -70,6 +72,7 @@ class CudaPool:
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
         records: batches say what came of goals, in games that have some.
+        count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -137,10 +140,10 @@ class CudaPool:
             self._sampled = self._action_array()
         shape = self.num_games, self.row_bytes, legal // 8
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
-        self._make_views()
+        self._make_views(count=count)
         self._upload()
 
-    def _make_views(self) -> None:
+    def _make_views(self, *, count: bool) -> None:
         """Describe the pool's own arrays to the kernels."""
         view, batch = self.view, self._batch
         self._games = view(
@@ -151,6 +154,7 @@ class CudaPool:
             each=self.each,
             side=self.side,
             memory=self.memory,
+            **self._make_counts(self.rules, len(self.seeds), self.device, on=count),
         )
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)

@@ -131,6 +131,8 @@ class Pool:
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
         the observation. Cleared when its game begins anew."""
+        self.left_out: npt.NDArray[np.uint8] = self._native.left_out
+        """[N], not 0: nothing in that game is counted. May be changed between two steps."""
         self._native.set_weights(self.rules.weights(rewards))
         self._observe = observe
         self._started = False
@@ -267,6 +269,27 @@ class Pool:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
         return np.array(self._native.seated(policies), np.int64)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return what the rules counted since `clear_counts`, by `rules.counters`.
+
+        Counted are the seats of the learner, or of whoever `set_counting` named, in the moment in
+        which something happens. The sums are no part of the games: `state` leaves them out.
+        """
+        self._check_idle()
+        return np.array(self._native.counts(), np.int64)
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
+        self._check_idle()
+        self._native.clear_counts()
+
+    def set_counting(self, player: PlayerId | None) -> None:
+        """Say whose seats are counted; None: nobody's."""
+        self._check_idle()
+        self._native.set_counting(
+            player is not None, 0 if player is None else self.player_id(player)
+        )
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""

@@ -146,6 +146,12 @@ class GamePool(Protocol):
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
 
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return what the rules counted at the learner's seats, by `rules.counters`."""
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
+
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of reward parts, from the next step on."""
 

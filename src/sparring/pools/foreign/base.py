@@ -189,6 +189,14 @@ class ForeignPool(ABC):
         mine = self._players[(self._players >= 0) & (self._players < policies)]
         return np.bincount(mine, minlength=policies)
 
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return nothing: an env counts nothing."""
+        return np.zeros(0, np.int64)
+
+    def clear_counts(self) -> None:
+        """Do nothing; there is nothing to clear."""
+        return
+
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of the env's reward, from the next step on."""
         (self._weight,) = self.rules.weights(rewards)

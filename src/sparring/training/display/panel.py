@@ -33,6 +33,7 @@ from sparring.training.display.parts import (
     phases,
     progress_bar,
     spark,
+    stat_words,
     strengths,
 )
 from sparring.training.status import Status
@@ -72,9 +73,9 @@ def draw(
     parts += lay_out(statuses, machine, inner, max(room, 1))
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
-    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning):
-        told = learning_words(status.learning)
-        parts += [Text(), *([flow(told, inner)] if told else [])]
+    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):
+        told = [words for words in (stat_words(status), learning_words(status.learning)) if words]
+        parts += [Text(), *(flow(words, inner) for words in told)]
         parts += [flow(loss_words(status), inner, style="dim")]
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(

@@ -31,6 +31,7 @@ from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.hindsight import check_hindsight
+from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
@@ -117,6 +118,8 @@ def resolve(
         options=read_options(config.algo_set),
         foreign=pool,
         hindsight=config.hindsight,
+        roles=read_roles(rules, configs),
+        turns=turns_of(config.hierarchy),
     )
     demand_mirror(plan)
     demand_room(plan)
@@ -127,6 +130,8 @@ def why_apart(cast: Cast, config: TrainConfig) -> str:
     """Say what keeps opponents from being answered inside the rollout's graph, "" if nothing."""
     if cast.actors:
         return f"{', '.join(cast.others)} has another network than the learner, or none"
+    if config.hierarchy.on and cast.slots:
+        return "past selves with a network for every role are answered step by step"
     return no_grouped_pass(config.net) if cast.slots else ""
 
 
@@ -194,6 +199,8 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
         what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
         return f"what {what} is seen in hindsight step by step"
+    if config.hierarchy.on and games_on == CPU:
+        return "the games of networks by role go with these"
     from sparring import kernels
 
     try:
