@@ -134,6 +134,7 @@ class Plan:
             rewards=self.rewards,
             slots=slots,
             starts=self.starts,
+            records=self.hindsight.sees,
         )
 
     def device_pool(self) -> CudaPool:
@@ -148,5 +149,6 @@ class Plan:
             pots=self.cast.pots,
             rewards=self.rewards,
             starts=self.starts,
+            records=self.hindsight.sees,
             device=self.device,
         )

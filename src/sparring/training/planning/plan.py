@@ -31,6 +31,7 @@ from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.hindsight import check_hindsight
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
@@ -101,6 +102,7 @@ def resolve(
         games_on, fused = play_apart(apart, several=len(configs) > 1)
     for member in configs:
         check_demands(rules, member)
+        check_hindsight(rules, member, curriculum)
     plan = Plan(
         rules=rules,
         cast=cast,
@@ -118,6 +120,7 @@ def resolve(
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
+        hindsight=config.hindsight,
         roles=read_roles(rules, configs),
         turns=turns_of(config.hierarchy),
     )
@@ -196,6 +199,9 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
         return "dqn.mode rollouts plays and learns step by step"
     if config.algo in REMEMBERS and games_on == CPU:
         return "what is remembered lies with the games, and is learned from step by step there"
+    if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
+        what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
+        return f"what {what} is seen in hindsight step by step"
     if config.hierarchy.on and games_on == CPU:
         return "the games of networks by role go with these"
     from sparring import kernels
