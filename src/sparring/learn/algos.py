@@ -41,8 +41,13 @@ def make_hierarchy(plan: Plan) -> Learner:
     if plan.fused:
         from sparring.learn.fused.hierarchy import FusedHierarchy
 
-        games = fused_games(plan)
-        return FusedHierarchy(games, plan.collect, plan.roles, turns=plan.turns)
+        return FusedHierarchy(
+            fused_games(plan),
+            plan.collect,
+            plan.roles,
+            turns=plan.turns,
+            hindsight=plan.hindsight,
+        )
     return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
 
 

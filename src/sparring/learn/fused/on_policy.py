@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,8 +22,9 @@ from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.learner import FusedLearner, Voice
 from sparring.learn.fused.update import Update
-from sparring.learn.learner import Report
+from sparring.learn.learner import Report, Snapshot
 from sparring.learn.ppo import LOGGED
+from sparring.learn.rollout import RECORD
 from sparring.schedule import Moment
 
 
@@ -42,7 +44,7 @@ class FusedOnPolicy(FusedLearner):
 
         hindsight: how decisions are seen once more, if they are.
         """
-        self.hindsight = hindsight if hindsight and hindsight.on and hindsight.share else None
+        self.hindsight = hindsight if hindsight and hindsight.sees else None
         examples = 0
         if self.hindsight:
             rows = collect.steps * games.each * games.rules.rows
@@ -70,6 +72,21 @@ class FusedOnPolicy(FusedLearner):
             records=self.records,
             hindsight=self.hindsight,
         )
+
+    def _saved(self, member: int) -> Snapshot:
+        """Copy what playing depends on, and what came of the goals of open decisions."""
+        saved = super()._saved(member)
+        if not self.records:
+            return saved
+        carried = {**saved.tensors["carried"], RECORD: self.records.front(member)}
+        return replace(saved, tensors={**saved.tensors, "carried": carried})
+
+    def _put_saved(self, snapshot: Snapshot, member: int) -> None:
+        """Go on from `_saved`."""
+        super()._put_saved(snapshot, member)
+        carried = snapshot.tensors.get("carried", {})
+        if self.records and RECORD in carried:
+            self.records.put_front(member, carried[RECORD])
 
     # What kinds add
 

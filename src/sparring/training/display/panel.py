@@ -76,8 +76,8 @@ def draw(
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
     elif room >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):
-        told = [words for words in (stat_words(status), learning_words(status.learning)) if words]
-        parts += [Text(), *(flow(words, inner) for words in told)]
+        lines = [words for words in (stat_words(status), learning_words(status.learning)) if words]
+        parts += [Text(), *(flow(words, inner) for words in lines)]
         parts += [flow(loss_words(status), inner, style="dim")]
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(

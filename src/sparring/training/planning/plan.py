@@ -195,15 +195,20 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
-    if config.algo in REMEMBERS and games_on == CPU:
-        return "what is remembered lies with the games, and is learned from step by step there"
-    if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
-        what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
-        return f"what {what} is seen in hindsight step by step"
-    if config.hierarchy.on and games_on == CPU:
-        return "the games of networks by role go with these"
+    remembers, away = config.algo in REMEMBERS, games_on == CPU
+    hindrances = {
+        "dqn.mode rollouts plays and learns step by step": config.algo == "dqn"
+        and config.dqn.mode == ROLLOUTS,
+        "what is remembered lies with the games, and is learned from step by step there": remembers
+        and away,
+        "what is remembered is seen in hindsight step by step": remembers and config.hindsight.sees,
+        "what is played on the CPU is seen in hindsight step by step": away
+        and config.hindsight.sees,
+        "the games of networks by role go with these": away and config.hierarchy.on,
+    }
+    for why, holds in hindrances.items():
+        if holds:
+            return why
     from sparring import kernels
 
     try:

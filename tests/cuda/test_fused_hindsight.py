@@ -1,0 +1,193 @@
+"""Decisions seen in hindsight on the GPU, held against the learner step by step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from learn.fused_helpers import COLLECT, NAMES
+from sparring import _native
+from sparring.config import HindsightConfig
+from sparring.learn.fused import DeviceGames
+from sparring.learn.fused.hierarchy import FusedHierarchy
+from sparring.learn.fused.ppo import FusedPPO
+from sparring.learn.fused.rollout import mask_of
+from sparring.learn.hierarchy import Hierarchy
+from sparring.learn.hindsight import example_loss
+from sparring.learn.ppo import ppo_loss
+from sparring.pools import Pool
+from sparring.pools.cuda import CudaPool
+
+from .test_fused_hierarchy import REWARDS, TABLES, WORKER, network, ready, roles
+
+HALF = HindsightConfig(on=True, share=0.5, weight=0.3)
+
+
+def learner(
+    seeds: tuple[int, ...] = (0,), hindsight: HindsightConfig = HALF, *, graphs: bool = False
+) -> FusedHierarchy:
+    games = COLLECT.games * len(seeds)
+    pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
+    plans = roles(len(seeds))
+    return FusedHierarchy(DeviceGames(pool), COLLECT, plans, hindsight=hindsight, graphs=graphs)
+
+
+def records_of(fused: FusedHierarchy, before: np.ndarray) -> np.ndarray:
+    """What came of every decision's goal, found on the CPU; before: of open decisions."""
+    rollout = fused.rollout
+    played = {name: getattr(rollout, name).cpu().numpy() for name in NAMES}
+    out = np.zeros(rollout.places, np.uint32)
+    out[: rollout.carried] = before
+    assert rollout.record is not None
+    _native.find_records(
+        seats=fused.rules.seats,
+        chains=rollout.chains,
+        seat=played["seat"].reshape(rollout.steps, rollout.games, -1),
+        terminated=played["terminated"].view(np.uint8),
+        truncated=played["truncated"].view(np.uint8),
+        record=rollout.record.cpu().numpy().view(np.uint32),
+        out=out,
+    )
+    return out
+
+
+def test_examples_are_those_of_the_cpu() -> None:
+    fused = learner()
+    rollout, goals = fused.rollout, _native.Goals(fused.rules.native)
+    assert fused.records is not None
+    made = 0
+    for _ in range(3):
+        ready(fused)
+        before = fused.records.of_place[: rollout.carried].cpu().numpy().view(np.uint32)
+        records = records_of(fused, before.copy())
+        fused._begin()
+        assert np.array_equal(fused.records.of_place.cpu().numpy().view(np.uint32), records)
+        for part in fused.parts.values():
+            assert part.examples
+            part.examples.make()
+            count = int(part.sample_counts[0])
+            places = np.sort(part.list[0, :count].cpu().numpy()).astype(np.int64)
+            drawn = np.zeros(count, np.uint8)
+            _native.draw_hindsight(
+                record=records, among=places, seed=0, number=fused.updates, share=0.5, drawn=drawn
+            )
+            chosen = places[drawn.view(np.bool_)]
+            obs = rollout.obs[torch.from_numpy(chosen).to(fused.device)].cpu().numpy()
+            mask = mask_of(rollout.legal[torch.from_numpy(chosen).to(fused.device)], fused.rules)
+            action = rollout.action[torch.from_numpy(chosen).to(fused.device)].cpu().numpy()
+            done = np.zeros(len(chosen), np.uint8)
+            goals.relabel(
+                record=records[chosen], obs=obs, mask=mask.cpu().numpy(), action=action, done=done
+            )
+            right = {
+                int(place): (row.tobytes(), int(does))
+                for place, row, does, seen in zip(chosen, obs, action, done, strict=True)
+                if seen
+            }
+            found = int(part.examples.found_counts[0])
+            of = part.examples.found[0, :found].long()
+            mine = zip(
+                part.examples.from_place[0, :found].tolist(),
+                rollout.obs[of].cpu().numpy(),
+                part.examples.right[0, :found].tolist(),
+                strict=True,
+            )
+            assert {place: (row.tobytes(), does) for place, row, does in mine} == right
+            made += found
+        fused._end()
+        fused.updates += 1
+    assert made > 300
+
+
+def test_gradients_are_those_of_autograd() -> None:
+    fused = learner((1, 2))
+    for _ in range(3):
+        fused.iterate(0.0)
+    knobs = ready(fused)
+    fused._begin()
+    rollout = fused.rollout
+    for role, part in fused.parts.items():
+        assert part.examples
+        part.fit()
+        part.examples.make()
+        part.shuffle(0)
+        before = [network(fused, member).of(role) for member in range(2)]
+        part.descend(0)
+        for member, net in enumerate(before):
+            picked = part.picked[0, member]
+            places, seen = picked[: part.room], picked[part.room :]
+            places, seen = places[places >= 0].long(), seen[seen >= 0].long()
+            assert len(seen) > 5
+            of = dict(
+                zip(
+                    fused.kernels.names("Statistics"),
+                    part.statistics[member].tolist(),
+                    strict=True,
+                )
+            )
+            advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
+            heads = net(rollout.obs[places].cpu())
+            losses = ppo_loss(
+                heads["policy"],
+                heads["value"],
+                mask=mask_of(rollout.legal[places].cpu(), fused.rules),
+                action=rollout.action[places].cpu(),
+                old_log_prob=rollout.log_prob[places].cpu(),
+                old_value=old / of["scale"],
+                advantage=(advantage - of["mean"]) * of["inverse_std"],
+                returns=(advantage + old) / of["scale"],
+                knobs=knobs[member][role],
+            )
+            example = seen - rollout.places
+            origin = part.examples.from_place.flatten()[example].long()
+            missed = example_loss(
+                net(rollout.obs[seen].cpu())["policy"],
+                mask=mask_of(rollout.legal[origin].cpu(), fused.rules),
+                action=part.examples.right.flatten()[example].cpu(),
+            )
+            (losses.total + 0.3 * missed).backward()
+            assert float(part.examples.loss[member]) == pytest.approx(float(missed), rel=1e-3)
+            mine = part.net.unpack(part.net.grad[member] * part.net.scale)
+            reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+            length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
+            for name, grad in reference.items():
+                off = float((mine[name] - grad).norm() / length)
+                assert off < 1e-4, f"{role} {name}: {off:.2e} of the gradient's length"
+
+
+def test_a_share_of_nothing_changes_nothing() -> None:
+    off = learner(hindsight=HindsightConfig(), graphs=True)
+    none = learner(hindsight=HindsightConfig(on=True, share=0.0), graphs=True)
+    for _ in range(3):
+        (mine,), (theirs,) = off.iterate(0.0), none.iterate(0.0)
+        mine.stats.pop("charts/gpu_busy"), theirs.stats.pop("charts/gpu_busy")
+        assert mine.stats == theirs.stats
+    for name, tensor in off.net.state(0).items():
+        assert torch.equal(tensor, none.net.state(0)[name]), name
+
+
+def test_a_snapshot_goes_on_to_the_bit_and_step_by_step() -> None:
+    first, second = learner(graphs=True), learner(graphs=True)
+    for _ in range(3):
+        first.iterate(0.0)
+    second.restore(first.snapshot())
+    for _ in range(2):
+        (mine,), (theirs,) = first.iterate(0.5), second.iterate(0.5)
+        for name, value in mine.stats.items():
+            if name != "charts/gpu_busy":
+                assert theirs.stats[name] == value, name
+    pool = Pool("skull_king", 64, threads=1, lineups=TABLES, rewards=REWARDS, records=True)
+    host = Hierarchy(pool, COLLECT, roles(), hindsight=HALF)
+    host.restore(first.snapshot())
+    (report,), (other,) = host.iterate(0.0), first.iterate(0.0)
+    assert report.stats["learning/examples/worker"] == other.stats["learning/examples/worker"]
+
+
+def test_one_network_learns_from_examples_too() -> None:
+    pool = CudaPool("skull_king", 64, lineups=TABLES, rewards={"worker": 1.0, "manager": 1.0})
+    ppo = FusedPPO(DeviceGames(pool), COLLECT, WORKER, roles()[1].net, hindsight=HALF)
+    for _ in range(4):
+        (report,) = ppo.iterate(0.0)
+        assert report.stats["learning/examples"] > 100
+        assert np.isfinite(report.stats["losses/hindsight"])
