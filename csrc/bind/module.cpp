@@ -10,7 +10,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "core/registry.hpp"
+#include "bind/rules.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,12 +38,6 @@ const char* type_name(Type type) {
       return "float32";
   }
 }
-
-// A game together with a configuration.
-struct Rules {
-  const AnyGame* game;
-  std::vector<u8> config;
-};
 
 const AnyGame& find_game(const std::string& name) {
   for (const auto& game : registered_games())
@@ -166,7 +160,18 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
       .def_prop_ro("bots", [](const Rules& r) { return r.game->bots(); })
       .def_prop_ro("ends", [](const Rules& r) { return r.game->ends(); })
+      .def_prop_ro("counters", [](const Rules& r) { return r.game->counters(); })
+      .def_prop_ro(
+          "stats",
+          [](const Rules& r) {
+            using Counters = std::vector<int>;
+            std::vector<std::tuple<std::string, Counters, Counters, std::string, bool>> rows;
+            for (const Stat& s : r.game->stats(r.config.data()))
+              rows.emplace_back(s.name, s.above, s.below, s.help, s.detail);
+            return rows;
+          })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })
+      .def_prop_ro("has_goals", [](const Rules& r) { return r.game->goals() != nullptr; })
       .def_prop_ro("default_weights",
                    [](const Rules& r) { return r.game->default_weights(r.config.data()); })
       .def_prop_ro(
@@ -237,6 +242,12 @@ void bind_state(nb::module_& m) {
              const u8* at = static_cast<const u8*>(raw.data());
              return s.load({at, at + raw.size()});
            })
+      .def("position",
+           [](const AnyState& s) {
+             const std::vector<u8> game = s.position(), side = s.side();
+             return std::make_tuple(nb::bytes(game.data(), game.size()),
+                                    nb::bytes(side.data(), side.size()));
+           })
       .def("field", [](const AnyState& s, const Rules& rules, const std::string& name) {
         for (const Field& f : rules.game->state_fields())
           if (name == f.name) {
@@ -292,6 +303,7 @@ void bind_pool(nb::module_& m) {
   per_game("final_length", &AnyPool::final_length);
   per_game("final_reason", &AnyPool::final_reason);
   per_game("final_moves", &AnyPool::final_moves);
+  per_game("left_out", &AnyPool::left_out);
   per_seat("final_score", &AnyPool::final_score);
   per_seat("final_policy", &AnyPool::final_policy);
   per_seat("skipped", &AnyPool::skipped);
@@ -333,6 +345,12 @@ void bind_pool(nb::module_& m) {
                      AnyPool& p = self(h);
                      return view<bool>(h, reinterpret_cast<bool*>(p.terminated.data()),
                                        {size_t(p.games())});
+                   })
+      .def_prop_ro("record",
+                   [=](Self h) {
+                     AnyPool& p = self(h);
+                     const size_t games = p.record.size() ? size_t(p.games()) : 0;
+                     return view<u32>(h, p.record.data(), {games, size_t(p.shape().seats)});
                    })
       .def_prop_ro("truncated",
                    [=](Self h) {
@@ -402,7 +420,19 @@ void bind_pool(nb::module_& m) {
       .def("refresh", &AnyPool::refresh, nb::call_guard<nb::gil_scoped_release>())
       .def("set_lineups", &AnyPool::set_lineups)
       .def("set_pots", &AnyPool::set_pots)
+      .def("set_starts",
+           [](AnyPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of, nb::bytes sides) {
+             const u8* side = static_cast<const u8*>(sides.data());
+             return p.set_starts(
+                 {up_to.data(), up_to.data() + up_to.size()}, static_cast<const u8*>(games.data()),
+                 {side_of.data(), side_of.data() + side_of.size()}, {side, side + sides.size()});
+           })
+      .def_prop_ro("game_bytes", &AnyPool::game_bytes)
+      .def_prop_ro("starts_offset", &AnyPool::starts_offset)
       .def("seated", &AnyPool::seated)
+      .def("set_counting", &AnyPool::set_counting)
+      .def("counts", &AnyPool::counts)
+      .def("clear_counts", &AnyPool::clear_counts)
       .def("set_weights", &AnyPool::set_weights)
       .def("weights", &AnyPool::weights)
       .def("set_config", [](AnyPool& p, const Rules& rules) {
@@ -411,13 +441,14 @@ void bind_pool(nb::module_& m) {
   m.def(
       "make_pool",
       [](const Rules& rules, i64 games, u64 seed, u32 first_game, int threads, int slots,
-         bool skip_forced, bool observe, int memory, bool every_game, u32 opening_plies) {
+         bool skip_forced, bool observe, int memory, bool every_game, u32 opening_plies,
+         bool records) {
         return rules.game->make_pool(rules.config.data(),
                                      {games, seed, first_game, threads, slots, skip_forced, observe,
-                                      memory, every_game, opening_plies});
+                                      memory, every_game, opening_plies, records});
       },
       "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a, "slots"_a, "skip_forced"_a,
-      "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a);
+      "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a, "records"_a = false);
   m.attr("MAX_LINEUPS") = kMaxLineups;
   m.attr("MAX_POTS") = kMaxPots;
   m.attr("MAX_POT_PLAYERS") = kMaxPotPlayers;
@@ -429,6 +460,7 @@ void bind_pool(nb::module_& m) {
 }  // namespace sparring
 
 namespace sparring {
+void bind_goals(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_shogi(nb::module_& m);
@@ -447,6 +479,7 @@ NB_MODULE(_native, m) {
   sparring::bind_rules(m);
   sparring::bind_state(m);
   sparring::bind_pool(m);
+  sparring::bind_goals(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
   sparring::bind_shogi(m);

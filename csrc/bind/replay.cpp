@@ -2,12 +2,14 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bind/rules.hpp"
 #include "core/crew.hpp"
 #include "core/replay.hpp"
 
@@ -103,6 +105,7 @@ struct Brought {
   const i32* cut_entry;  // by place in `final_value`: which last row stands there, -1 if none does
   const f32* cut_sign;   // likewise: -1 where that row is the other seat's
   const u8 *cut_obs, *cut_mask;
+  const u32* record;  // what came of goals; null if the ring does not keep it
 
   int places() const { return carried + rows; }
   bool mine(int row) const { return policy[row] == learner && seat[row] >= 0; }
@@ -117,7 +120,7 @@ class ReplayRing {
  public:
   ReplayRing(int actions, int box, Out<u8> obs, Out<u64> mask, Out<u8> action, Out<i32> next,
              Out<u8> end, Out<f32> paid, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
-             MaybeOut<u64> sums, int threads)
+             MaybeOut<u64> sums, MaybeOut<u32> record, int threads)
       : crew_(threads - 1),
         obs_(obs),
         mask_(mask),
@@ -128,7 +131,8 @@ class ReplayRing {
         discount_(discount),
         open_(open),
         weight_(weight),
-        sums_(sums) {
+        sums_(sums),
+        record_(record) {
     ring_.capacity = static_cast<int>(obs.shape(0));
     ring_.row_bytes = static_cast<int>(obs.shape(1));
     ring_.actions = actions;
@@ -152,12 +156,14 @@ class ReplayRing {
   // Returns how many entries ago the samples were stored, summed up.
   i64 sample(u64 seed, u32 number, int n_step, f32 correction, Out<u8> obs, Out<u8> mask,
              MaybeOut<i32> action, MaybeOut<f32> numbers, Out<f32> paid, Out<f32> discount,
-             Out<u8> next_obs, Out<u8> next_mask, Out<f32> weight, Out<i64> places) {
+             Out<u8> next_obs, Out<u8> next_mask, Out<f32> weight, Out<i64> places,
+             const Goals* goals, const std::vector<f32>& rewards, f32 share) {
     if (!count) throw std::invalid_argument("nothing can be sampled yet");
     const SamplesView out{obs.data(),    mask.data(),     data_of(action), data_of(numbers),
                           paid.data(),   discount.data(), next_obs.data(), next_mask.data(),
                           weight.data(), places.data()};
     const int batch = static_cast<int>(places.size());
+    const u32* records = data_of(record_);
     nb::gil_scoped_release released;
     const int from = place_of(first), fill = static_cast<int>(head - first);
     std::vector<i64> ages(static_cast<size_t>(Passes::chunks_of(batch)));
@@ -193,6 +199,9 @@ class ReplayRing {
         const int place = static_cast<int>(out.place[i]);
         take_sample(ring_, out, i, place, after_[static_cast<size_t>(i)]);
         out.weight[i] = tree_.leaf ? correction_of(tree_.leaf[place], lowest, correction) : 1.0f;
+        if (goals && drawn_for_hindsight(seed, static_cast<u32>(i), number, share))
+          goals->of->relabel_sample(goals->config.data(), rewards.data(), ring_, records, out, i,
+                                    n_step);
       }
     });
     run(passes, batch);
@@ -233,7 +242,7 @@ class ReplayRing {
   void push(int learner, In<i16> policy, In<i8> seat, In<u8> obs, In<u8> mask, MaybeIn<i32> action,
             MaybeIn<f32> numbers, In<u8> end, In<i32> next, In<f32> paid, In<f32> discount,
             In<i32> open_rows, MaybeIn<i32> cut_entry, MaybeIn<f32> cut_sign, MaybeIn<u8> cut_obs,
-            MaybeIn<u8> cut_mask) {
+            MaybeIn<u8> cut_mask, MaybeIn<u32> record) {
     if (open_rows.size() != open_.size())
       throw std::invalid_argument("rollouts carry another number of open decisions");
     Brought b{};
@@ -256,11 +265,13 @@ class ReplayRing {
     b.cut_sign = data_of(cut_sign);
     b.cut_obs = data_of(cut_obs);
     b.cut_mask = data_of(cut_mask);
+    b.record = record_ ? data_of(record) : nullptr;
     nb::gil_scoped_release released;
     touched_.clear();
     allot(b);
     store_rows(b);
     store_links(b);
+    store_records(b);
     for (int i = 0; i < b.carried; ++i)
       open_.data()[i] = b.open_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.open_rows[i])];
     if (!tree_.leaf) return;
@@ -346,6 +357,16 @@ class ReplayRing {
                   b.cut_mask + cut * ring_.actions);
   }
 
+  // A decision gets its record when it is stored, or while it is still open.
+  void store_records(const Brought& b) const {
+    if (!b.record) return;
+    for (int at = 0; at < b.places(); ++at)
+      if (const i64 serial = serial_[static_cast<size_t>(at)]; serial >= first)
+        record_->data()[place_of(serial)] = b.record[at];
+    for (const i64 serial : last_)
+      if (serial >= first) record_->data()[place_of(serial)] = kNoRecord;
+  }
+
   // Decisions that were overwritten while they were open are skipped.
   void store_links(const Brought& b) {
     for (int at = 0; at < b.places(); ++at) {
@@ -375,6 +396,7 @@ class ReplayRing {
   Out<i64> open_;  // serial numbers of decisions that are still open, -1 where there is none
   MaybeOut<u32> weight_;
   MaybeOut<u64> sums_;
+  MaybeOut<u32> record_;
   RingView ring_{};
   SumTree tree_{};
   std::vector<i64> serial_, last_;  // of the rollout's places, and of its last rows
@@ -387,9 +409,10 @@ class ReplayRing {
 void bind_replay(nb::module_& m) {
   nb::class_<ReplayRing>(m, "ReplayRing", "Stores and samples decisions in columns of Python's.")
       .def(nb::init<int, int, Out<u8>, Out<u64>, Out<u8>, Out<i32>, Out<u8>, Out<f32>, Out<f32>,
-                    Out<i64>, MaybeOut<u32>, MaybeOut<u64>, int>(),
+                    Out<i64>, MaybeOut<u32>, MaybeOut<u64>, MaybeOut<u32>, int>(),
            "actions"_a, "box"_a, "obs"_a, "mask"_a, "action"_a, "next"_a, "end"_a, "paid"_a,
-           "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none(), "threads"_a)
+           "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none(), "record"_a.none(),
+           "threads"_a)
       .def_rw("first", &ReplayRing::first)
       .def_rw("head", &ReplayRing::head)
       .def_rw("count", &ReplayRing::count)
@@ -397,10 +420,11 @@ void bind_replay(nb::module_& m) {
       .def("push", &ReplayRing::push, "learner"_a, "policy"_a, "seat"_a, "obs"_a, "mask"_a,
            "action"_a.none(), "numbers"_a.none(), "end"_a, "next"_a, "paid"_a, "discount"_a,
            "open_rows"_a, "cut_entry"_a.none(), "cut_sign"_a.none(), "cut_obs"_a.none(),
-           "cut_mask"_a.none())
+           "cut_mask"_a.none(), "record"_a.none())
       .def("sample", &ReplayRing::sample, "seed"_a, "number"_a, "n_step"_a, "correction"_a, "obs"_a,
            "mask"_a, "action"_a.none(), "numbers"_a.none(), "paid"_a, "discount"_a, "next_obs"_a,
-           "next_mask"_a, "weight"_a, "places"_a)
+           "next_mask"_a, "weight"_a, "places"_a, "goals"_a.none() = nb::none(),
+           "rewards"_a = std::vector<f32>{}, "share"_a = 0.0f)
       .def("reprioritise", &ReplayRing::reprioritise, "places"_a, "error"_a, "exponent"_a)
       .def("sum_all", &ReplayRing::sum_all);
   m.def("tree_sums", &tree_sums, "leaves"_a);

@@ -105,6 +105,14 @@ Field config_field(const char* name, size_t offset, More... more) {
 #define SPARRING_STATE(member) \
   ::sparring::field<decltype(Game::member)>(#member, offsetof(Game, member))
 
+// A statistic of how seats play: the sum of some of the game's kCounters over the sum of others.
+struct Stat {
+  std::string name;
+  std::vector<int> above, below;
+  std::string help;
+  bool detail = false;  // one of many, such as a single round: recorded, but left out of tables
+};
+
 struct Spec {
   std::string name;
   std::string title;

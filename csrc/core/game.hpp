@@ -29,9 +29,14 @@ struct Result {
   u32 wanted;  // bit p: part p has a weight other than 0
   bool terminated = false;
   bool truncated = false;
-  u8 reason = 0;          // index into the game's kEnds
-  u64 moves = 0;          // a fingerprint of all actions so far; the host alone keeps it
-  bool given_up = false;  // the table asked nobody for so long that it never will
+  u8 reason = 0;           // index into the game's kEnds
+  u64 moves = 0;           // a fingerprint of all actions so far; the host alone keeps it
+  bool given_up = false;   // the table asked nobody for so long that it never will
+  u32* records = nullptr;  // [seats] what came of goals, if somebody wants to know
+  // Counters of the game's statistics, whole numbers, added up over the seats of one player.
+  i64* counts = nullptr;        // [kCounters]; null: nobody counts
+  const i16* player = nullptr;  // who sits where
+  i16 counted = 0;              // whose seats are counted
 
   SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }
@@ -56,6 +61,19 @@ struct Result {
     if (!wants(part)) return;
     for (int role = 0; role < roles; ++role)
       reward[seat * roles + role] += weight[part * roles + role] * amount;
+  }
+  // What came of a seat's goal, see core/goals.hpp; not 0. The first one of a step counts.
+  SPARRING_FN void record(int seat, u32 what) {
+    if (records && !records[seat]) records[seat] = what;
+  }
+  // Adds to one of the game's kCounters. What it costs to find out should wait for `counts`.
+  SPARRING_FN void count(int counter, int seat, i64 amount = 1) const {
+    if (!counts || player[seat] != counted) return;
+#if defined(__CUDA_ARCH__)
+    if (amount) atomicAdd(reinterpret_cast<u64*>(counts) + counter, static_cast<u64>(amount));
+#else
+    counts[counter] += amount;
+#endif
   }
   // The rules ended the game.
   SPARRING_FN void terminate(int why = 0) {
@@ -112,6 +130,14 @@ template <class G>
   requires requires { G::kSignedRoles; }
 inline constexpr int kSignedRolesOf<G> = G::kSignedRoles;
 
+// A game may have counters, by name, that its statistics are made of.
+template <class G>
+inline constexpr int kCounterCount = 0;
+template <class G>
+  requires requires { G::kCounters; }
+inline constexpr int kCounterCount<G> =
+    static_cast<int>(sizeof(G::kCounters) / sizeof(G::kCounters[0]));
+
 // One call for games with and without side storage.
 template <class G>
 SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rng& chance,
@@ -120,6 +146,17 @@ SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rn
     game.reset(config, chance, side);
   else
     game.reset(config, chance);
+}
+
+// A game goes on from a given position; it may leave some of it to chance, or keep what goes on
+// from the episode before.
+template <class G>
+SPARRING_FN inline void call_begin_from(G& game, const typename G::Config& config, const G& start,
+                                        Rng& chance) {
+  if constexpr (requires { game.begin_from(config, start, chance); })
+    game.begin_from(config, start, chance);
+  else
+    game = start;
 }
 
 template <class G>

@@ -48,6 +48,7 @@ struct PoolOptions {
   int memory_bytes = 0;  // per (game, seat), behind the observation in every row
   bool every_game = false;
   u32 opening_plies = 0;
+  bool records = false;  // keep what came of goals
 };
 
 // The first action that cannot be played, in game order.
@@ -117,6 +118,7 @@ class AnyPool {
     }
     reward = counted<f32>(n * seats * roles);
     skipped = counted<u16>(n * seats);
+    if (options.records) record = counted<u32>(n * seats);
     terminated = counted<u8>(n);
     truncated = counted<u8>(n);
     final_game = counted<i32>(n);
@@ -127,6 +129,7 @@ class AnyPool {
     final_moves = counted<u64>(n);
     side = counted<u8>(n * side_bytes);
     memory = counted<u8>(n * seats * options.memory_bytes);
+    left_out = counted<u8>(n);
     final_count.assign(static_cast<size_t>(options.slots), 0);
   }
   virtual ~AnyPool() = default;
@@ -151,8 +154,21 @@ class AnyPool {
   // Fills the pots, one after the other, with so many players each.
   virtual void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
                         const std::vector<i16>& players) = 0;
+  // Positions in which games begin from now on: cumulative weights, the usual start's first; the
+  // bytes of the games; for each the line of `sides` that goes with it. Returns what is wrong with
+  // one of them; then nothing has changed.
+  virtual std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                                 std::vector<u8> sides) = 0;
+  virtual i64 game_bytes() const = 0;
+  // Where the setting has its `Starts`, whose pointers a GPU pool replaces by its own.
+  virtual i64 starts_offset() const = 0;
   // Seats of the running games, by policies below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
+  // Counts the game's counters for the seats of a player, or for nobody's.
+  virtual void set_counting(bool on, i16 player) = 0;
+  // The sums since the last `clear_counts`, by counter.
+  virtual std::vector<i64> counts() const = 0;
+  virtual void clear_counts() = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
   virtual void* config_bytes() = 0;
@@ -183,6 +199,7 @@ class AnyPool {
   // Per game.
   Array<f32> reward;
   Array<u16> skipped;
+  Array<u32> record;
   Array<u8> terminated, truncated;
   // Games that just ended, compacted to the front of their slot in game order.
   Array<u8> final_obs, final_mask;
@@ -195,6 +212,7 @@ class AnyPool {
   Array<u8> side;
   // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
   Array<u8> memory;
+  Array<u8> left_out;  // by game, not 0: nothing in it is counted
 
  protected:
   virtual void reseed_to(u64 seed) = 0;
@@ -238,6 +256,12 @@ class Pool final : public AnyPool {
     setting_->opening_plies = options.opening_plies;
     for (int slot = 0; slot < options.slots; ++slot)
       jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
+    i64 chunks = 0;
+    for (const auto& job : jobs_) {
+      job->first_count = chunks * kCountsEach;
+      chunks += job->chunks(job->to - job->from);
+    }
+    counts_ = Array<i64>(chunks * kCountsEach);
     set_lineups({1.0}, std::vector<i16>(static_cast<size_t>(shape().seats), 0), {0});
   }
 
@@ -367,6 +391,29 @@ class Pool final : public AnyPool {
     }
   }
 
+  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                         std::vector<u8> sides) override {
+    std::vector<G> found(side_of.size());
+    if (!found.empty())
+      std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const u8* with = sides.data() + static_cast<size_t>(side_of[i]) * size_t(side_bytes());
+      if (const char* wrong = unfit(found[i], with)) return std::to_string(i) + ": " + wrong;
+    }
+    start_up_to_ = std::move(up_to);
+    start_games_ = std::move(found);
+    start_side_of_ = std::move(side_of);
+    start_sides_ = std::move(sides);
+    setting_->starts = {start_up_to_.data(), start_games_.data(), start_side_of_.data(),
+                        start_sides_.data(), static_cast<i64>(start_games_.size())};
+    return {};
+  }
+  i64 game_bytes() const override { return sizeof(G); }
+  i64 starts_offset() const override {
+    return reinterpret_cast<const u8*>(&setting_->starts) -
+           reinterpret_cast<const u8*>(setting_.get());
+  }
+
   std::vector<i64> seated(int policies) const override {
     std::vector<i64> seats(static_cast<size_t>(policies), 0);
     for (i64 game = 0; game < games(); ++game)
@@ -375,6 +422,20 @@ class Pool final : public AnyPool {
           ++seats[static_cast<size_t>(player)];
     return seats;
   }
+
+  void set_counting(bool on, i16 player) override {
+    count_on_ = on;
+    count_player_ = player;
+  }
+
+  std::vector<i64> counts() const override {
+    std::vector<i64> sums(size_t{kCounterCount<G>}, 0);
+    for (i64 at = 0; at < counts_.size(); ++at)
+      if (at % kCountsEach < kCounterCount<G>) sums[size_t(at % kCountsEach)] += counts_[at];
+    return sums;
+  }
+
+  void clear_counts() override { std::fill(counts_.data(), counts_.data() + counts_.size(), 0); }
 
   void set_weights(const std::vector<f32>& weights) override {
     setting_->wanted = 0;
@@ -429,12 +490,13 @@ class Pool final : public AnyPool {
 
     void run(int phase, int chunk) override {
       const i64 first = chunk * chunk_games;
+      const Counting counting = pool.counting_in(first_count + chunk * kCountsEach);
       if (phase == 0) {
         const i64 end = least(from + first + chunk_games, to);
         for (i64 game = from + first; game < end && given_up < 0; ++game) {
           if (task == kSample)
             pool.sample_game(game, sample_into + (game - from) * G::kRows);
-          else if (!pool.answer_game(game))
+          else if (!pool.answer_game(game, pool.counting_of(game, counting)))
             given_up = game;
         }
         return;
@@ -442,7 +504,8 @@ class Pool final : public AnyPool {
       const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
       for (i64 i = first; i < end && given_up < 0; ++i) {
         if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
-        if (!pool.begin_game(ended[size_t(i)])) given_up = ended[size_t(i)];
+        const i64 game = ended[size_t(i)];
+        if (!pool.begin_game(game, pool.counting_of(game, counting))) given_up = game;
       }
     }
 
@@ -452,6 +515,7 @@ class Pool final : public AnyPool {
 
     Pool& pool;
     i64 from, to, chunk_games;
+    i64 first_count = 0;  // of chunk 0 in counts_
     int slot;
     Task task = kStep;
     Action* sample_into = nullptr;
@@ -471,6 +535,33 @@ class Pool final : public AnyPool {
       return G::side_bytes(config);
     else
       return 0;
+  }
+
+  // Every chunk of games adds up counters of its own, a few cache lines, so that no thread waits
+  // for another and nothing is added atomically; sums of whole numbers do not depend on the chunks.
+  static constexpr i64 kCountsEach = most((kCounterCount<G> + 7) / 8 * 8, 1);
+
+  Counting counting_in(i64 at) const {
+    if (kCounterCount<G> == 0 || !count_on_) return {};
+    return {&counts_[at], count_player_};
+  }
+  Counting counting_of(i64 game, Counting others) const {
+    return left_out[game] ? Counting{} : others;
+  }
+
+  // Why no game can begin in a position; null if one can.
+  const char* unfit(const G& game, const u8* with) const {
+    if constexpr (requires { game.audit(setting_->config); })
+      if (const char* broken = game.audit(setting_->config)) return broken;
+    bool somebody = false;
+    for (int row = 0; row < G::kRows; ++row) {
+      if (game.seat(row) < 0) continue;
+      Legal<G> legal = Legal<G>::none();
+      call_legal(game, setting_->config, row, legal, with);
+      if (kDiscrete<G> && !legal.any()) return "a seat is to move and cannot";
+      somebody = true;
+    }
+    return somebody ? nullptr : "nobody is to move";
   }
 
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
@@ -508,16 +599,18 @@ class Pool final : public AnyPool {
     const i64 seats = shape().seats;
     std::fill(&reward[from * seats * G::kRoles], &reward[0] + to * seats * G::kRoles, 0.0f);
     std::fill(&skipped[from * seats], &skipped[0] + to * seats, u16{0});
+    if (record.size()) std::fill(&record[from * seats], &record[0] + to * seats, u32{0});
     std::fill(&terminated[from], &terminated[0] + to, u8{0});
     std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
 
   // False: the table was given up.
-  bool answer_game(i64 game) {
+  bool answer_game(i64 game, Counting counting) {
     const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
     const Result result =
         answer(tables_[game], *setting_, global(game), side_of(game), &legal_[row], &actions_[row],
-               &reward[game * paid], &skipped[game * shape().seats]);
+               &reward[game * paid], &skipped[game * shape().seats], counting,
+               record.size() ? &record[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;
@@ -535,13 +628,13 @@ class Pool final : public AnyPool {
   }
 
   // False: the table was given up.
-  bool begin_game(i64 game) {
+  bool begin_game(i64 game, Counting counting) {
     if (memory_bytes()) {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(memory_of(game, 0), 0, bytes);
     }
     if (!begin(tables_[game], *setting_, global(game), side_of(game), &legal_[game * G::kRows],
-               &moves_[game]))
+               &moves_[game], counting))
       return false;
     write_rows(game);
     return true;
@@ -599,11 +692,18 @@ class Pool final : public AnyPool {
   }
 
   std::unique_ptr<OwnSetting<G>> setting_;
+  std::vector<f64> start_up_to_;
+  std::vector<G> start_games_;
+  std::vector<i32> start_side_of_;
+  std::vector<u8> start_sides_;
   Array<Table<G>> tables_;
   Array<Legal<G>> legal_;
   Array<Action> actions_;
   Array<u8> reasons_;
   Array<u64> moves_;
+  Array<i64> counts_;  // [chunks, kCountsEach]
+  bool count_on_ = true;
+  i16 count_player_ = 0;
   std::vector<std::unique_ptr<SlotJob>> jobs_;
   Crew crew_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/goal_face.hpp"
 #include "core/pool.hpp"
 #include "core/state.hpp"
 
@@ -24,11 +25,15 @@ class AnyGame {
   virtual std::vector<std::string> parts() const = 0;
   virtual std::vector<std::string> bots() const = 0;
   virtual std::vector<std::string> ends() const = 0;
+  virtual std::vector<std::string> counters() const = 0;
+  virtual std::vector<Stat> stats(const u8* config) const = 0;
   virtual int rows() const = 0;
   virtual int roles() const = 0;
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
+  // Null if the game has none.
+  virtual const AnyGoals* goals() const = 0;
   virtual std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions&) const = 0;
   virtual std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game,
                                                bool skip_forced,
@@ -104,6 +109,18 @@ class Registered final : public AnyGame {
     else
       return {"played out"};
   }
+  std::vector<std::string> counters() const override {
+    if constexpr (kCounterCount<G> > 0)
+      return names_of(G::kCounters);
+    else
+      return {};
+  }
+  std::vector<Stat> stats(const u8* config) const override {
+    if constexpr (requires { G::stats(read(config)); })
+      return G::stats(read(config));
+    else
+      return {};
+  }
   int rows() const override { return G::kRows; }
   int roles() const override { return G::kRoles; }
   int box() const override {
@@ -117,6 +134,14 @@ class Registered final : public AnyGame {
     return requires(G& game, const Config& config, Rng& rng) {
       game.resample_hidden(config, 0, rng);
     };
+  }
+  const AnyGoals* goals() const override {
+    if constexpr (HasGoals<G>) {
+      static const GoalsOf<G> kGoals;
+      return &kGoals;
+    } else {
+      return nullptr;
+    }
   }
   std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions& options) const override {
     auto pool = std::make_unique<Pool<G>>(read(config), options);

@@ -37,6 +37,16 @@ struct Pot {
   i32 players;
 };
 
+// Positions in which episodes begin, besides or instead of the usual start.
+template <class G>
+struct Starts {
+  const f64* up_to;    // [count + 1] cumulative weights; the first is that of the usual start
+  const G* game;       // [count]
+  const i32* side_of;  // [count], the line of `side` with the bytes outside the game
+  const u8* side;
+  i64 count;  // 0: every episode begins as usual, and nothing is drawn
+};
+
 // Which of `count` is drawn whose weights add up to `up_to(i)`.
 template <class UpTo>
 SPARRING_FN inline int drawn_one(int count, UpTo up_to, Rng& rng) {
@@ -61,6 +71,7 @@ struct Setting {
   int lineups;
   const Lineup<G>* lineup;
   const Pot* pot;
+  Starts<G> starts;
 };
 
 // A setting together with the line-ups and pots that it points to.
@@ -85,9 +96,23 @@ struct Table {
   i16 player[G::kMaxSeats];
 };
 
+// Whose seats are counted, and where the sums of the counters are; without sums nobody's.
+struct Counting {
+  i64* sums = nullptr;
+  i16 player = 0;
+};
+
 template <class G>
-SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting) {
-  return {.reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
+SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting,
+                                      const i16* player = nullptr, Counting counting = {}) {
+  Result result{
+      .reward = reward, .weight = setting.weight, .roles = G::kRoles, .wanted = setting.wanted};
+  if constexpr (kCounterCount<G> > 0) {
+    result.counts = counting.sums;
+    result.player = player;
+    result.counted = counting.player;
+  }
+  return result;
 }
 
 // Who sits in a seat of a line-up: the one it names, or one that is drawn from its pot.
@@ -246,6 +271,41 @@ SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 g
   }
 }
 
+// Which start is drawn for an episode: 0 is the usual one, then those that were given.
+template <class G>
+SPARRING_FN inline i64 drawn_start(const Setting<G>& setting, u32 game, u32 episode) {
+  const Starts<G>& starts = setting.starts;
+  Rng rng(setting.seed, game, episode, Stream::kStarts);
+  const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * starts.up_to[starts.count];
+  i64 low = 0, high = starts.count;
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (starts.up_to[middle] <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Begins an episode in a position of the starts. False: the usual start was drawn. Apart, because
+// few pools have starts, and the others should not pay for them in registers.
+template <class G>
+SPARRING_APART SPARRING_FN inline bool begin_elsewhere(Table<G>& table, const Setting<G>& setting,
+                                                       u32 game, u8* side) {
+  const i64 drawn = drawn_start(setting, game, table.episode);
+  if (drawn == 0) return false;
+  const Starts<G>& starts = setting.starts;
+  Rng chance(setting.seed, game, table.episode, Stream::kChance);
+  call_begin_from(table.game, setting.config, starts.game[drawn - 1], chance);
+  table.chance_drawn = chance.drawn();
+  if constexpr (HasSide<G>) {
+    const int bytes = G::side_bytes(setting.config);
+    copy_bytes(side, starts.side + i64{starts.side_of[drawn - 1]} * bytes, bytes);
+  }
+  return true;
+}
+
 // Deals the next episode; nobody has decided anything in it.
 template <class G>
 SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting, u32 game,
@@ -255,6 +315,7 @@ SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting,
   for (f32& value : table.pending) value = 0;
   for (u16& value : table.skipped) value = 0;
   take_seats(table, setting, game);
+  if (setting.starts.count && begin_elsewhere(table, setting, game, side)) return;
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
   call_reset(table.game, setting.config, chance, side);
   table.chance_drawn = chance.drawn();
@@ -277,15 +338,19 @@ SPARRING_FN inline void open_by_lot(Table<G>& table, const Setting<G>& setting, 
 // Starts the next episode; `moves` becomes the fingerprint of what was played in it. Games that end
 // before any policy had a say are played out and followed by another; nothing that happened in them
 // belongs to anybody's decision. With `every_game` only an opening that ends the game is drawn
-// anew. False: no policy was ever asked, and the table is given up.
+// anew. False: no policy was ever asked, and the table is given up. Lots are not counted.
 template <class G>
 SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                              Legal<G>* legal, u64* moves = nullptr) {
+                              Legal<G>* legal, u64* moves = nullptr, Counting counting = {}) {
   for (u32 patience = kPatience; patience > 0;) {
     --patience;
     deal_episode(table, setting, game, side);
-    Result result = result_into(table.pending, setting);
+    Result result = result_into(table.pending, setting, table.player);
     open_by_lot(table, setting, game, side, legal, result);
+    if constexpr (kCounterCount<G> > 0) {
+      result.counts = counting.sums;
+      result.counted = counting.player;
+    }
     if (setting.every_game) {
       if (!result.over()) look(table, setting, side, legal);
     } else {
@@ -308,13 +373,16 @@ SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setti
 }
 
 // The decisions that came out last are answered: step, then play on.
-// `reward` is [seats][roles] of this game and is overwritten; so is `skipped` [seats].
+// `reward` is [seats][roles] of this game and is overwritten; so are `skipped` and, where somebody
+// wants them, `record` [seats].
 template <class G>
 SPARRING_FN inline Result answer(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
                                  Legal<G>* legal, const typename G::Action* given, f32* reward,
-                                 u16* skipped) {
+                                 u16* skipped, Counting counting = {}, u32* record = nullptr) {
   collect_pending(table, setting, reward);
-  Result result = result_into(reward, setting);
+  Result result = result_into(reward, setting, table.player, counting);
+  result.records = record;
+  for (int seat = 0; record && seat < setting.shape.seats; ++seat) record[seat] = 0;
   play(table, setting, game, side, legal, given, false, result);
   u32 patience = kPatience;
   settle(table, setting, game, side, legal, result, patience);

@@ -282,6 +282,22 @@ struct LossView {
   u8* diverged;      // [members]
 };
 
+// Examples behind the samples of a minibatch: decisions seen in hindsight, see cuda/goals.cuh.
+struct ExampleRowsView {
+  const i32* picked;  // [members, stride]: from `first` on the place of an example, or -1
+  int first, stride, rows;
+  int first_place;    // of all examples
+  const i32* from;    // by example, the place whose mask it has
+  const i32* action;  // by example, what would have been right
+  const u64* legal;   // by place
+  const i32* counts;  // [members]
+  int number, minibatches;
+  const f32* weight;  // [members], of their loss
+  Num* policy_grad;   // [members, stride, kLogits]
+  Num* value_grad;    // [members, stride, value_stride]
+  f32* partials;      // [members, blocks], of their mean loss
+};
+
 // Read past the cache of this processor: another one wrote it.
 __device__ inline Losses others_losses(const Losses* at) {
   return {__ldcg(&at->policy_loss), __ldcg(&at->value_loss), __ldcg(&at->entropy),
@@ -407,22 +423,6 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   settle_losses(sums, batch, out);
 }
-
-// Examples behind the samples of a minibatch: decisions seen in hindsight, see cuda/goals.cuh.
-struct ExampleRowsView {
-  const i32* picked;  // [members, stride]: from `first` on the place of an example, or -1
-  int first, stride, rows;
-  int first_place;    // of all examples
-  const i32* from;    // by example, the place whose mask it has
-  const i32* action;  // by example, what would have been right
-  const u64* legal;   // by place
-  const i32* counts;  // [members]
-  int number, minibatches;
-  const f32* weight;  // [members], of their loss
-  Num* policy_grad;   // [members, stride, kLogits]
-  Num* value_grad;    // [members, stride, value_stride]
-  f32* partials;      // [members, blocks], of their mean loss
-};
 
 // The gradient of the mean cross-entropy of examples, one warp per row. Values learn nothing.
 extern "C" __global__ void __launch_bounds__(256)

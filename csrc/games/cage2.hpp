@@ -31,6 +31,10 @@ enum Flag : u8 {
 // Reward parts. The first three add up to the challenge's own reward.
 enum Part { kCompromise, kServiceStopped, kRestoring, kOrderKept };
 
+// What is counted: hosts that red took over (User0 is its own from the start), hosts that it holds
+// by step, steps without the service, what blue did.
+enum Counter { kLost, kHeld, kStopped, kRestores, kRemoves, kPlacedDecoys, kGames, kSteps };
+
 // What blue's action means for the rest of the step.
 struct BlueTurn {
   int decoy_on = -1;       // host that got a decoy
@@ -88,6 +92,8 @@ struct Game {
   static constexpr const char* kBots[] = {"sleep", "cycle", "react_remove", "react_restore",
                                           "vreact"};
   static constexpr const char* kEnds[] = {"step limit"};
+  static constexpr const char* kCounters[] = {"lost",    "held",   "stopped", "restores",
+                                              "removes", "decoys", "games",   "steps"};
 
   u64 seen;          // the observation, four bits per host
   i32 total_tenths;  // the challenge's reward so far
@@ -142,6 +148,16 @@ struct Game {
     subnets = 1 << kUserNet;
     prey = last_ip = last_host = latest_scan = last_action = kNone;
     red_target = red_port = red_noticed = kNone;
+    draw_foe(config, rng);
+  }
+
+  // Who attacks and what is asked of blue are drawn for starts, too, in which nobody has moved.
+  SPARRING_FN void begin_from(const Config& config, const Game& start, Rng& rng) {
+    *this = start;
+    if (steps == 0) draw_foe(config, rng);
+  }
+
+  SPARRING_FN void draw_foe(const Config& config, Rng& rng) {
     red = static_cast<u8>(config.red == kMix ? drawn_red(config, rng) : config.red);
     if (config.orders) take_order(config, rng);
   }
@@ -183,21 +199,39 @@ struct Game {
     const BlueTurn blue = play_blue(config, full_action(config, action));
     Events green;
     if (config.green) green = play_green(draws);
+    const Hosts held_before = privileged;
     const Events red_events = play_red(config, draws);
-    pay(blue, result);
+    const int held = pay(blue, result);
     look(config, blue, green, red_events);
     if (++steps >= config.max_steps) result.truncate();
+    if (result.counts) count_step(blue, privileged & ~held_before, held, result);
   }
 
-  SPARRING_FN void pay(const BlueTurn& blue, Result& result) {
-    const int compromise =
-        popcount(privileged & kCheapHosts) + 10 * popcount(privileged & kDearHosts);
+  // Red takes over one host in a step at most. Adding nothing is cheaper than to look whether
+  // there is something to add.
+  SPARRING_FN void count_step(const BlueTurn& blue, Hosts lost, int held, Result& result) const {
+    result.count(kLost, 0, lost != 0);
+    result.count(kHeld, 0, held);
+    result.count(kStopped, 0, !(flags & kServiceUp));
+    result.count(kRestores, 0, blue.restore_tenths != 0);
+    result.count(kRemoves, 0, last_action >= kRemove && last_action < kDecoy);
+    result.count(kPlacedDecoys, 0, blue.decoy_on >= 0);
+    if (!result.truncated) return;
+    result.count(kGames, 0);
+    result.count(kSteps, 0, steps);
+  }
+
+  // Returns how many hosts red holds, User0 left out.
+  SPARRING_FN int pay(const BlueTurn& blue, Result& result) {
+    const int cheap = popcount(privileged & kCheapHosts), dear = popcount(privileged & kDearHosts);
+    const int compromise = cheap + 10 * dear;
     const int stopped = flags & kServiceUp ? 0 : 100;
     total_tenths -= compromise + stopped + blue.restore_tenths;
     if (compromise) result.pay(kCompromise, 0, static_cast<f32>(-compromise) / 10.0f);
     if (stopped) result.pay(kServiceStopped, 0, -10.0f);
     if (blue.restore_tenths) result.pay(kRestoring, 0, -1.0f);
     if (blue.order) result.pay(kOrderKept, 0, static_cast<f32>(blue.order));
+    return cheap + dear;
   }
 
   SPARRING_FN Hosts sessions() const { return privileged | removable | stuck; }
@@ -225,10 +259,12 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
   static std::string invalid(const Config& config);
   static std::string action_name(const Config& config, int action);
+  std::string setup(const Config& config, const std::vector<i64>& data);
   const char* audit(const Config& config) const;
   void resample_hidden(const Config& config, int me, Rng& rng);
   void resample_last_move(Rng& rng);

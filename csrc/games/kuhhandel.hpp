@@ -57,6 +57,24 @@ inline constexpr f32 kSeedWeights[3][kSeedParts] = {
     {0, 0, 0.2f, 0.2f, 0.2f, 0, 0, 1, 0.1f, 0.1f, -0.1f, 0.15f, -0.1f, 2},
     {0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0, 0, 0, 0, 2}};
 
+// What is counted: animals that others put up, those won by bidding and those kept by paying the
+// highest bidder, and the money for both; bids, and those above the own money; offers of a trade,
+// and those that are worth nothing; trades; games and the quartets at their ends.
+enum Counter {
+  kLots,
+  kLotsWon,
+  kLotsKept,
+  kMoneyPaid,
+  kBids,
+  kBluffBids,
+  kOffers,
+  kBluffs,
+  kTrades,
+  kTradesWon,
+  kGames,
+  kQuartets
+};
+
 struct Range {
   int low, high;
 };
@@ -93,6 +111,9 @@ struct Game {
                                            "seed_final_win"};
   static constexpr const char* kBots[] = {"thrifty", "dealer"};
   static constexpr const char* kEnds[] = {"all quartets complete", "decision limit"};
+  static constexpr const char* kCounters[] = {"lots",   "lots won",   "lots kept", "money paid",
+                                              "bids",   "bluff bids", "offers",    "bluffs",
+                                              "trades", "trades won", "games",     "quartets"};
 
   // known[p][j]: the cards that p knows for certain j to hold (section 11.1). A player knows his
   // own hand, so known[j][j] is the hand of j, and there is no other record of it.
@@ -155,16 +176,27 @@ struct Game {
   SPARRING_FN Money hand(int at) const { return known[at][at]; }
 
   // Draws: the shuffle from the top of the deck down, then the first player.
-  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
-    *this = Game{};
-    if (config.history) zero_bytes(side, side_bytes(config));
-    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
-    for (int i = 0; i + 1 < kDeck; ++i) {
+  // Shuffles what has not been drawn.
+  SPARRING_FN void shuffle(Rng& rng) {
+    for (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
       const u8 kept = deck[i];
       deck[i] = deck[j];
       deck[j] = kept;
     }
+  }
+
+  // Nobody knows the deck, so that it is another one whenever a game begins in a position.
+  SPARRING_FN void begin_from(const Config&, const Game& start, Rng& rng) {
+    *this = start;
+    shuffle(rng);
+  }
+
+  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
+    *this = Game{};
+    if (config.history) zero_bytes(side, side_bytes(config));
+    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
+    shuffle(rng);
     for (u8& count : unseen) count = 4;
     for (int p = 0; p < config.num_players; ++p) {
       in_play += start_hand();
@@ -223,6 +255,14 @@ struct Game {
     } else {
       pay_return(config, actor, result);
     }
+    if (result.counts && result.over()) count_game(config, result);
+  }
+
+  SPARRING_FN void count_game(const Config& config, Result& result) const {
+    for (int at = 0; at < config.num_players; ++at) {
+      result.count(kGames, at);
+      result.count(kQuartets, at, quartets[at]);
+    }
   }
 
   SPARRING_FN void play(Step& step, int action) {
@@ -272,6 +312,8 @@ struct Game {
     lot = static_cast<i8>(deck[drawn++]);
     --unseen[lot];
     note(step, kAuctionStart, turn, -1, lot);
+    for (int at = 0; step.result.counts && at < step.config.num_players; ++at)
+      if (at != turn) step.result.count(kLots, at);
     if (lot == kDonkey) pay_out_donkey(step);
     ask_next_bidder(step);
   }
@@ -312,6 +354,8 @@ struct Game {
     const int raise = bid_tens - high_tens;
     if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
+    step.result.count(kBids, actor);
+    if (step.result.counts) step.result.count(kBluffBids, actor, bid_tens > tens_in(hand(actor)));
     hundreds = 0;
     high_tens = last_bid_tens[actor] = static_cast<i16>(bid_tens);
     high_bidder = static_cast<i8>(actor);
@@ -393,6 +437,8 @@ struct Game {
   SPARRING_FN void finish_payment(Step& step) {
     const int payer = actor, payee = payer == turn ? high_bidder : turn;
     note(step, payer == turn ? kBought : kSold, payer, payee, high_tens, cards_in(chosen));
+    step.result.count(payer == turn ? kLotsKept : kLotsWon, payer);
+    if (step.result.counts) step.result.count(kMoneyPaid, payer, 10 * tens_in(chosen));
     exchange(step.config, payer, payee, chosen, 0, step.config.open_pay != 0);
     if (payer == turn) {
       step.result.pay(kSeedBought, payer, 1);
@@ -460,6 +506,8 @@ struct Game {
     } else {
       offer = chosen;
       clear_pile();
+      step.result.count(kOffers, turn);
+      if (step.result.counts) step.result.count(kBluffs, turn, tens_in(offer) == 0);
       // After a tie the target has to counter (K10).
       if (ties) {
         start_pile(kCounter, target);
@@ -511,6 +559,9 @@ struct Game {
     const int loser = winner == turn ? target : turn;
     note(step, kTrade, turn, target, traded, stake, cards_in(offer), countered, winner);
     pay_trade(step.result, winner, loser, price_tens);
+    step.result.count(kTrades, winner);
+    step.result.count(kTrades, loser);
+    step.result.count(kTradesWon, winner);
     animals[loser][traded] = static_cast<u8>(animals[loser][traded] - stake);
     if (animals[loser][traded] == 0) owns[loser] ^= static_cast<u16>(1 << traded);
     add_animals(step, winner, traded, stake);
@@ -669,6 +720,7 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);

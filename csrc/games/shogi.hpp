@@ -24,6 +24,9 @@ struct Config {
 };
 
 enum Part { kResult, kMaterial };
+
+// Counted by seat: its own moves and what they do, games and the moves of both sides in them.
+enum Counter { kMoves, kCaptures, kDrops, kPromotions, kChecks, kGames, kPlies };
 inline constexpr f32 kGainUnit = 1000;
 
 enum End : u8 { kCheckmate, kStalemate, kRepetition, kPerpetual, kDeclared, kLimit };
@@ -48,6 +51,8 @@ struct Game {
   static constexpr const char* kBots[] = {"greedy", "ab2", "ab3"};
   static constexpr const char* kEnds[] = {"checkmate",       "no legal move", "repetition",
                                           "perpetual check", "declaration",   "ply limit"};
+  static constexpr const char* kCounters[] = {"moves",  "captures", "drops", "promotions",
+                                              "checks", "games",    "plies"};
 
   Position position;
   Board pinned, allowed;  // of the side to move, see Safety
@@ -117,6 +122,20 @@ struct Game {
     const Repeats found = memory.find(key, ply);
     repeats = static_cast<u8>(found.count);
     judge(config, found, result);
+    if (result.counts) count_move(change, result);
+  }
+
+  SPARRING_FN void count_move(const Change& change, Result& result) const {
+    const int by = position.mover ^ 1;
+    result.count(kMoves, by);
+    if (change.captured != kNoKind) result.count(kCaptures, by);
+    if (change.drop) result.count(kDrops, by);
+    if (change.promotes) result.count(kPromotions, by);
+    if (position.in_check) result.count(kChecks, by);
+    for (int at = 0; result.over() && at < 2; ++at) {
+      result.count(kGames, at);
+      result.count(kPlies, at, ply);
+    }
   }
 
   // Section 1.9: the tests in their order.
@@ -189,6 +208,7 @@ struct Game {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);

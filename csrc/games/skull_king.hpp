@@ -4,6 +4,7 @@
 
 #include "core/face.hpp"
 #include "core/game.hpp"
+#include "core/goals.hpp"
 #include "games/skull_king/cards.hpp"
 
 namespace sparring::skull_king {
@@ -13,6 +14,9 @@ enum Phase : u8 { kBid, kCannon, kPlay, kRosiePick, kDiscard, kWager, kHarryBid,
 // Actions (section 15).
 inline constexpr int kPlayFirst = 11, kPlayTigressEscape = 85, kRosieFirst = 86, kWagerFirst = 94,
                      kHarryFirst = 97, kGrapeshot = 100;
+
+// What a start leaves to chance.
+enum ToDeal : u8 { kNothing, kCardsOnly, kCardsAndLeader };
 
 // Reward parts (section 18).
 enum Part {
@@ -27,6 +31,10 @@ enum Part {
   kAbilityNudge
 };
 
+// What is counted in every round: seats that played it, bids kept, tricks above and below the bid,
+// points.
+enum Counter { kPlayed, kKept, kOverTricks, kUnderTricks, kPoints, kEachRound };
+
 struct Game {
   using Config = skull_king::Config;
   using Action = i32;
@@ -35,6 +43,17 @@ struct Game {
                                            "win",         "score_final",    "manager",
                                            "worker",      "flat_shaped",    "ability_nudge"};
   static constexpr const char* kBots[] = {"rule_easy", "rule_medium", "rule_hard", "captain"};
+  // Bids are goals; a stage is a trick, and the last one the end of the round (section 19).
+  static constexpr int kGoalRole = 0, kStages = 16;
+  static constexpr const char* kCounters[] = {
+      "played 1", "kept 1",   "over 1",   "under 1",   "points 1", "played 2", "kept 2",
+      "over 2",   "under 2",  "points 2", "played 3",  "kept 3",   "over 3",   "under 3",
+      "points 3", "played 4", "kept 4",   "over 4",    "under 4",  "points 4", "played 5",
+      "kept 5",   "over 5",   "under 5",  "points 5",  "played 6", "kept 6",   "over 6",
+      "under 6",  "points 6", "played 7", "kept 7",    "over 7",   "under 7",  "points 7",
+      "played 8", "kept 8",   "over 8",   "under 8",   "points 8", "played 9", "kept 9",
+      "over 9",   "under 9",  "points 9", "played 10", "kept 10",  "over 10",  "under 10",
+      "points 10"};
 
   Cards hand[8], played[8];  // played: this round, current trick included
   Cards stock, gone;         // undealt; discarded through Bendt
@@ -60,8 +79,12 @@ struct Game {
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 last_round;  // the episode ends behind it; 0, in older saved states: by configuration
-  u8 spare[5];    // no padding: equal states have equal bytes
+  // The episode ends behind it; 0, in older saved states: by configuration. Of a start, its high
+  // bits say what is left to chance (ToDeal).
+  u8 last_round;
+  // Of this round's tricks, 4 bits each: the seat and one more, 0 if nobody. Older saved states
+  // have none. No padding behind them: equal states have equal bytes.
+  u8 winners[5];
   i16 last_bonus[8], last_points[8];
 
   SPARRING_FN static Shape shape(const Config& config) {
@@ -95,9 +118,18 @@ struct Game {
     if (config.episode == kOneRound)
       start = config.start_round ? config.start_round : draw_round(config, rng);
     last_round = static_cast<u8>(end_of(config, start));
-    const int leads = rng.below(config.num_players);
-    first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
+    lead_first(config, start, rng.below(config.num_players));
     deal(config, start, rng);
+  }
+
+  // How long the episode is, the flags say as at every reset.
+  SPARRING_FN void begin_from(const Config& config, const Game& start, Rng& rng) {
+    *this = start;
+    const int to_deal = start.last_round >> 4;
+    last_round = static_cast<u8>(end_of(config, round));
+    if (to_deal == kNothing) return;
+    if (to_deal == kCardsAndLeader) lead_first(config, round, rng.below(config.num_players));
+    deal(config, round, rng);
   }
 
   SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
@@ -211,6 +243,12 @@ struct Game {
 
   SPARRING_FN bool bids_open() const { return phase != kBid; }
 
+  // Who led the first round, if `leads` leads a later one.
+  SPARRING_FN void lead_first(const Config& config, int number, int leads) {
+    const int players = config.num_players;
+    first = static_cast<u8>((leads + 10 * players - (number - 1)) % players);
+  }
+
   // The last round of an episode that begins with `start`.
   SPARRING_FN static int end_of(const Config& config, int start) {
     return config.episode == kOneRound ? start : config.round_count();
@@ -273,6 +311,7 @@ struct Game {
       for (i8& led : history_leader) led = -1;
     }
     tricks_done = pending = placed = 0;
+    for (u8& pair : winners) pair = 0;
     clear_trick();
     harry = -1;
     phase = kBid;
@@ -336,6 +375,7 @@ struct Game {
       const Captures taken = captures_of(trick_token, trick_size, trick, config);
       bonus[winner] = static_cast<i16>(bonus[winner] + bonus_points(taken, config));
       ++won[winner];
+      winners[tricks_done / 2] |= static_cast<u8>((winner + 1) << tricks_done % 2 * 4);
       if (winner < config.num_players) {
         if (result.wants(kFlatShaped)) pay_captures(taken, winner, result);
         if (!trick.by_whale || config.whale_loot) form_alliances(config, winner);
@@ -493,6 +533,8 @@ struct Game {
       last_loot[s] = static_cast<u8>(loot);
       last_loot_exact[s] = static_cast<u8>(loot_exact);
       pay_round(s, error, loot_exact, result);
+      if (result.records) result.record(s, record_of(config, s, loot_exact));
+      if (result.counts) count_round(s, points[s], result);
     }
     last_cards = cards;
     for (int s = 0; s < players; ++s) {
@@ -500,7 +542,7 @@ struct Game {
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
       result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
     }
-    if (round == (last_round ? last_round : end_of(config, round))) {
+    if (const int last = last_round & 15; round == (last ? last : end_of(config, round))) {
       pay_end(config, result);
       phase = kOver;
       result.terminate();
@@ -523,16 +565,14 @@ struct Game {
     const int left = cards - tricks_done - 1;
     for (int s = 0; s < config.num_players; ++s) {
       const int want = need(s);
-      f32 worker, flat = 0;
+      f32 flat = 0;
       if (s == winner) {
-        worker = want > 0 ? 3.0f : want == 0 ? -1.5f : -2.0f;
         flat = want > 0 ? 3.0f : want == 0 ? -2.0f : 0.0f;
       } else {
-        worker = want <= left ? 0.5f : want > left + 1 ? -1.0f : 0.0f;
         if (want == 0) flat = 1.5f;
         if (want > 0) flat = want > left ? 0.0f : -1.0f;
       }
-      result.pay(kWorker, s, worker);
+      result.pay(kWorker, s, worker_trick(want, left, s == winner));
       result.pay(kFlatShaped, s, flat);
     }
   }
@@ -546,15 +586,20 @@ struct Game {
   }
 
   SPARRING_FN void pay_round(int s, int error, int loot_exact, Result& result) const {
-    result.pay(kWorker, s, error == 0 ? 5.0f : -2.0f);
-    f32 manager = -2.0f - 0.5f * static_cast<f32>(error);
-    if (error == 0) manager = 5.0f + (bid[s] == 0 ? 0.5f * static_cast<f32>(cards) : 0.0f);
-    if (error == 1) manager = 1.0f;
-    if (error == 2) manager = -1.0f;
-    result.pay(kManager, s, manager);
+    result.pay(kWorker, s, worker_round(error));
+    result.pay(kManager, s, manager_round(error, bid[s], cards));
     f32 flat = error == 0 ? 5.0f : error == 1 ? 2.0f : error == 2 ? -1.0f : -5.0f;
     if (error == 0) flat += 2.0f * static_cast<f32>(loot_exact);
     result.pay(kFlatShaped, s, flat);
+  }
+
+  SPARRING_FN void count_round(int s, int points, Result& result) const {
+    const int base = kEachRound * (round - 1), missing = need(s);
+    result.count(base + kPlayed, s);
+    if (missing == 0) result.count(base + kKept, s);
+    if (missing < 0) result.count(base + kOverTricks, s, -missing);
+    if (missing > 0) result.count(base + kUnderTricks, s, missing);
+    result.count(base + kPoints, s, points);
   }
 
   // Tied seats share: the average rank, the win, the mean of the shaped places (section 11).
@@ -712,12 +757,28 @@ struct Game {
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal,
                          Rng& rng) const;
 
+  // Goals, see core/goals.hpp.
+  SPARRING_FN int tricks_of(int seat) const;
+  SPARRING_FN u32 record_of(const Config& config, int seat, int loot_exact) const;
+  SPARRING_FN static GoalRow goal_row(const Config& config, const u8* obs);
+  SPARRING_FN static int made(u32 record);
+  SPARRING_FN static int achieved(u32 record);
+  SPARRING_FN static int goal_action(int goal) { return goal; }
+  SPARRING_FN static void set_goal(const Config& config, u8* obs, int goal);
+  SPARRING_FN static f32 paid_for(const Config& config, const f32* weight, int role, u32 record,
+                                  int goal, int from, int to);
+  SPARRING_FN static bool goal_pays(int part) {
+    return part == kScoreDelta || part == kManager || part == kWorker;
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);
   static std::string invalid(const Config& config);
+  static std::string no_hindsight(const Config& config);
   std::string setup(const Config& config, const std::vector<i64>& data);
   const char* audit(const Config& config) const;
   void resample_hidden(const Config& config, int me, Rng& rng);
@@ -728,3 +789,4 @@ struct Game {
 
 #include "games/skull_king/bots.hpp"
 #include "games/skull_king/face.hpp"
+#include "games/skull_king/goals.hpp"

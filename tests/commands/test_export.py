@@ -16,6 +16,7 @@ from sparring import Rules
 from sparring.cli import main
 from sparring.commands import export
 from sparring.config import NetConfig
+from sparring.nets.hierarchy import nets_of
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
@@ -26,10 +27,13 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rules = Rules(game)
-    made: Any = make_net(rules, NetConfig(**{"hidden": (32, 32), **net}))
-    for head in (made.policy_head, made.value_head):
-        torch.nn.init.normal_(head.weight, std=3.0)
-    made.rescale_values(70.0)
+    config = NetConfig(**{"hidden": (32, 32), **net})
+    roles = {"manager": NetConfig(inputs=("hand", "seat")), "worker": config}
+    made: Any = make_net(rules, config, roles=roles if "hidden" in net else None)
+    for one in [one for _, one in nets_of(made)] or [made]:
+        for head in (one.policy_head, one.value_head):
+            torch.nn.init.normal_(head.weight, std=3.0)
+        one.rescale_values(70.0)
     return save_policy(Policy(rules, made), folder / game)
 
 
@@ -37,6 +41,7 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
     ("game", "net"),
     [
         ("skull_king", {"shared": False, "norm": True}),
+        ("skull_king", {"hidden": (24,)}),  # a network for every role
         ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
     ],
 )
@@ -100,7 +105,7 @@ def test_the_plain_net_is_the_net(game: str, flags: dict[str, int], net: NetConf
     policy = Policy(rules, make_net(rules, net))
     obs = torch.from_numpy(export.real_observations(rules, 64))
     with torch.no_grad():
-        logits, value = export.PlainNet(policy)(obs)
+        logits, value = export.plain_net(policy)(obs)
         np.testing.assert_allclose(logits, policy.net(obs)["policy"], atol=1e-5)
         np.testing.assert_allclose(value, policy.value(obs.numpy()), atol=1e-5)
 

@@ -31,7 +31,7 @@ TABLES = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
 
 
 def roles(members: int = 1) -> tuple[RolePlan, ...]:
-    seen = NetConfig(hidden=(32,), inputs=("HAND", "ROUND", "PROG", "SEAT"))
+    seen = NetConfig(hidden=(32,), inputs=("hand", "round", "progress", "seat"))
     return (
         RolePlan("manager", seen, (MANAGER,) * members),
         RolePlan("worker", NetConfig(hidden=(64, 32)), (WORKER,) * members, ("manager",)),

@@ -107,6 +107,17 @@ inline Spec Game::spec(const Config& config) {
           .told_by = {{"phase.turn"}}};
 }
 
+inline std::vector<Stat> Game::stats(const Config&) {
+  return {
+      {"auctions_won", {kLotsWon}, {kLots}, "animals of others' auctions that were won"},
+      {"price_paid", {kMoneyPaid}, {kLotsWon, kLotsKept}, "money laid down for an animal"},
+      {"bluffs", {kBluffs}, {kOffers}, "offers of a trade that are worth nothing"},
+      {"bluff_bids", {kBluffBids}, {kBids}, "bids above the own money"},
+      {"trades_won", {kTradesWon}, {kTrades}, "trades that brought animals"},
+      {"quartets", {kQuartets}, {kGames}, "quartets at the end of a game"},
+  };
+}
+
 inline std::string Game::action_name(const Config&, int action) {
   if (action == kAuction) return "auction";
   if (action < kPass) {

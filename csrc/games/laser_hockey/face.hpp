@@ -38,6 +38,19 @@ Spec Match<Control>::spec(const Config& config) {
 }
 
 template <class Control>
+std::vector<Stat> Match<Control>::stats(const Config& config) {
+  std::vector<Stat> stats = {
+      {"goals", {kGoals}, {kGames}, "goals per game"},
+      {"conceded", {kConceded}, {kGames}, "goals of the other per game"},
+      {"touches", {kTouches}, {kGames}, "contacts with the puck per game"},
+  };
+  if (!config.keep_mode) return stats;
+  stats.push_back({"shots", {kShots}, {kGames}, "kept pucks that were shot, per game"});
+  stats.push_back({"keep_time", {kHeld}, {kSteps}, "share of the time with the puck kept"});
+  return stats;
+}
+
+template <class Control>
 std::string Match<Control>::action_name(const Config& config, int action) {
   static constexpr const char* kNames[kDirections] = {
       "back", "forward", "right", "left", "turn clockwise", "turn counter-clockwise"};

@@ -26,6 +26,9 @@ struct Config {
   i32 fineness = 2;  // discrete actions: steps from nothing to full strength, plus one
 };
 
+// Counted by racket; a puck is touched when it comes into contact, and held from the catch on.
+enum Counter { kSteps, kHeld, kTouches, kShots, kGames, kGoals, kConceded };
+
 enum Part { kGoalPart, kClosenessPart, kTouchPart, kDirectionPart };
 enum End { kGoalEnd, kTimeEnd };
 
@@ -41,6 +44,8 @@ struct Match {
   static constexpr const char* kParts[] = {"goal", "closeness", "touch", "direction"};
   static constexpr const char* kBots[] = {"idle", "weak", "strong"};
   static constexpr const char* kEnds[] = {"goal", "time limit"};
+  static constexpr const char* kCounters[] = {"steps", "held",  "touches", "shots",
+                                              "games", "goals", "conceded"};
 
   Body body[3];    // left racket, right racket, puck
   SinCos turn[2];  // of the rackets
@@ -109,6 +114,16 @@ struct Match {
       phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
   }
 
+  // Whose turn it is to serve goes on, and so do phases that the start does not give.
+  SPARRING_FN void begin_from(const Config&, const Match& start, Rng& rng) {
+    const Match before = *this;
+    *this = start;
+    server = before.server;
+    for (int at = 0; at < 2; ++at)
+      if (phase[at] == 0)
+        phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
+  }
+
   // Section 4.
   SPARRING_FN void step(const Config& config, const Action* actions, Rng& rng, Result& result) {
     World world = open_world();
@@ -123,10 +138,15 @@ struct Match {
     drive[kPuck].force = kPuckMass / kStepSeconds * kick;
     kick = {0, 0};
     if (config.keep_mode)
-      for (int at = 0; at < 2; ++at) hold_puck(world, at, wish[at], keep[at], drive[kPuck]);
+      for (int at = 0; at < 2; ++at) {
+        if (keep[at]) result.count(kHeld, at);
+        const bool held = keep[at];
+        hold_puck(world, at, wish[at], keep[at], drive[kPuck]);
+        if (held && keep[at] == 0) result.count(kShots, at);
+      }
 
     Contacts contacts;
-    notice(config, find_contacts(world, contacts), world.body[kPuck]);
+    notice(config, find_contacts(world, contacts), world.body[kPuck], result);
     advance(world, drive, contacts, config.profile == kExact ? kExactEffort : kFastEffort);
 
     close_world(world);
@@ -147,6 +167,7 @@ struct Match {
 
 #if SPARRING_HOST
   static Spec spec(const Config& config);
+  static std::vector<Stat> stats(const Config& config);
   static std::string action_name(const Config& config, int action);
   static std::vector<Field> config_fields();
   static std::vector<Field> state_fields();
@@ -203,9 +224,11 @@ struct Match {
   }
 
   // What happens when the puck begins to touch a racket or a goal.
-  SPARRING_FN void notice(const Config& config, u8 touches, const Body& puck) {
+  SPARRING_FN void notice(const Config& config, u8 touches, const Body& puck, Result& result) {
     const int begun = touches & ~touching;
     touching = touches;
+    if (begun & kOnLeft) result.count(kTouches, kLeft);
+    if (begun & kOnRight) result.count(kTouches, kRight);
     if (config.keep_mode) {
       if (begun & kOnLeft) catch_puck(puck, kLeft, keep[kLeft]);
       if (begun & kOnRight) catch_puck(puck, kRight, keep[kRight]);
@@ -238,6 +261,12 @@ struct Match {
       result.terminate(kTimeEnd);
     else if (late)
       result.truncate(kTimeEnd);
+    for (int at = 0; result.counts && at < 2; ++at) {
+      result.count(kSteps, at);
+      if (!result.over()) continue;
+      result.count(kGames, at);
+      if (winner) result.count(score(config, at) > 0 ? kGoals : kConceded, at);
+    }
   }
 };
 

@@ -91,6 +91,16 @@ inline std::vector<Field> Game::state_fields() {
 }
 
 // Squares are those of the mover's view; where a move starts depends on the position.
+inline std::vector<Stat> Game::stats(const Config&) {
+  return {
+      {"length", {kPlies}, {kGames}, "moves of a game, both sides together"},
+      {"captures", {kCaptures}, {kMoves}, "own moves that capture"},
+      {"drops", {kDrops}, {kMoves}, "own moves that drop a piece"},
+      {"promotions", {kPromotions}, {kMoves}, "own moves that promote"},
+      {"checks", {kChecks}, {kMoves}, "own moves that give check"},
+  };
+}
+
 inline std::string Game::action_name(const Config&, int action) {
   static constexpr const char* kNames[kDirections] = {
       "up",   "up left",   "up right",   "left",        "right",

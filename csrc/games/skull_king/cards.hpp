@@ -255,6 +255,20 @@ SPARRING_FN inline int round_points(const Config& config, int bid, int won, int 
   return (bid == 0 ? -10 * cards : -10 * error) + stake;
 }
 
+// What manager and worker are paid (section 18). want: bid less tricks won before this one.
+SPARRING_FN inline f32 worker_trick(int want, int left, bool wins) {
+  if (wins) return want > 0 ? 3.0f : want == 0 ? -1.5f : -2.0f;
+  return want <= left ? 0.5f : want > left + 1 ? -1.0f : 0.0f;
+}
+
+SPARRING_FN inline f32 worker_round(int error) { return error == 0 ? 5.0f : -2.0f; }
+
+SPARRING_FN inline f32 manager_round(int error, int bid, int cards) {
+  if (error == 0) return 5.0f + (bid == 0 ? 0.5f * static_cast<f32>(cards) : 0.0f);
+  if (error == 1) return 1.0f;
+  return error == 2 ? -1.0f : -2.0f - 0.5f * static_cast<f32>(error);
+}
+
 // Strength of a card in the shaped reward, in thousandths (section 18).
 SPARRING_FN inline int shaped_strength(int id) {
   if (kNumbered.test(id)) return (suit_of(id) == 0 ? 500 : 200) + 25 * number_of(id);

@@ -107,6 +107,43 @@ inline Spec Game::spec(const Config& config) {
           .told_by = {bids}};
 }
 
+// The whole game first, then by stage of the game and by round.
+inline std::vector<Stat> Game::stats(const Config& config) {
+  struct Measure {
+    Counter counter;
+    const char *name, *help;
+  };
+  static constexpr Measure kMeasures[] = {
+      {kKept, "bid_kept", "rounds in which the bid came true"},
+      {kOverTricks, "tricks_over", "tricks above the bid, per round"},
+      {kUnderTricks, "tricks_under", "tricks missing from the bid, per round"},
+      {kPoints, "round_score", "points per round"},
+  };
+  struct Span {
+    std::string name, help;
+    int from, to;
+    bool detail;
+  };
+  const int last = config.round_count();
+  std::vector<Span> spans = {{"", "", 1, last, false},
+                             {"_early", ", rounds 1 to 3", 1, 3, false},
+                             {"_mid", ", rounds 4 to 6", 4, 6, false},
+                             {"_late", ", rounds 7 to 10", 7, 10, false}};
+  for (int r = 1; r <= last; ++r)
+    spans.push_back({"_round_" + std::to_string(r), ", round " + std::to_string(r), r, r, true});
+  std::vector<Stat> stats;
+  for (const Span& span : spans)
+    for (const Measure& one : kMeasures) {
+      Stat stat{one.name + span.name, {}, {}, one.help + span.help, span.detail};
+      for (int r = span.from; r <= least(span.to, last); ++r) {
+        stat.above.push_back(kEachRound * (r - 1) + one.counter);
+        stat.below.push_back(kEachRound * (r - 1) + kPlayed);
+      }
+      if (!stat.below.empty()) stats.push_back(stat);
+    }
+  return stats;
+}
+
 inline std::string Game::action_name(const Config&, int action) {
   if (action < kPlayFirst) return "bid " + std::to_string(action);
   if (action == kPlayFirst + kTigressId) return "Tigress as pirate";
@@ -219,7 +256,8 @@ inline std::string Game::invalid(const Config& config) {
 }
 
 // load_round of section 14.4: round, first leader, a score per player, then for every seat the
-// number of its cards and their ids (the ghost's in the order it plays them).
+// number of its cards and their ids (the ghost's in the order it plays them). One more number tells
+// of a start what is left to chance (ToDeal).
 inline std::string Game::setup(const Config& config, const std::vector<i64>& data) {
   const int players = config.num_players, seats = config.seats();
   size_t at = 0;
@@ -232,7 +270,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   Game fresh{};
   const int start = static_cast<int>(number);
   fresh.last_round = static_cast<u8>(end_of(config, start));
-  fresh.first = static_cast<u8>((static_cast<int>(leads) + 10 * players - (start - 1)) % players);
+  fresh.lead_first(config, start, static_cast<int>(leads));
   fresh.open_round(config, start);
   for (int s = 0; s < players; ++s) {
     const i64 points = next();
@@ -251,6 +289,11 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
       fresh.hand[s].set(static_cast<int>(id));
       if (s >= players) fresh.ghost_order[i] = static_cast<u8>(id);
     }
+  }
+  if (at < data.size()) {
+    const i64 left = next();
+    if (left < kNothing || left > kCardsAndLeader) return "what is left to chance must be 0..2";
+    fresh.last_round = static_cast<u8>(fresh.last_round | left << 4);
   }
   if (at != data.size()) return "too many numbers";
   *this = fresh;

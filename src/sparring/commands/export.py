@@ -21,10 +21,11 @@ from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.nets.first_layer import FirstLayer
+from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, head_width
+from sparring.nets.net import POLICY, VALUE, Net, head_width
 from sparring.nets.policy import VALUES, Policy
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
@@ -109,11 +110,12 @@ def require_extra() -> None:
 class PlainNet(nn.Module):
     """The network as one graph: bytes in, logits and values in units of reward out."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, rules: Rules, net: Net, *, valued: bool) -> None:
+        """Copy a network. valued: whether its values are to come out too."""
         super().__init__()
-        self.valued = has_values(policy)
-        self.net = make_net(policy.rules, replace(policy.net.config, sparse=False))
-        self.net.load_state_dict(policy.net.state_dict())
+        self.valued = valued
+        self.net = make_net(rules, replace(net.config, sparse=False))
+        self.net.load_state_dict(net.state_dict())
         if isinstance(self.net, Perceptron):
             first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
@@ -123,6 +125,36 @@ class PlainNet(nn.Module):
         heads = self.net(obs)
         logits = heads[POLICY]
         return (logits, self.net.true_values(heads)) if self.valued else (logits,)
+
+
+class PlainHierarchy(nn.Module):
+    """A network for every role as one graph: all of them answer, the row's own is taken."""
+
+    def __init__(self, rules: Rules, net: HierarchyNet, *, valued: bool) -> None:
+        super().__init__()
+        self.teller = RoleTeller(rules)
+        self.nets = nn.ModuleList(PlainNet(rules, own, valued=valued) for _, own in net.nets())
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
+        """Return logits [rows, actions], and values [rows] if the networks have any."""
+        told = self.teller(obs)
+        answers = [net(obs) for net in self.nets]
+        chosen: tuple[Tensor, ...] = answers[-1]
+        for role, said in enumerate(answers[:-1]):
+            mine = told == role
+            chosen = tuple(
+                torch.where(mine if own.dim() == 1 else mine[:, None], own, other)
+                for own, other in zip(said, chosen, strict=True)
+            )
+        return chosen
+
+
+def plain_net(policy: Policy) -> nn.Module:
+    """Return a policy's network as one graph."""
+    net, valued = policy.net, has_values(policy)
+    if isinstance(net, HierarchyNet):
+        return PlainHierarchy(policy.rules, net, valued=valued)
+    return PlainNet(policy.rules, net, valued=valued)
 
 
 class PlainFirstLayer(nn.Module):
@@ -173,7 +205,7 @@ def write(policy: Policy, path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
-            PlainNet(policy).eval(),
+            plain_net(policy).eval(),
             (example,),
             input_names=["obs"],
             output_names=outputs_of(policy),
@@ -209,7 +241,8 @@ def compare(policy: Policy, path: Path) -> float:
     if has_values(policy):
         # Values may be hundreds of points; what counts is the difference in the network's own unit.
         wanted.append(net.true_values(heads).cpu().numpy())
-        scales.append(max(float(net.value_scale), 1.0))
+        units = [one for _, one in nets_of(net)] or [net]
+        scales.append(max(1.0, *(float(one.value_scale) for one in units)))
     worst = 0.0
     for rows in (slice(None), slice(0, 1)):
         found = session.run(names, {"obs": obs[rows]})

@@ -60,6 +60,7 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         "algo": asked.algo,
         "mode": asked.dqn.mode if "dqn.mode" in names else "",
         "curriculum": asked.curriculum,
+        "hierarchy": asked.hierarchy.on,
     }
     base = one_budget(with_preset(asked.game, asked.config, **told), budget)
     if not helped:

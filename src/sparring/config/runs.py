@@ -83,7 +83,7 @@ class TrainConfig(Checked):
     """What learns: ppo, dqn (discrete actions), sac, or a learner of your own as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a learner of your own as key=value."""
-    roles: tuple[str, ...] = ()
+    roles: UseAppendAction[tuple[str, ...]] = ()
     """Settings of one role's network as ROLE.SETTING=VALUE, for example manager.ppo.epochs=25 or
     worker.net.hidden=512,512. Of hierarchy.on."""
     hierarchy: HierarchyConfig = HierarchyConfig()

@@ -67,7 +67,7 @@ class Curriculum:
                 found[name] = self._flag(name, phase.flags[name], now, phase, origin)
             elif name in self.own.flags:
                 found[name] = self._flag(name, self.own.flags[name], now)
-            else:
+            elif name in usual:  # environments of somebody's own tell nobody
                 found[name] = usual[name]
         return found
 
@@ -89,7 +89,8 @@ class Curriculum:
         if not isinstance(value, Schedule):
             return value
         number = (placed(value, phase, origin) if phase else value).at(now)
-        return number if self.rules.fields[name].dtype == "float32" else round(number)
+        field = self.rules.fields.get(name)
+        return number if field is None or field.dtype == "float32" else round(number)
 
     def rewards_at(self, index: int, origin: Moment, now: Moment) -> Weights | None:
         """The weights of all parts, one per role; None: the game's own, all the time."""

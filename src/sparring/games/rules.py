@@ -14,12 +14,13 @@ from sparring import _native
 from sparring.errors import ConfigError, nearest
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
+from sparring.games.stats import Stat
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
 BOT_PREFIX = "bot:"
 """May stand before the name of a bot, to tell it from a folder."""
-TEST_GAMES = ("cage2_replay", "corridor", "duel", "rock_paper_scissors")
+TEST_GAMES = ("cage2_replay", "corridor", "duel", "rock_paper_scissors", "stairs")
 """Games that only test builds have."""
 
 Rewards = Mapping[str, float | Sequence[float]]
@@ -161,6 +162,7 @@ class Rules:
         self.bots = Bots(self.native.bots)
         self.bots.game = name
         self.ends = tuple(self.native.ends)
+        self.counters = tuple(self.native.counters)
         self.hides = self.native.hides
         self.zero_sum = self.native.zero_sum
         """What one of the two seats is paid, the other one loses."""
@@ -176,6 +178,14 @@ class Rules:
     def fields(self) -> dict[str, Field]:
         """The configuration, by key."""
         return {row[0]: make_field(row) for row in self.native.config_fields}
+
+    @cached_property
+    def stats(self) -> tuple[Stat, ...]:
+        """Statistics of how seats play, made of `counters`; the most telling ones first."""
+        return tuple(
+            Stat(name, tuple(above), tuple(below), text, detail)
+            for name, above, below, text, detail in self.native.stats
+        )
 
     @property
     def config(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparring.errors import ConfigError, nearest
 from sparring.learn.dqn import DQN
+from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.learner import Learner
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
@@ -25,11 +26,24 @@ Factory = Callable[[Plan], Learner]
 
 def make_ppo(plan: Plan) -> Learner:
     """PPO: as graphs on a GPU, or step by step in torch."""
+    if plan.roles:
+        return make_hierarchy(plan)
     if not plan.fused:
         return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
     from sparring.learn.fused import FusedPPO
 
-    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **fused(plan))
+    options = {**fused(plan), "hindsight": plan.hindsight}
+    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
+
+
+def make_hierarchy(plan: Plan) -> Learner:
+    """PPO with a network for every role: as graphs on a GPU, or step by step in torch."""
+    if plan.fused:
+        from sparring.learn.fused.hierarchy import FusedHierarchy
+
+        games = fused_games(plan)
+        return FusedHierarchy(games, plan.collect, plan.roles, turns=plan.turns)
+    return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
 
 
 def make_dqn(plan: Plan) -> Learner:
@@ -68,6 +82,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "slots": plan.cast.slots,
         "actors": plan.cast.actors,
         "first": plan.first,
+        "hindsight": plan.hindsight,
     }
 
 

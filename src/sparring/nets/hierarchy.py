@@ -35,7 +35,7 @@ class RoleTeller(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return the role of every row [rows]."""
-        roles = torch.full((len(obs),), self.count - 1, dtype=torch.long, device=obs.device)
+        roles = torch.full_like(obs[:, 0], self.count - 1, dtype=torch.long)
         for role in reversed(range(self.count - 1)):
             shown = (obs[:, self.get_buffer(f"bytes_{role}")] != 0).any(1)
             roles = torch.where(shown, role, roles)
@@ -113,6 +113,11 @@ class HierarchyNet(Net):
     def convolves(self) -> bool:
         """Whether most of the work is torch's convolutions."""
         return any(net.convolves for _, net in self.nets())
+
+
+def nets_of(net: Net) -> list[tuple[str, Net]]:
+    """Return a network's own ones by role, none if it is one for all."""
+    return list(net.nets()) if isinstance(net, HierarchyNet) else []
 
 
 def true_heads(net: Net, heads: Heads) -> Heads:

@@ -31,6 +31,9 @@ class Batch:
         """[N, seats, roles], paid since the previous step to the episode that was running."""
         self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
         """[N, seats], forced decisions that were played in between (skip_forced)."""
+        self.record: npt.NDArray[np.uint32] = native.record[games]
+        """[N, seats], what came of a goal that was settled, 0 where none was. Empty unless the pool
+        keeps records."""
         self.terminated: npt.NDArray[np.bool_] = native.terminated[games]
         self.truncated: npt.NDArray[np.bool_] = native.truncated[games]
 

@@ -16,7 +16,14 @@ class CudaBatch:
     """
 
     def __init__(
-        self, rules: Rules, games: int, row_bytes: int, words: int, device: torch.device
+        self,
+        rules: Rules,
+        games: int,
+        row_bytes: int,
+        words: int,
+        device: torch.device,
+        *,
+        records: bool = False,
     ) -> None:
         rows, seats = games * rules.rows, rules.seats
 
@@ -36,6 +43,8 @@ class CudaBatch:
         self.skipped = zeros(games, seats, dtype=torch.uint16)
         self.terminated = zeros(games, dtype=torch.bool)
         self.truncated = zeros(games, dtype=torch.bool)
+        self.record = zeros(games, seats, dtype=torch.uint32) if records else None
+        """What came of goals that were settled, 0 where none was."""
         self.finals = {
             "obs": zeros(games, seats, row_bytes, dtype=torch.uint8),
             "legal": zeros(games, seats, words, dtype=torch.int64),
@@ -45,15 +54,16 @@ class CudaBatch:
             "reason": zeros(games, dtype=torch.uint8),
         }
         """Last words of every game, by game; those of games that go on are old."""
+        self._rules = rules
         self._actions = rules.actions
 
     def rows(self) -> dict[str, Tensor]:
         """What describes the decisions; `RowsView` in csrc/cuda/pool.cuh."""
         return {name: getattr(self, name) for name in ("obs", "legal", "seat", "role", "policy")}
 
-    def outcome(self) -> dict[str, Tensor]:
+    def outcome(self) -> dict[str, Tensor | None]:
         """What a step writes per game; `OutcomeView` in csrc/cuda/pool.cuh."""
-        names = ("reward", "skipped", "terminated", "truncated")
+        names = ("reward", "skipped", "terminated", "truncated", "record")
         return {name: getattr(self, name) for name in names}
 
     @property

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.goals import demand_goals
 from sparring.games.rules import (
     SKIP_FORCED,
     Rewards,
@@ -39,6 +40,7 @@ from sparring.pools.lineups import (
     player_id,
     player_name,
 )
+from sparring.pools.starts import Packed, Start, pack
 
 
 class Pool:
@@ -64,6 +66,8 @@ class Pool:
         memory: int = 0,
         every_game: bool = False,
         opening_plies: int = 0,
+        records: bool = False,
+        starts: Sequence[Start] = (),
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
@@ -79,6 +83,8 @@ class Pool:
             once, and games in which no policy ever had to decide are followed by others unseen.
         opening_plies: decisions that lots make at the start of every game, the same ones whoever
             sits where. An opening that ends the game is drawn anew.
+        records: batches say what came of goals, in games that have some: `rules.goals`.
+        starts: where games begin, see `set_starts`.
         """
         if device != "cpu":
             raise ConfigError(
@@ -95,6 +101,8 @@ class Pool:
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
+        self.records = records and demand_goals(self.rules)
+        """Whether batches have `record`."""
         start = seed_bits(seed)
         each = bytes_per_game(self.rules, observe=observe, memory=memory)
         demand_memory("num_games", self.num_games, each, f"these games of {self.rules.name}")
@@ -116,6 +124,7 @@ class Pool:
                 memory,
                 every_game,
                 opening_plies,
+                records,
             )
         except MemoryError:  # a limit that does not show in what is free
             raise ConfigError(
@@ -125,6 +134,8 @@ class Pool:
         self.memory: npt.NDArray[np.uint8] = self._native.memory
         """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
         the observation. Cleared when its game begins anew."""
+        self.left_out: npt.NDArray[np.uint8] = self._native.left_out
+        """[N], not 0: nothing in that game is counted. May be changed between two steps."""
         self._native.set_weights(self.rules.weights(rewards))
         self._observe = observe
         self._started = False
@@ -146,6 +157,8 @@ class Pool:
         self._pots = FilledPots(())
         if lineups is not None or pots:
             self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], pots)
+        if starts:
+            self.set_starts(starts)
 
     @property
     def seed(self) -> int:
@@ -252,6 +265,24 @@ class Pool:
             [player for pot in players for player in pot],
         )
 
+    def set_starts(self, starts: Sequence[Start]) -> None:
+        """Choose where games begin; every game draws one at its next reset. None: as usual.
+
+        A start that no game can begin from refuses them all.
+        """
+        self._check_idle()
+        self.take_starts(self.pack_starts(starts))
+
+    def pack_starts(self, starts: Sequence[Start]) -> Packed:
+        """Lay starts out for this game."""
+        return pack(self.rules, starts, self._native.game_bytes, self._native.side.shape[1])
+
+    def take_starts(self, packed: Packed) -> None:
+        """Begin games from starts that were laid out already."""
+        wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
+        if wrong:
+            raise ConfigError(packed.explain(wrong))
+
     @property
     def policies(self) -> frozenset[int]:
         """The ids that sit at tables; somebody has to answer their rows."""
@@ -261,6 +292,27 @@ class Pool:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
         return np.array(self._native.seated(policies), np.int64)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return what the rules counted since `clear_counts`, by `rules.counters`.
+
+        Counted are the seats of the learner, or of whoever `set_counting` named, in the moment in
+        which something happens. The sums are no part of the games: `state` leaves them out.
+        """
+        self._check_idle()
+        return np.array(self._native.counts(), np.int64)
+
+    def clear_counts(self) -> None:
+        """Count from 0 again."""
+        self._check_idle()
+        self._native.clear_counts()
+
+    def set_counting(self, player: PlayerId | None) -> None:
+        """Say whose seats are counted; None: nobody's."""
+        self._check_idle()
+        self._native.set_counting(
+            player is not None, 0 if player is None else self.player_id(player)
+        )
 
     def player_id(self, player: PlayerId) -> int:
         """Return the number that stands for a player in `policy` arrays."""
@@ -274,6 +326,10 @@ class Pool:
         """Change the weight of reward parts, from the next step on."""
         self._check_idle()
         self._native.set_weights(self.rules.weights(rewards))
+
+    def weights(self) -> list[float]:
+        """Return the weight of every part and role, flat."""
+        return list(self._native.weights())
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""

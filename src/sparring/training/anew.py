@@ -9,6 +9,7 @@ import torch
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
 from sparring.nets.make import make_net
+from sparring.training.planning.roles import role_nets
 
 KEPT = ("carried", "replay")
 """What goes on: open decisions, and what is remembered."""
@@ -22,7 +23,7 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1_000_003 * number)
-        net = make_net(learner.rules, config.net)
+        net = make_net(learner.rules, config.net, roles=role_nets(learner.rules, config))
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

@@ -15,8 +15,10 @@ from sparring.games.flags import latest, read_rules
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner
 from sparring.learn.plan import Plan
+from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.policy import BY_VALUE, Policy, check_alike
 from sparring.pools.protocol import GamePool
+from sparring.schedule import Schedule
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
 from sparring.store.policies import load_policy, locate, whole_checkpoint
@@ -29,6 +31,7 @@ from sparring.training.loop import Trainer
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
 
 CALMER = 0.1
@@ -208,8 +211,13 @@ def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
         return config
     rates = {name: getattr(settings, name) for name in RATES if hasattr(settings, name)}
     lower = replace(settings, **{name: rate.scaled(factor) for name, rate in rates.items()})
-    changed: TrainConfig = replace(config, **{config.algo: lower})
-    return changed
+    names = [f"{config.algo}.{name}" for name in RATES]
+
+    def scaled(rate: str) -> str:
+        return str(Schedule.read(rate, "roles").scaled(factor))
+
+    own: dict[str, Any] = {config.algo: lower, "roles": changed(config.roles, names, scaled)}
+    return replace(config, **own)
 
 
 def found_init(text: str) -> str:
@@ -241,6 +249,17 @@ def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
     )
 
 
+def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
+    """Refuse one network for all roles where each has its own, or the other way round."""
+    if wanted == given:
+        return
+    kinds = {True: "a network for every role", False: "one network for all roles"}
+    raise ConfigError(
+        f"init: {path} has {kinds[given]}, and this run is to have {kinds[wanted]}; "
+        f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or begin without init"
+    )
+
+
 def start_from(learner: Learner, path: str, member: int = 0) -> None:
     """Give a fresh learner trained weights; all else stays as it begins."""
     policy = load_policy(path)
@@ -249,6 +268,7 @@ def start_from(learner: Learner, path: str, member: int = 0) -> None:
     demand_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
     mine = fresh.tensors.get("net", {})
     theirs = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
+    demand_same_roles(path, wanted=is_hierarchy(mine), given=is_hierarchy(theirs))
     check_alike(f"init: {path}", mine, theirs)
     try:
         learner.restore(replace(fresh, tensors={**fresh.tensors, "net": theirs}), member)

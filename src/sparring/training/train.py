@@ -61,6 +61,8 @@ def train(
     opponents = given_opponents(changes)
     if isinstance(changes.get("league"), str):
         changes["league"] = {"preset": changes["league"]}
+    if isinstance(changes.get("hierarchy"), bool):
+        changes["hierarchy"] = {"on": changes["hierarchy"]}
     league = str(changes.get("league", {}).get("preset", ""))
     if minutes is not None:
         changes["minutes"] = float(minutes)
@@ -68,8 +70,11 @@ def train(
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
         algo, mode = str(changes.get("algo", "")), mode_of(changes)
-        asked: dict[str, Any] = {"league": league, "algo": algo, "mode": mode}
-        asked["curriculum"] = str(changes.pop("curriculum", ""))
+        asked: dict[str, Any] = {
+            **{"league": league, "algo": algo, "mode": mode},
+            "hierarchy": bool(changes.get("hierarchy", {}).get("on", False)),
+            "curriculum": str(changes.pop("curriculum", "")),
+        }
         base = one_budget(with_preset(game or "", file, **asked), changes)
         config = merged(base, changes, "train")
         if uses_gpu(config.device):

@@ -7,6 +7,7 @@ from typing import Any
 
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.plan import uses_gpu
 from sparring.training.planning.settings import merged, with_preset
@@ -35,6 +36,9 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         "league": given_of(config, "slots"),
         "net": net,
     }
+    if base.hierarchy.on:  # an option goes before what roles have of their own
+        own = {"net": net, base.algo: changes[base.algo]}
+        changes["roles"] = dict.fromkeys(Rules(config.game).roles, own)
     settings: TrainConfig = merged(base, changes, "bench train")
     return settings
 

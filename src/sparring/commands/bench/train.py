@@ -157,7 +157,7 @@ def fill_slots(learner: Measured, plan: Plan) -> None:
     for slot in range(1, plan.cast.slots + 1):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1_000_000 + slot)
-            weights = make_net(plan.rules, plan.net).state_dict()
+            weights = make_net(plan.rules, plan.net, roles=plan.role_nets).state_dict()
         for member in range(len(plan.seeds)):
             learner.put(slot, weights, greedy=plan.cast.greedy, member=member)
     everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)

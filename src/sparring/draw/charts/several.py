@@ -14,8 +14,12 @@ from sparring.draw.charts.curves import (
     Chart,
     Series,
     bucket_means,
+    loss_title,
     opponents,
+    statistic_names,
+    statistic_title,
 )
+from sparring.games.stats import PREFIX
 
 STRENGTH = "eval/strength"
 OWN_PAST = "previous best"
@@ -41,11 +45,12 @@ def make_common_charts(
     charts.append(Chart("Phase of the curriculum", lines_of(runs, "charts/phase"), from_zero=True))
     there = [name.removeprefix("losses/") for name in names if name.startswith("losses/")]
     for name in [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]:
-        title = LOSSES.get(name, name.replace("_", " ").capitalize())
-        charts.append(Chart(title, lines_of(runs, f"losses/{name}")))
+        charts.append(Chart(loss_title(name), lines_of(runs, f"losses/{name}")))
     for name in (n for n in LEARNING if f"learning/{n}" in names):
         lines = lines_of(runs, f"learning/{name}")
         charts.append(Chart(LEARNING[name], lines, from_zero=True))
+    for name in statistic_names(names):
+        charts.append(Chart(statistic_title(name), lines_of(runs, PREFIX + name)))
     drawn = [chart for chart in charts if chart.series]
     return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
 

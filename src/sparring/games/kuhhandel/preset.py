@@ -11,5 +11,15 @@ PRESET: dict[str, Any] = {
     "ppo": {"epochs": 3, "minibatch": 2048, "gae_lambda": 0.97},
     "eval": {"every_s": 90.0, "games": 512},  # whole games are long
 }
+HIERARCHY: dict[str, Any] = {
+    "roles": {
+        "turn": {
+            "net": {"hidden": (128, 128)},
+            "ppo": {"epochs": 6, "minibatch": 512},
+        },
+        "bidder": {"net": {"hidden": (256, 256)}},
+    },
+}
+"""What else suits a network for every role: one chooses auction or trade, one bids and pays."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}}
 """What else is better with the network on a GPU."""

@@ -16,5 +16,25 @@ ALGOS: dict[str, dict[str, Any]] = {
     },
 }
 """What else suits an algorithm."""
+HIERARCHY: dict[str, Any] = {
+    # A manager bids, a worker plays for what was bid; each is paid for its own.
+    "rewards": ("score_delta=0", "manager.manager=1", "worker.worker=1"),
+    "roles": {
+        "manager": {
+            "net": {
+                "hidden": (128, 128),
+                # What a hand is worth before a card is played; `?`: where the flags have it.
+                "inputs": ("hand", "round", "progress", "seat", "stage?", "extra phase?"),
+            },
+            "ppo": {"epochs": 8, "minibatch": 512, "entropy": "0%:0.02,100%:0.002"},
+        },
+        "worker": {
+            "net": {"hidden": (256, 256)},
+            "ppo": {"epochs": 3, "minibatch": 2048},
+            "ended_by": ("manager",),
+        },
+    },
+}
+"""What else suits a network for every role."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}}
 """What else is better with the network on a GPU."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
+from sparring.games.stats import Stat
 from sparring.pools.foreign.bounds import Bounds, read_bounds
 from sparring.pools.foreign.encoding import Encoding
 
@@ -52,6 +53,7 @@ class ForeignRules(Rules):
         self.parts = ("reward",)
         self.bots = Bots()
         self.ends = ("terminated", "truncated")
+        self.counters = ()
         self.hides = True
         self.zero_sum = False
         self.chance = True
@@ -67,6 +69,11 @@ class ForeignRules(Rules):
     def fields(self) -> dict[str, Field]:
         """There are no flags."""
         return {}
+
+    @cached_property
+    def stats(self) -> tuple[Stat, ...]:
+        """Nothing is counted."""
+        return ()
 
     @property
     def config(self) -> dict[str, Any]:

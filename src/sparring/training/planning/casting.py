@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,14 @@ from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed, Seating
 from sparring.learn.opponents import PlayerActor
+from sparring.nets.hierarchy import nets_of
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
 from sparring.schedule import Moment, Schedule
 from sparring.store.policies import locate, whole_checkpoint
 from sparring.training.planning.algorithms import BY_VALUE
+from sparring.training.planning.roles import role_nets
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
@@ -102,6 +104,7 @@ class Casting:
 
     def __init__(self, rules: Rules, config: TrainConfig) -> None:
         self.rules, self.config = rules, config
+        self.roles = role_nets(rules, config)
         self.frozen: dict[tuple[Any, bool], Policy] = {}
         """Of the learner's own kind: they go into slots."""
         self.apart: dict[tuple[Any, bool], Policy | CallablePlayer] = {}
@@ -181,7 +184,7 @@ class Casting:
         archive speak of all their networks alike.
         """
         alike = policy.by_value == (self.config.algo in BY_VALUE)
-        return alike and same_kind(policy, self.rules, self.config.net)
+        return alike and same_kind(policy, self.rules, self.config.net, self.roles)
 
     def _key(self, who: Who) -> tuple[Any, bool]:
         return (who.means or id(who.player)), bool(who.greedy)
@@ -224,8 +227,16 @@ def pot_of(who: Who) -> str:
     return f"past:{who.newest}" if who.newest else who.kind
 
 
-def same_kind(policy: Policy, rules: Rules, net: NetConfig) -> bool:
-    """Whether a policy has the network of the learner, so that both can be answered together."""
+def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
+    """Whether a policy has the network of the learner, so that both can be answered together.
+
+    roles: the learner's networks by role, none if it has one for all.
+    """
     theirs = policy.net
+    own = {role: one.config for role, one in nets_of(theirs)}
+    if own or roles:
+        return own.keys() == roles.keys() and all(
+            replace(mine, sparse=roles[role].sparse) == roles[role] for role, mine in own.items()
+        )
     alike = replace(theirs.config, sparse=net.sparse) == net
     return alike and theirs.inputs.memory == 0 and theirs.heads == usual_heads(rules)

@@ -18,7 +18,9 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.machine import UNNOTICED, free_memory, show_size
+from sparring.nets.inputs import Inputs
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
+from sparring.training.planning.roles import role_nets
 from sparring.training.records.run import Run
 
 COPIES = 5
@@ -57,6 +59,7 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
 
 def check_network(rules: Rules, config: TrainConfig) -> None:
     """Refuse networks that do not fit into the memory that is free."""
+    Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
     needed = 4 * learned_numbers(rules, config)
     if needed < UNNOTICED:
         return
@@ -70,7 +73,8 @@ def check_network(rules: Rules, config: TrainConfig) -> None:
 
 def learned_numbers(rules: Rules, config: TrainConfig) -> int:
     """About how many numbers all networks of an algorithm have while they learn."""
-    own = COPIES * weights_of(rules, config.net)
+    nets = role_nets(rules, config).values() or [config.net]
+    own = COPIES * sum(weights_of(rules, net) for net in nets)
     if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
         return own + weights_of(rules, config.net)  # the target network
     if config.algo != "sac":

@@ -5,12 +5,15 @@ A game that has something to say has a `preset.py` in its folder:
     PRESET        what suits it, whatever learns; `ppo` and other tables of an algorithm count for
                   that one alone
     ALGOS         by algorithm, what else suits it
+    HIERARCHY     what else suits it where every role has a network of its own; `roles` by role
     GPU_PRESET    what else is better with the network on a GPU
     GPU_ALGOS     the same by algorithm
+    GPU_HIERARCHY the same where every role has a network of its own
 
 The tables of the same names here are what suits any game. Of two that speak of a setting the later
-goes first: the game's `PRESET`, then `ALGOS` of here and of the game; on a GPU then `GPU_PRESET`
-and `GPU_ALGOS` in the same way. A file and the command line go before them all.
+goes first: the game's `PRESET`, then `ALGOS` of here and of the game, then `HIERARCHY`; on a GPU
+then `GPU_PRESET`, `GPU_ALGOS` and `GPU_HIERARCHY` in the same way. A file and the command line go
+before them all.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ LEAGUES: dict[str, dict[str, Any]] = {
 
 
 def presets_of(
-    game: str, algo: str, mode: str = "", *, gpu: bool = False
+    game: str, algo: str, mode: str = "", *, gpu: bool = False, hierarchy: bool = False
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return what presets say, each with where it stands; a later one goes before.
 
@@ -81,6 +84,8 @@ def presets_of(
         (f"preset of {kind}", BOX_ALGOS.get(kind, {}) if is_continuous(game) else {}),
         *by_algorithm(own, "ALGOS", game, kind),
     ]
+    if hierarchy:
+        tables += [(f"preset {game} by role", getattr(own, "HIERARCHY", {}))]
     if gpu:
         tables += [
             ("preset of GPUs", GPU_PRESET),
@@ -88,6 +93,8 @@ def presets_of(
             (f"preset of {kind} on GPUs", GPU_ALGOS.get(kind, {})),
             *by_algorithm(own, "GPU_ALGOS", f"{game} on GPUs", kind),
         ]
+    if gpu and hierarchy:
+        tables += [(f"preset {game} by role on GPUs", getattr(own, "GPU_HIERARCHY", {}))]
     for where, table in tables:
         yield where, own_of(table, algo, mode)
 

@@ -28,6 +28,7 @@ from sparring.training.planning.algorithms import (
 )
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
+from sparring.training.planning.role_words import joined
 
 OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""
@@ -49,6 +50,10 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
         if key not in known:
             hint = moved_to(type(config), key) or nearest(str(key), known)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
+        if key == "roles":
+            with said_by(where):
+                new[key] = joined(known[key], value)
+            continue
         inner = is_dataclass(known[key]) and isinstance(value, Mapping)
         new[key] = merged(known[key], value, where) if inner else value
     if isinstance(config, TrainConfig) and isinstance(new.get("phases"), list | tuple):
@@ -66,6 +71,7 @@ def with_preset(
     algo: str = "",
     mode: str = "",
     curriculum: str = "",
+    hierarchy: bool = False,
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
@@ -73,6 +79,7 @@ def with_preset(
     looked at.
     gpu: games and network live on a GPU, which likes other sizes.
     curriculum: another file, with phases; what else it says goes before what `file` says.
+    hierarchy: every role has a network of its own; left out, the file says it.
     """
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
@@ -85,7 +92,8 @@ def with_preset(
         with said_by(source):
             demand_own(algo, mode, named(table))
     config = TrainConfig(game=game, algo=algo)
-    for where, preset in presets_of(game, algo, mode, gpu=gpu):
+    hierarchy = hierarchy or told.hierarchy.on
+    for where, preset in presets_of(game, algo, mode, gpu=gpu, hierarchy=hierarchy):
         config = merged(config, preset, where)
     league = league or str(given.get("league", {}).get("preset", ""))
     if league in LEAGUES:  # an unknown one is refused with the other settings

@@ -1,0 +1,123 @@
+// Skull King in hindsight (section 19): a round seen as if the tricks that were won had been bid.
+#pragma once
+
+#include "games/skull_king.hpp"
+
+namespace sparring::skull_king {
+
+// A finished round of one seat, in 27 bits. Not 0, because a round has cards. A seat that may
+// change its bid (abilities) has no record.
+struct Record {
+  int cards;       // 4 bits
+  int bid;         // 4 bits
+  int tricks;      // 10 bits: bit t says that the seat won trick t
+  int bonus;       // 6 bits, in tens
+  int loot_exact;  // 2 bits: alliances whose partner made its bid
+  bool cannon;
+
+  SPARRING_FN static Record of(u32 packed) {
+    const auto bits = [packed](int first, int count) {
+      return static_cast<int>(packed >> first & ((1u << count) - 1));
+    };
+    return {bits(0, 4), bits(4, 4), bits(8, 10), bits(18, 6), bits(24, 2), bits(26, 1) != 0};
+  }
+  SPARRING_FN u32 packed() const {
+    return static_cast<u32>(cards | bid << 4 | tricks << 8 | bonus << 18 | loot_exact << 24 |
+                            int{cannon} << 26);
+  }
+  SPARRING_FN int won() const { return popcount(static_cast<u64>(tricks)); }
+};
+
+// Which tricks of the round a seat won, by trick.
+SPARRING_FN inline int Game::tricks_of(int seat) const {
+  int tricks = 0;
+  for (int t = 0; t < tricks_done; ++t)
+    if ((winners[t / 2] >> (t % 2 * 4) & 15) == seat + 1) tricks |= 1 << t;
+  return tricks;
+}
+
+SPARRING_FN inline u32 Game::record_of(const Config& config, int seat, int loot_exact) const {
+  const Record record{cards,      bid[seat],        tricks_of(seat), bonus[seat] / 10,
+                      loot_exact, cannon[seat] != 0};
+  // A round that was set up or loaded half played does not say who won which trick.
+  const bool whole = record.won() == won[seat];
+  return config.abilities || !whole ? 0 : record.packed();
+}
+
+// Where the bytes of `observe_table` lie that depend on the observer's bid.
+struct GoalBytes {
+  int table;  // follow, phase, round, progress and own bid
+  int seat;   // the observer's row of the seats
+  int over;   // the sum of bids; needs come behind it
+
+  SPARRING_FN static GoalBytes of(const Config& config) {
+    const int s = config.seats();
+    const int table = kCards * (config.obs == kCompactObs ? 2 : 1 + s) + 14 * s;
+    const int extension = config.extended() ? 80 + 3 * s : 0;
+    return {table, table + 32,
+            table + 32 + 16 * s + extension + (config.phase_embed ? 3 : 0) +
+                (config.history ? 10 * s : 0)};
+  }
+};
+
+SPARRING_FN inline GoalRow Game::goal_row(const Config& config, const u8* obs) {
+  const GoalBytes at = GoalBytes::of(config);
+  const u8* table = obs + at.table;
+  int number = 0;
+  for (int r = 0; r < 10; ++r)
+    if (table[8 + r]) number = r;
+  const bool bids = table[6] != 0;
+  const bool loads = config.extended() && obs[at.seat + 16 * config.seats()] != 0;
+  return {.role = bids || loads ? 0 : 1, .stage = number * kStages + table[19], .asks = bids};
+}
+
+SPARRING_FN inline int Game::made(u32 record) { return Record::of(record).bid; }
+SPARRING_FN inline int Game::achieved(u32 record) { return Record::of(record).won(); }
+
+SPARRING_FN inline void Game::set_goal(const Config& config, u8* obs, int goal) {
+  const GoalBytes at = GoalBytes::of(config);
+  u8 *own = obs + at.table + 21, *seat = obs + at.seat, *over = obs + at.over;
+  const int before = seat[1], took = seat[2];
+  for (int b = 0; b <= 10; ++b) own[b] = b == goal;
+  seat[1] = static_cast<u8>(goal);
+  seat[3] = took == goal;
+  seat[4] = took > goal;
+  over[0] = static_cast<u8>(over[0] + goal - before);
+  over[1] = static_cast<u8>(goal - took);
+}
+
+// The parts that a record tells; `step` pays the same.
+SPARRING_FN inline f32 Game::paid_for(const Config& config, const f32* weight, int role, u32 packed,
+                                      int goal, int from, int to) {
+  const Record record = Record::of(packed);
+  const auto worth = [&](int part) { return weight[part * kRoles + role]; };
+  const int first = from % kStages, end = to - (from - first);
+  f32 paid = 0;
+  int took = 0;
+  for (int t = 0; t < least(record.cards, end); ++t) {
+    const bool wins = record.tricks >> t & 1;
+    if (t >= first && worth(kWorker) != 0)
+      paid += worth(kWorker) * worker_trick(goal - took, record.cards - t - 1, wins);
+    took += wins;
+  }
+  if (end <= record.cards) return paid;
+  const int error = absolute(goal - record.won());
+  if (worth(kWorker) != 0) paid += worth(kWorker) * worker_round(error);
+  if (worth(kManager) != 0) paid += worth(kManager) * manager_round(error, goal, record.cards);
+  if (worth(kScoreDelta) != 0) {
+    const int points = round_points(config, goal, record.won(), record.cards, 10 * record.bonus,
+                                    20 * record.loot_exact, 0, record.cannon);
+    paid += worth(kScoreDelta) * (static_cast<f32>(points) / 100.0f);
+  }
+  return paid;
+}
+
+#if SPARRING_HOST
+// Why rounds cannot be seen in hindsight with a configuration; "" if they can.
+inline std::string Game::no_hindsight(const Config& config) {
+  if (config.abilities) return "abilities=1: pirates change bids and add wagers; set abilities=0";
+  return {};
+}
+#endif
+
+}  // namespace sparring::skull_king

@@ -1,0 +1,50 @@
+"""Settings by role as words, ROLE.SETTING=VALUE, and as the tables that files have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sparring.errors import ConfigError
+from sparring.games.flags import read_pair
+from sparring.schedule import Schedule
+
+
+def joined(before: Sequence[str], given: Any) -> tuple[str, ...]:
+    """Put words or tables behind those that are there; of two of a name the later one counts."""
+    if isinstance(given, str):
+        given = (given,)
+    words = list(words_of(given) if isinstance(given, Mapping) else map(str, given))
+    return tuple({read_pair(word, "roles")[0]: word for word in (*before, *words)}.values())
+
+
+def words_of(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Write {role: {"net": {...}, "ppo": {...}, "ended_by": ...}} as words."""
+    for role, settings in tables.items():
+        if not isinstance(settings, Mapping):
+            raise ConfigError(f"roles.{role} needs a table of settings, not {settings!r}")
+        for name, value in settings.items():
+            inner = value if isinstance(value, Mapping) else {"": value}
+            for key, one in inner.items():
+                yield f"{'.'.join(filter(None, (role, name, key)))}={as_text(one)}"
+
+
+def as_text(value: Any) -> str:
+    """A value as it is typed."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if value and isinstance(value[0], Sequence) and not isinstance(value[0], str):
+            return str(Schedule.read(value, "roles"))  # points, as files may write them
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def changed(
+    words: Sequence[str], names: Sequence[str], change: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Change the values of settings by what stands behind the role, such as ppo.lr."""
+    pairs = [read_pair(word, "roles") for word in words]
+    return tuple(
+        f"{key}={change(text) if key.partition('.')[2] in names else text}" for key, text in pairs
+    )
