@@ -23,7 +23,10 @@ SMALL: dict[str, Any] = {
     ("game", "file", "changes"),
     [
         ("laser_hockey", "hockey.json", {"replay": {"warmup": 100, "ratio": 1.0}}),
-        ("laser_hockey_discrete", "hockey.json", {"algo": "dqn", "replay": {"warmup": 100}}),
+        pytest.param(
+            *("laser_hockey_discrete", "hockey.json", {"algo": "dqn", "replay": {"warmup": 100}}),
+            marks=pytest.mark.slow,
+        ),
         ("skull_king", "skull_king.toml", {"collect": {"games": 8, "steps": 16}}),
     ],
 )

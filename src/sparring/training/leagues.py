@@ -18,6 +18,8 @@ from sparring.training.league import League
 from sparring.training.records.run import Run
 
 GIGABYTE = 10**9
+NONE_YET = -1
+"""What a league says of its last snapshot that never had one."""
 
 
 def leagues_of(
@@ -52,7 +54,7 @@ def leagues_of(
         saved = resume.meta.get("league") if resume else None
         if resume is not None and saved:
             bring_home(run, saved["home"])
-            if not archive.path.exists():
+            if saved.get("last") != NONE_YET and not archive.path.exists():
                 text = f"{archive.path} is gone; past selves in slots are met, the others are lost"
                 warnings.warn(SparringWarning(text), stacklevel=2)
             needed = needed_by(run.checkpoints)
