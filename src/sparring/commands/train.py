@@ -58,11 +58,8 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         "league": asked.league.preset,
         "algo": asked.algo,
         "mode": asked.dqn.mode if "dqn.mode" in names else "",
-<<<<<<< HEAD
         "hierarchy": asked.hierarchy.on,
-=======
         "curriculum": asked.curriculum,
->>>>>>> main
     }
     base = one_budget(with_preset(asked.game, asked.config, **told), budget)
     if not helped:

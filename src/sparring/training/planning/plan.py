@@ -30,11 +30,7 @@ from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
-<<<<<<< HEAD
-from sparring.training.planning.rewards import read_rewards
 from sparring.training.planning.roles import read_roles, turns_of
-=======
->>>>>>> main
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"

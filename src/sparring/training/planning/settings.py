@@ -70,22 +70,16 @@ def with_preset(
     league: str = "",
     algo: str = "",
     mode: str = "",
-<<<<<<< HEAD
     hierarchy: bool = False,
-=======
     curriculum: str = "",
->>>>>>> main
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
     game, algo, mode (of DQN): left out, the file says them. Where both do, the file's are not
     looked at.
     gpu: games and network live on a GPU, which likes other sizes.
-<<<<<<< HEAD
     hierarchy: every role has a network of its own; left out, the file says it.
-=======
     curriculum: another file, with phases; what else it says goes before what `file` says.
->>>>>>> main
     """
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
