@@ -242,6 +242,12 @@ void bind_state(nb::module_& m) {
              const u8* at = static_cast<const u8*>(raw.data());
              return s.load({at, at + raw.size()});
            })
+      .def("position",
+           [](const AnyState& s) {
+             const std::vector<u8> game = s.position(), side = s.side();
+             return std::make_tuple(nb::bytes(game.data(), game.size()),
+                                    nb::bytes(side.data(), side.size()));
+           })
       .def("field", [](const AnyState& s, const Rules& rules, const std::string& name) {
         for (const Field& f : rules.game->state_fields())
           if (name == f.name) {
@@ -414,6 +420,15 @@ void bind_pool(nb::module_& m) {
       .def("refresh", &AnyPool::refresh, nb::call_guard<nb::gil_scoped_release>())
       .def("set_lineups", &AnyPool::set_lineups)
       .def("set_pots", &AnyPool::set_pots)
+      .def("set_starts",
+           [](AnyPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of, nb::bytes sides) {
+             const u8* side = static_cast<const u8*>(sides.data());
+             return p.set_starts(
+                 {up_to.data(), up_to.data() + up_to.size()}, static_cast<const u8*>(games.data()),
+                 {side_of.data(), side_of.data() + side_of.size()}, {side, side + sides.size()});
+           })
+      .def_prop_ro("game_bytes", &AnyPool::game_bytes)
+      .def_prop_ro("starts_offset", &AnyPool::starts_offset)
       .def("seated", &AnyPool::seated)
       .def("set_counting", &AnyPool::set_counting)
       .def("counts", &AnyPool::counts)

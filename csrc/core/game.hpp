@@ -148,6 +148,17 @@ SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rn
     game.reset(config, chance);
 }
 
+// A game goes on from a given position; it may leave some of it to chance, or keep what goes on
+// from the episode before.
+template <class G>
+SPARRING_FN inline void call_begin_from(G& game, const typename G::Config& config, const G& start,
+                                        Rng& chance) {
+  if constexpr (requires { game.begin_from(config, start, chance); })
+    game.begin_from(config, start, chance);
+  else
+    game = start;
+}
+
 template <class G>
 SPARRING_FN inline void call_step(G& game, const typename G::Config& config,
                                   const typename G::Action* actions, Rng& chance, Result& result,

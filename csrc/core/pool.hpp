@@ -154,6 +154,14 @@ class AnyPool {
   // Fills the pots, one after the other, with so many players each.
   virtual void set_pots(const std::vector<int>& sizes, const std::vector<f64>& weights,
                         const std::vector<i16>& players) = 0;
+  // Positions in which games begin from now on: cumulative weights, the usual start's first; the
+  // bytes of the games; for each the line of `sides` that goes with it. Returns what is wrong with
+  // one of them; then nothing has changed.
+  virtual std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                                 std::vector<u8> sides) = 0;
+  virtual i64 game_bytes() const = 0;
+  // Where the setting has its `Starts`, whose pointers a GPU pool replaces by its own.
+  virtual i64 starts_offset() const = 0;
   // Seats of the running games, by policies below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
   // Counts the game's counters for the seats of a player, or for nobody's.
@@ -383,6 +391,29 @@ class Pool final : public AnyPool {
     }
   }
 
+  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> side_of,
+                         std::vector<u8> sides) override {
+    std::vector<G> found(side_of.size());
+    if (!found.empty())
+      std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const u8* with = sides.data() + static_cast<size_t>(side_of[i]) * size_t(side_bytes());
+      if (const char* wrong = unfit(found[i], with)) return std::to_string(i) + ": " + wrong;
+    }
+    start_up_to_ = std::move(up_to);
+    start_games_ = std::move(found);
+    start_side_of_ = std::move(side_of);
+    start_sides_ = std::move(sides);
+    setting_->starts = {start_up_to_.data(), start_games_.data(), start_side_of_.data(),
+                        start_sides_.data(), static_cast<i64>(start_games_.size())};
+    return {};
+  }
+  i64 game_bytes() const override { return sizeof(G); }
+  i64 starts_offset() const override {
+    return reinterpret_cast<const u8*>(&setting_->starts) -
+           reinterpret_cast<const u8*>(setting_.get());
+  }
+
   std::vector<i64> seated(int policies) const override {
     std::vector<i64> seats(static_cast<size_t>(policies), 0);
     for (i64 game = 0; game < games(); ++game)
@@ -518,6 +549,21 @@ class Pool final : public AnyPool {
     return left_out[game] ? Counting{} : others;
   }
 
+  // Why no game can begin in a position; null if one can.
+  const char* unfit(const G& game, const u8* with) const {
+    if constexpr (requires { game.audit(setting_->config); })
+      if (const char* broken = game.audit(setting_->config)) return broken;
+    bool somebody = false;
+    for (int row = 0; row < G::kRows; ++row) {
+      if (game.seat(row) < 0) continue;
+      Legal<G> legal = Legal<G>::none();
+      call_legal(game, setting_->config, row, legal, with);
+      if (kDiscrete<G> && !legal.any()) return "a seat is to move and cannot";
+      somebody = true;
+    }
+    return somebody ? nullptr : "nobody is to move";
+  }
+
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }
   u8* side_of(i64 game) const { return side.data() + game * side_bytes(); }
   u8* memory_of(i64 game, int at) const {
@@ -646,6 +692,10 @@ class Pool final : public AnyPool {
   }
 
   std::unique_ptr<OwnSetting<G>> setting_;
+  std::vector<f64> start_up_to_;
+  std::vector<G> start_games_;
+  std::vector<i32> start_side_of_;
+  std::vector<u8> start_sides_;
   Array<Table<G>> tables_;
   Array<Legal<G>> legal_;
   Array<Action> actions_;

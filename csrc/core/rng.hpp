@@ -15,6 +15,7 @@ enum class Stream : u32 {
   kExploring = 5,
   kReplay = 6,
   kMirrors = 7,  // also in src/sparring/learn/mirror.py
+  kStarts = 8,
   kHindsight = 9,
 };
 

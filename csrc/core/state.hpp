@@ -35,6 +35,9 @@ class AnyState {
   virtual std::vector<u8> bytes() const = 0;
   virtual bool load(const std::vector<u8>& bytes) = 0;
   virtual const u8* game_bytes() const = 0;
+  // What a game goes on from: its own bytes, and those beside it.
+  virtual std::vector<u8> position() const = 0;
+  virtual std::vector<u8> side() const = 0;
   // Goes on from a table of a pool, and from there plays what the pool plays.
   virtual void sit_down(const u8* table, const u8* side) = 0;
 };
@@ -181,6 +184,9 @@ class State final : public AnyState {
   }
 
   const u8* game_bytes() const override { return reinterpret_cast<const u8*>(&held_.table.game); }
+
+  std::vector<u8> position() const override { return {game_bytes(), game_bytes() + sizeof(G)}; }
+  std::vector<u8> side() const override { return side_; }
 
   void sit_down(const u8* table, const u8* side) override {
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);

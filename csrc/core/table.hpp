@@ -37,6 +37,16 @@ struct Pot {
   i32 players;
 };
 
+// Positions in which episodes begin, besides or instead of the usual start.
+template <class G>
+struct Starts {
+  const f64* up_to;    // [count + 1] cumulative weights; the first is that of the usual start
+  const G* game;       // [count]
+  const i32* side_of;  // [count], the line of `side` with the bytes outside the game
+  const u8* side;
+  i64 count;  // 0: every episode begins as usual, and nothing is drawn
+};
+
 // Which of `count` is drawn whose weights add up to `up_to(i)`.
 template <class UpTo>
 SPARRING_FN inline int drawn_one(int count, UpTo up_to, Rng& rng) {
@@ -61,6 +71,7 @@ struct Setting {
   int lineups;
   const Lineup<G>* lineup;
   const Pot* pot;
+  Starts<G> starts;
 };
 
 // A setting together with the line-ups and pots that it points to.
@@ -260,6 +271,41 @@ SPARRING_FN inline void settle(Table<G>& table, const Setting<G>& setting, u32 g
   }
 }
 
+// Which start is drawn for an episode: 0 is the usual one, then those that were given.
+template <class G>
+SPARRING_FN inline i64 drawn_start(const Setting<G>& setting, u32 game, u32 episode) {
+  const Starts<G>& starts = setting.starts;
+  Rng rng(setting.seed, game, episode, Stream::kStarts);
+  const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * starts.up_to[starts.count];
+  i64 low = 0, high = starts.count;
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (starts.up_to[middle] <= at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Begins an episode in a position of the starts. False: the usual start was drawn. Apart, because
+// few pools have starts, and the others should not pay for them in registers.
+template <class G>
+SPARRING_APART SPARRING_FN inline bool begin_elsewhere(Table<G>& table, const Setting<G>& setting,
+                                                       u32 game, u8* side) {
+  const i64 drawn = drawn_start(setting, game, table.episode);
+  if (drawn == 0) return false;
+  const Starts<G>& starts = setting.starts;
+  Rng chance(setting.seed, game, table.episode, Stream::kChance);
+  call_begin_from(table.game, setting.config, starts.game[drawn - 1], chance);
+  table.chance_drawn = chance.drawn();
+  if constexpr (HasSide<G>) {
+    const int bytes = G::side_bytes(setting.config);
+    copy_bytes(side, starts.side + i64{starts.side_of[drawn - 1]} * bytes, bytes);
+  }
+  return true;
+}
+
 // Deals the next episode; nobody has decided anything in it.
 template <class G>
 SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting, u32 game,
@@ -269,6 +315,7 @@ SPARRING_FN inline void deal_episode(Table<G>& table, const Setting<G>& setting,
   for (f32& value : table.pending) value = 0;
   for (u16& value : table.skipped) value = 0;
   take_seats(table, setting, game);
+  if (setting.starts.count && begin_elsewhere(table, setting, game, side)) return;
   Rng chance(setting.seed, game, table.episode, Stream::kChance);
   call_reset(table.game, setting.config, chance, side);
   table.chance_drawn = chance.drawn();

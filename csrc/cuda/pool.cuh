@@ -21,8 +21,16 @@ struct GamesView {
   const OwnSetting<G>* settings;
   int games, each;
   u8* side;
-  u8* memory;  // [games, seats, kMemoryBytes]
+  u8* memory;   // [games, seats, kMemoryBytes]
+  i64* counts;  // [members, replicas, counters], the learner's; null: nobody counts
+  int replicas;
 
+  // Blocks add to different replicas, so that they seldom wait for each other.
+  __device__ Counting counting(int game) const {
+    if (kCounterCount<G> == 0 || !counts) return {};
+    const i64 replica = i64{game / each} * replicas + static_cast<int>(blockIdx.x) % replicas;
+    return {counts + replica * kCounterCount<G>, 0};
+  }
   SPARRING_FN u8* side_of(int game) const { return side + i64{game} * SPARRING_SIDE_BYTES; }
   SPARRING_FN u8* memory_of(int game) const { return memory + i64{game} * kSeats * kMemoryBytes; }
 };
@@ -283,11 +291,11 @@ struct ActionsView {
 // memory, because a counter of the loop would cost a register in all the rules.
 template <class AtEnd>
 __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* side,
-                               Legal<G>* legal, const G::Action* given, f32* paid, u32* records,
-                               AtEnd at_end) {
+                               Legal<G>* legal, const G::Action* given, f32* paid,
+                               Counting counting, u32* records, AtEnd at_end) {
   __shared__ u32 unasked[kWarp];  // episodes in a row that ended without a question
   bool playing = given != nullptr, forced = false, own_episode = playing;
-  Result result = result_into(own_episode ? paid : table.pending, setting);
+  Result result = result_into(own_episode ? paid : table.pending, setting, table.player, counting);
   if (own_episode) result.records = records;
   for (;;) {
     if (playing) play(table, setting, game, side, legal, given, forced, result);
@@ -298,7 +306,7 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
       if (own_episode) at_end(result);
       own_episode = false;
       deal_episode(table, setting, game, side);
-      result = result_into(table.pending, setting);
+      result = result_into(table.pending, setting, table.player, counting);
     }
     playing = true;
     const Turn turn = look(table, setting, side, legal);
@@ -348,8 +356,8 @@ extern "C" __global__ void __launch_bounds__(kWarp)
         ends.keep(seen, result, games.games);
       };
       outcome.clear_records(game);
-      if (!advance(table, setting, global, seen.side, now, given, paid, outcome.records_of(game),
-                   at_end))
+      if (!advance(table, setting, global, seen.side, now, given, paid, games.counting(first),
+                   outcome.records_of(game), at_end))
         actions.frozen[game] = kGivenUp;
       if (!over) outcome.write(game, paid, table.skipped, Result{});
       if constexpr (kMemoryBytes > 0)
@@ -379,7 +387,8 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     outcome.clear(game);
     if (restart) {
       const auto at_end = [](const Result&) {};
-      if (!advance(table, setting, global, seen.side, now, nullptr, nullptr, nullptr, at_end))
+      if (!advance(table, setting, global, seen.side, now, nullptr, nullptr, games.counting(first),
+                   nullptr, at_end))
         frozen[game] = kGivenUp;
       if constexpr (kMemoryBytes > 0) clear_memory(seen.memory);
     } else {

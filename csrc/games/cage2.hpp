@@ -148,6 +148,16 @@ struct Game {
     subnets = 1 << kUserNet;
     prey = last_ip = last_host = latest_scan = last_action = kNone;
     red_target = red_port = red_noticed = kNone;
+    draw_foe(config, rng);
+  }
+
+  // Who attacks and what is asked of blue are drawn for starts, too, in which nobody has moved.
+  SPARRING_FN void begin_from(const Config& config, const Game& start, Rng& rng) {
+    *this = start;
+    if (steps == 0) draw_foe(config, rng);
+  }
+
+  SPARRING_FN void draw_foe(const Config& config, Rng& rng) {
     red = static_cast<u8>(config.red == kMix ? drawn_red(config, rng) : config.red);
     if (config.orders) take_order(config, rng);
   }
@@ -254,6 +264,7 @@ struct Game {
   static std::vector<Field> state_fields();
   static std::string invalid(const Config& config);
   static std::string action_name(const Config& config, int action);
+  std::string setup(const Config& config, const std::vector<i64>& data);
   const char* audit(const Config& config) const;
   void resample_hidden(const Config& config, int me, Rng& rng);
   void resample_last_move(Rng& rng);

@@ -176,16 +176,27 @@ struct Game {
   SPARRING_FN Money hand(int at) const { return known[at][at]; }
 
   // Draws: the shuffle from the top of the deck down, then the first player.
-  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
-    *this = Game{};
-    if (config.history) zero_bytes(side, side_bytes(config));
-    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
-    for (int i = 0; i + 1 < kDeck; ++i) {
+  // Shuffles what has not been drawn.
+  SPARRING_FN void shuffle(Rng& rng) {
+    for (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
       const u8 kept = deck[i];
       deck[i] = deck[j];
       deck[j] = kept;
     }
+  }
+
+  // Nobody knows the deck, so that it is another one whenever a game begins in a position.
+  SPARRING_FN void begin_from(const Config&, const Game& start, Rng& rng) {
+    *this = start;
+    shuffle(rng);
+  }
+
+  SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
+    *this = Game{};
+    if (config.history) zero_bytes(side, side_bytes(config));
+    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
+    shuffle(rng);
     for (u8& count : unseen) count = 4;
     for (int p = 0; p < config.num_players; ++p) {
       in_play += start_hand();
@@ -344,7 +355,7 @@ struct Game {
     if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
     step.result.count(kBids, actor);
-    if (step.result.counts && bid_tens > tens_in(hand(actor))) step.result.count(kBluffBids, actor);
+    if (step.result.counts) step.result.count(kBluffBids, actor, bid_tens > tens_in(hand(actor)));
     hundreds = 0;
     high_tens = last_bid_tens[actor] = static_cast<i16>(bid_tens);
     high_bidder = static_cast<i8>(actor);
@@ -496,7 +507,7 @@ struct Game {
       offer = chosen;
       clear_pile();
       step.result.count(kOffers, turn);
-      if (step.result.counts && tens_in(offer) == 0) step.result.count(kBluffs, turn);
+      if (step.result.counts) step.result.count(kBluffs, turn, tens_in(offer) == 0);
       // After a tie the target has to counter (K10).
       if (ties) {
         start_pile(kCounter, target);

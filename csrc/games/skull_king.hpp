@@ -15,6 +15,9 @@ enum Phase : u8 { kBid, kCannon, kPlay, kRosiePick, kDiscard, kWager, kHarryBid,
 inline constexpr int kPlayFirst = 11, kPlayTigressEscape = 85, kRosieFirst = 86, kWagerFirst = 94,
                      kHarryFirst = 97, kGrapeshot = 100;
 
+// What a start leaves to chance.
+enum ToDeal : u8 { kNothing, kCardsOnly, kCardsAndLeader };
+
 // Reward parts (section 18).
 enum Part {
   kScoreDelta,
@@ -76,7 +79,9 @@ struct Game {
   u8 last_cards;
   i8 last_bid[8];
   u8 last_won[8], last_loot[8], last_loot_exact[8];
-  u8 last_round;  // the episode ends behind it; 0, in older saved states: by configuration
+  // The episode ends behind it; 0, in older saved states: by configuration. Of a start, its high
+  // bits say what is left to chance (ToDeal).
+  u8 last_round;
   // Of this round's tricks, 4 bits each: the seat and one more, 0 if nobody. Older saved states
   // have none. No padding behind them: equal states have equal bytes.
   u8 winners[5];
@@ -113,9 +118,18 @@ struct Game {
     if (config.episode == kOneRound)
       start = config.start_round ? config.start_round : draw_round(config, rng);
     last_round = static_cast<u8>(end_of(config, start));
-    const int leads = rng.below(config.num_players);
-    first = static_cast<u8>((leads + 10 * config.num_players - (start - 1)) % config.num_players);
+    lead_first(config, start, rng.below(config.num_players));
     deal(config, start, rng);
+  }
+
+  // How long the episode is, the flags say as at every reset.
+  SPARRING_FN void begin_from(const Config& config, const Game& start, Rng& rng) {
+    *this = start;
+    const int to_deal = start.last_round >> 4;
+    last_round = static_cast<u8>(end_of(config, round));
+    if (to_deal == kNothing) return;
+    if (to_deal == kCardsAndLeader) lead_first(config, round, rng.below(config.num_players));
+    deal(config, round, rng);
   }
 
   SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
@@ -228,6 +242,12 @@ struct Game {
   SPARRING_FN int need(int seat) const { return bid[seat] - won[seat]; }
 
   SPARRING_FN bool bids_open() const { return phase != kBid; }
+
+  // Who led the first round, if `leads` leads a later one.
+  SPARRING_FN void lead_first(const Config& config, int number, int leads) {
+    const int players = config.num_players;
+    first = static_cast<u8>((leads + 10 * players - (number - 1)) % players);
+  }
 
   // The last round of an episode that begins with `start`.
   SPARRING_FN static int end_of(const Config& config, int start) {
@@ -522,7 +542,7 @@ struct Game {
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
       result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
     }
-    if (round == (last_round ? last_round : end_of(config, round))) {
+    if (const int last = last_round & 15; round == (last ? last : end_of(config, round))) {
       pay_end(config, result);
       phase = kOver;
       result.terminate();

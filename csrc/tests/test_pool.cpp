@@ -215,6 +215,37 @@ void a_state_goes_on_from_a_table() {
   for (int s = 0; s < 4; ++s) CHECK(state.score(s) == pool.final_score[last * 4 + s]);
 }
 
+// Starts are drawn by weight, the usual one among them; a bad one changes nothing.
+void games_begin_where_they_are_told() {
+  using tic_tac_toe::Game;
+  Game starts[2]{};
+  starts[0].stones[0] = 1 << 4;
+  starts[0].mover = 1;
+  starts[1].stones[0] = 1, starts[1].stones[1] = 1 << 8;
+  Pool<Game> pool({}, {.games = 4000, .seed = 3, .threads = 2});
+  const auto set = [&] {
+    return pool.set_starts({1, 2, 6}, reinterpret_cast<const u8*>(starts), {0, 0}, {});
+  };
+  CHECK(set().empty());
+  const auto count = [&] {
+    pool.reset();
+    std::vector<int> counts(3);
+    for (i64 game = 0; game < 4000; ++game) {
+      const Game& at = reinterpret_cast<const Table<Game>*>(pool.tables())[game].game;
+      ++counts[at.stones[0] == 1 ? 2 : at.stones[0] ? 1 : 0];
+    }
+    return counts;
+  };
+  const std::vector<int> counts = count();
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(std::abs(counts[i] - 4000 * (i == 2 ? 4 : 1) / 6) < 130);  // five deviations
+  starts[1].stones[0] = 0777;
+  CHECK(!set().empty());
+  CHECK(count()[2] > 2500);
+  CHECK(pool.set_starts({1}, nullptr, {}, {}).empty());
+  CHECK_EQUAL(count()[0], 4000);
+}
+
 void too_many_games_are_refused() {
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 31}); }).empty());
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 62}); }).empty());
@@ -248,6 +279,7 @@ int main() {
   a_game_that_never_asks_is_given_up();
   forced_decisions_are_skipped_up_to_a_choice();
   a_state_goes_on_from_a_table();
+  games_begin_where_they_are_told();
   too_many_games_are_refused();
   threads_that_cannot_be_made_are_an_error();
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sparring.pools import Batch as Batch
     from sparring.pools import Lineup as Lineup
     from sparring.pools import Pool as Pool
+    from sparring.pools import Start as Start
     from sparring.proof.conformance import check as check
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
@@ -40,6 +41,7 @@ __all__ = [
     "Pool",
     "Rules",
     "SparringError",
+    "Start",
     "State",
     "StateError",
     "check",
@@ -55,7 +57,7 @@ _HOMES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),
     "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
     "sparring.nets.policy": ("Policy",),
-    "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool"),
+    "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool", "Start"),
     "sparring.proof.conformance": ("check",),
     "sparring.store.policies": ("load",),
     "sparring.training.agent": ("Agent",),

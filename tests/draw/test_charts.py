@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from sparring.draw.charts import curves as charts
-from sparring.draw.charts.axes import Axis, label, ticks
+from sparring.draw.charts.axes import Axis, Mark, label, ticks
 from sparring.draw.charts.curves import Chart, Series, make_charts, pieces
 from sparring.draw.charts.estimates import Estimate, Estimates
 from sparring.draw.charts.html import draw_html
@@ -41,6 +42,42 @@ def test_a_line_is_where_its_numbers_are() -> None:
     top, bottom = 110 + 54, 110 + 460 - 38
     assert abs(rows.mean() + 170 - (top + bottom) / 2) < 2
     assert np.ptp(columns) > 1400
+
+
+def test_phases_are_lines_where_they_begin_named_in_the_first_chart() -> None:
+    line = Series("x", 0, np.array([0.0, 10.0]), np.array([0.1, 0.1]))
+    first = Chart("first", (line,), "percent", wide=True, span=(0.0, 1.0))
+    other = Chart("other", (line,), "percent", wide=True, span=(0.0, 1.0))
+    marks = (Mark(0.0, "1 easy"), Mark(5.0, "2 a <hard> one"), Mark(9.999, "3 nowhere to be named"))
+    page = charts.Page("run", (), (first, other), Axis("minutes", 10.0), marks)
+    with Image.open(io.BytesIO(draw_png(page))) as image:
+        marked = np.array(image).astype(int)
+    with Image.open(io.BytesIO(draw_png(replace(page, marks=())))) as image:
+        plain = np.array(image).astype(int)
+    changed = np.abs(marked - plain).max(axis=2) > 40
+    for top in (110, 110 + 460 + 20):
+        columns = np.flatnonzero(changed[top + 120 : top + 400].any(axis=0))
+        middle = 106 + (1536 - 106) * 0.5
+        assert set(columns[columns < 1500]) <= set(range(int(middle) - 2, int(middle) + 3))
+        assert len(columns[columns < 1500])
+    html = draw_html(page)
+    assert html.count('class="mark"') == 3
+    assert html.count("2 a &lt;hard&gt; one") == 1
+
+
+def test_what_a_curriculum_changes_is_drawn() -> None:
+    at = np.arange(3), np.arange(3.0)
+    curves = {
+        "curriculum/reward/closeness": (*at, np.array([20.0, 20.0, 1.5])),
+        "curriculum/reward/touch": (*at, np.array([1.0, 1.0, 1.0])),
+        "curriculum/opponents/weak": (*at, np.array([1.0, 0.5, 0.2])),
+        "charts/phase": (*at, np.array([1.0, 1.0, 2.0])),
+    }
+    drawn = {chart.title: chart for chart in make_charts(curves)}
+    assert [s.name for s in drawn["Reward weights"].series] == ["closeness", "touch"]
+    assert drawn["How often who is met"].form == "percent"
+    common = make_common_charts({"a": curves, "b": curves})
+    assert [chart.title for chart in common] == ["Phase of the curriculum"]
 
 
 def test_long_runs_are_thinned_out_by_means() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from sparring.curriculum.standing import Standing
 from sparring.draw.marks import InAscii
 from sparring.training.display import Display, draw, line
 from sparring.training.display.lines import clock, count, size
@@ -197,6 +198,35 @@ def test_learning_from_replay_is_shown_where_there_is_any(width: int) -> None:
 @pytest.mark.parametrize("height", [20, 24, 30])
 def test_the_panel_of_a_replay_fits_low_terminals(height: int) -> None:
     assert len(drawn(example(learning=REPLAY), width=100, height=height)) <= height
+
+
+STANDING = Standing("strong bots", 2, 3, 0.4, "win share 0.5 or 2,000,000 decisions", "everybody")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_phase_is_shown_with_how_far_it_is_and_what_comes_next(width: int) -> None:
+    shown = drawn(example(standing=STANDING), width=width)
+    assert all(len(one.rstrip()) <= width for one in shown)
+    text = " ".join(" ".join(shown).split())
+    assert "phase 2/3 strong bots, 40%" in text
+    assert ("then everybody" in text) == (width >= 60)
+    assert "phase 2/3 strong bots, 40%" in line(example(standing=STANDING))
+    assert "phase" not in line(example())
+
+
+@pytest.mark.parametrize("height", [11, 16, 20, 24, 30])
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_panel_of_a_phase_fits_low_terminals(width: int, height: int) -> None:
+    bots = {f"bot_{n}": found(0.3) for n in range(12)}
+    status = example(wins=bots, standing=STANDING)
+    assert len(drawn(status, width=width, height=height)) <= height
+
+
+def test_members_say_which_phase_they_are_in() -> None:
+    other = Standing("everybody", 3, 3, None, "", "")
+    shown = drawn(example("a-1", standing=STANDING), example("a-2", standing=other), width=120)
+    assert any("strong bots" in one for one in shown)
+    assert any("everybody" in one for one in shown)
 
 
 def test_only_what_a_learner_says_is_shown() -> None:

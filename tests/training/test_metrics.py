@@ -248,6 +248,20 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
     }
 
 
+def test_tensorboard_shows_words_and_the_curves_stay_without_them(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    with writer(tmp_path, tensorboard=True, csv=True) as out:
+        out.add(1, {"charts/phase": 1.0}, seconds=1.0)
+        out.say(2, "charts/phase_name", "phase 2, strong bots (threshold)", seconds=2.0)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    (said,) = events.Tensors("charts/phase_name")
+    assert said.step == 2
+    assert said.tensor_proto.string_val == [b"phase 2, strong bots (threshold)"]
+    assert list(read(tmp_path)) == ["charts/phase"]
+
+
 def test_tensorboard_shows_the_same_numbers(tmp_path: Path) -> None:
     with writer(tmp_path, tensorboard=True) as out:
         for update in (1, 2, 3):

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "games/cage2.hpp"
+#include "games/cage2/blue.hpp"
+#include "games/cage2/red.hpp"
 
 #if SPARRING_HOST
 
@@ -118,6 +120,61 @@ inline std::string Game::invalid(const Config& config) {
   for (i32 unit : config.order) units |= 1u << unit;
   if (config.orders && units != (1u << kUnits) - 1)
     return "order must name each unit 0 to 4 once, for example order=1,2,4,3,0";
+  return {};
+}
+
+// The host through which B_line came in, if it holds these.
+inline int b_line_prey(Hosts taken) {
+  if (const Hosts prey = taken & kPossiblePrey) return lowest_bit(prey);
+  const bool from_below = taken & just(kEnterprise0) && !(taken & just(kEnterprise1));
+  return from_below ? kUser3 : kUser1;
+}
+
+// Where B_line goes on once it holds some of the hosts of its plan; it knows their ports.
+inline void resume_b_line(Game& game) {
+  const Hosts taken = game.sessions() & ~just(kUser0);
+  game.prey = static_cast<u8>(b_line_prey(taken));
+  const int gateway = game.prey <= kUser2 ? kEnterprise1 : kEnterprise0;
+  const int way[] = {game.prey, gateway, kEnterprise2, kOpServer0}, exploit_at[] = {2, 5, 9, 12};
+  for (int i = 0; i < 4; ++i)
+    if (taken >> way[i] & 1)
+      game.stage = static_cast<u8>(exploit_at[i] + (game.privileged >> way[i] & 1));
+  if (game.stage == 0) {
+    game.prey = kNone;
+    return;
+  }
+  game.flags |= kSucceeded;
+  if (game.stage >= kOpServerExploit) game.flags |= kStage12Played;
+  for (int i = 0; i < 4 && exploit_at[i] <= game.stage; ++i)
+    game.known_ports[way[i]] = kGenuine[way[i]];
+}
+
+// Hosts that red has taken before the first step, and blue knows of: for each host 0 none, 1 a
+// user's session, 2 root.
+inline std::string Game::setup(const Config& config, const std::vector<i64>& data) {
+  if (data.size() != kHosts) return "a start needs a level of access for each of the 13 hosts";
+  Rng unused(0, 0, 0, Stream::kChance);
+  Game fresh;
+  fresh.reset(config, unused);
+  for (int host = 0; host < kHosts; ++host) {
+    const i64 level = data[static_cast<size_t>(host)];
+    if (level < 0 || level > 2) return "a level of access must be 0..2";
+    if (level == 0 || host == kUser0) continue;
+    if (host == kDefender) return "red cannot be on Defender";
+    for (u16* set : {&fresh.touched, &fresh.malware, &fresh.known_ip, &fresh.known_host,
+                     &fresh.scanned, &fresh.exploited, &fresh.mapped})
+      *set = with(*set, host);
+    fresh.known_ports[host] = kGenuine[host];
+    fresh.subnets |= static_cast<u8>(1 << subnet_of(host));
+    open_user_session(fresh, host, true);
+    fresh.seen = relabelled(fresh.seen, host, level == 2 ? kPrivileged : kUserLevel);
+    if (level < 2) continue;
+    escalate(fresh, host);
+    fresh.escalated = with(fresh.escalated, host);
+  }
+  resume_b_line(fresh);
+  if (const char* wrong = fresh.audit(config)) return wrong;
+  *this = fresh;
   return {};
 }
 

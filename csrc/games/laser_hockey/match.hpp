@@ -114,6 +114,16 @@ struct Match {
       phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
   }
 
+  // Whose turn it is to serve goes on, and so do phases that the start does not give.
+  SPARRING_FN void begin_from(const Config&, const Match& start, Rng& rng) {
+    const Match before = *this;
+    *this = start;
+    server = before.server;
+    for (int at = 0; at < 2; ++at)
+      if (phase[at] == 0)
+        phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
+  }
+
   // Section 4.
   SPARRING_FN void step(const Config& config, const Action* actions, Rng& rng, Result& result) {
     World world = open_world();

@@ -256,7 +256,8 @@ inline std::string Game::invalid(const Config& config) {
 }
 
 // load_round of section 14.4: round, first leader, a score per player, then for every seat the
-// number of its cards and their ids (the ghost's in the order it plays them).
+// number of its cards and their ids (the ghost's in the order it plays them). One more number tells
+// of a start what is left to chance (ToDeal).
 inline std::string Game::setup(const Config& config, const std::vector<i64>& data) {
   const int players = config.num_players, seats = config.seats();
   size_t at = 0;
@@ -269,7 +270,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   Game fresh{};
   const int start = static_cast<int>(number);
   fresh.last_round = static_cast<u8>(end_of(config, start));
-  fresh.first = static_cast<u8>((static_cast<int>(leads) + 10 * players - (start - 1)) % players);
+  fresh.lead_first(config, start, static_cast<int>(leads));
   fresh.open_round(config, start);
   for (int s = 0; s < players; ++s) {
     const i64 points = next();
@@ -288,6 +289,11 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
       fresh.hand[s].set(static_cast<int>(id));
       if (s >= players) fresh.ghost_order[i] = static_cast<u8>(id);
     }
+  }
+  if (at < data.size()) {
+    const i64 left = next();
+    if (left < kNothing || left > kCardsAndLeader) return "what is left to chance must be 0..2";
+    fresh.last_round = static_cast<u8>(fresh.last_round | left << 4);
   }
   if (at != data.size()) return "too many numbers";
   *this = fresh;

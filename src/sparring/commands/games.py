@@ -96,6 +96,16 @@ def describe(rules: Rules, *, features: bool = False, actions: bool = False) -> 
         "bots": list(rules.bots),
         "reward_parts": list(rules.parts),
         "ends": list(rules.ends),
+        "statistics": [
+            {
+                "name": stat.name,
+                "help": stat.help,
+                "above": [rules.counters[at] for at in stat.above],
+                "below": [rules.counters[at] for at in stat.below],
+                "detail": stat.detail,
+            }
+            for stat in rules.stats
+        ],
         "config": rules.config,
         "flags": [
             {
@@ -165,6 +175,13 @@ def show_game(out: Console, rules: Rules) -> None:
         flags.add_row(name, str(rules.config[name]), "0..1", text)
     print_table(flags)
     out.print()
+    if rules.stats:
+        stats = make_table(("statistics", "help"), least=("help",))
+        for stat in rules.stats:
+            if not stat.detail:
+                stats.add_row(stat.name, stat.help)
+        print_table(stats)
+        out.print()
     blocks = make_table(("observation block", "features", "shape"))
     for block in rules.blocks:
         size = block.rows * len(block.columns)

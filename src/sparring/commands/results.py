@@ -8,6 +8,7 @@ from rich.table import Table
 
 from sparring.commands.printing import make_table
 from sparring.games.rules import Rules
+from sparring.games.stats import shown, written
 from sparring.league.results import MatchResult
 
 
@@ -47,6 +48,19 @@ def scores_table(results: Mapping[str, MatchResult]) -> Table:
         interval = f"{low:.2f} .. {high:.2f}"
         score, length = f"{result.first.score:.2f}", f"{result.length:.0f}"
         table.add_row(name, f"{result.games:,}", score, interval, length)
+    return table
+
+
+def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | None:
+    """Return how the challenger played: a line per statistic of the game; None without any."""
+    names = [name for name in shown(rules.stats) if any(name in r.stats for r in results.values())]
+    if not names:
+        return None
+    columns = tuple(f"against {name}" if results[name].seats > 1 else name for name in results)
+    table = make_table(("statistic", *columns), numbers=columns)
+    for name in names:
+        cells = (written(r.stats[name]) if name in r.stats else "-" for r in results.values())
+        table.add_row(name, *cells)
     return table
 
 

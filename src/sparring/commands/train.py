@@ -14,6 +14,7 @@ from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.commands.results import draw_lines, next_command, results_table
 from sparring.commands.stopping import Interrupted, interruptible, stopped
+from sparring.commands.timeline import show_timeline
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.rules import Rules
@@ -58,8 +59,8 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         "league": asked.league.preset,
         "algo": asked.algo,
         "mode": asked.dqn.mode if "dqn.mode" in names else "",
-        "hierarchy": asked.hierarchy.on,
         "curriculum": asked.curriculum,
+        "hierarchy": asked.hierarchy.on,
     }
     base = one_budget(with_preset(asked.game, asked.config, **told), budget)
     if not helped:
@@ -90,6 +91,8 @@ def run(config: TrainConfig | ResumeConfig) -> int:
             ),
             as_json=config.json,
         )
+    if config.dry_run:
+        return show_timeline(config)
     if len(members_of(config)) > 1:
         return report_several(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)

@@ -8,6 +8,9 @@ from typing import Annotated
 from sparring.config.ranges import Checked, Count, Scheduled, above, at_least, between, one_of
 from sparring.schedule import Schedule
 
+RATES = ("lr", "critic_lr", "temperature_lr")
+"""Learning rates, by the names that they have in any algorithm."""
+
 
 @dataclass(frozen=True)
 class PPOConfig(Checked, section="ppo"):

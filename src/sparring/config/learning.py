@@ -154,3 +154,8 @@ class HindsightConfig(Checked, section="hindsight"):
     """Share of the decisions that could be seen so which are."""
     weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.1)
     """Of PPO: weight of the examples' loss."""
+
+    @property
+    def sees(self) -> bool:
+        """Whether anything is seen so; a share of 0 changes nothing at all."""
+        return self.on and self.share > 0

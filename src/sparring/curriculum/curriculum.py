@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from sparring.config.algorithms import RATES
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.rewards import Weights, weights_of
 from sparring.errors import ConfigError
@@ -22,8 +23,6 @@ from sparring.schedule import Moment, Schedule
 THE_RUN = "run"
 """The name of the one phase of a run that has none."""
 BEGINNING = Moment(0, 0.0)
-RATES = ("lr", "critic_lr", "temperature_lr")
-"""Learning rates, by the names that they have in any algorithm."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Curriculum:
                 found[name] = self._flag(name, phase.flags[name], now, phase, origin)
             elif name in self.own.flags:
                 found[name] = self._flag(name, self.own.flags[name], now)
-            else:
+            elif name in usual:  # environments of somebody's own tell nobody
                 found[name] = usual[name]
         return found
 
@@ -90,7 +89,8 @@ class Curriculum:
         if not isinstance(value, Schedule):
             return value
         number = (placed(value, phase, origin) if phase else value).at(now)
-        return number if self.rules.fields[name].dtype == "float32" else round(number)
+        field = self.rules.fields.get(name)
+        return number if field is None or field.dtype == "float32" else round(number)
 
     def rewards_at(self, index: int, origin: Moment, now: Moment) -> Weights | None:
         """The weights of all parts, one per role; None: the game's own, all the time."""

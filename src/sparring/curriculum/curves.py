@@ -29,6 +29,8 @@ def curves_of(course: Course) -> dict[str, float]:
     for name, value in holds.get("flags", {}).items():
         found |= flag(curriculum.rules, name, value)
     if changes_company(curriculum):
+        everybody = [seating.lineup for phase in curriculum.seatings for seating in phase]
+        found |= dict.fromkeys((f"{GROUP}opponents/{who(one)}" for one in everybody), 0.0)
         found |= shares(holds["lineups"])
     return found
 

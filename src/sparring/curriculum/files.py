@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.curriculum.places import found_in
+from sparring.curriculum.places import about, found_in
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 
@@ -16,10 +16,10 @@ OF_OTHERS = "curriculum"
 """The key under which other projects keep their phases."""
 
 
-def read_curriculum(file: str, game: str) -> dict[str, Any]:
+def read_curriculum(file: str, game: str, algo: str = "") -> dict[str, Any]:
     """Return what a file says: phases, and perhaps other settings of a run.
 
-    game: whose schema a file may be written in, besides ours.
+    game: whose schema a file may be written in, besides ours. algo: what learns, if it is known.
     """
     table = read_table(file)
     if isinstance(table.get(OF_OTHERS), Mapping):
@@ -30,7 +30,7 @@ def read_curriculum(file: str, game: str) -> dict[str, Any]:
                 "or name the game that it is for"
             )
         with found_in(file):
-            table = module.read(table, game)
+            table = module.read(table, algo, about)
     if not table.get("phases"):
         raise ConfigError(
             f"curriculum: {file} has no phases; write [[phases]] tables, in JSON "

@@ -34,14 +34,18 @@ def unnamed(phase: int) -> str:
 
 @contextmanager
 def about(phase: int, name: str, *keys: Key) -> Iterator[None]:
-    """Say of which phase a mistake is, counted from 0, and remember the key."""
+    """Say of which phase a mistake is, counted from 0, and remember the key.
+
+    Phase -1: it is beside the phases, and the keys count from the top of the file.
+    """
     try:
         yield
     except MisplacedError:
         raise
     except ConfigError as wrong:
         called = f" {name!r}" if name not in ("", unnamed(phase)) else ""
-        raise MisplacedError(f"phase {phase + 1}{called}: {wrong}", phase, keys) from None
+        which = f"phase {phase + 1}{called}: " if phase >= 0 else ""
+        raise MisplacedError(f"{which}{wrong}", phase, keys) from None
 
 
 @contextmanager
@@ -65,6 +69,8 @@ def line_of(file: str, phase: int, keys: Sequence[Key]) -> int:
         return 0
     if Path(file).suffix == ".json":
         lines = json_lines(text)
+        if phase < 0:
+            return nearest_line(lines, (*keys,)) or 1
         for above in (("phases",), ("curriculum", "phases")):
             if (*above, phase) in lines:
                 return nearest_line(lines, (*above, phase, *keys))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from sparring.curriculum.phases import Phase, Threshold
+from sparring.curriculum.phases import Threshold
 
 ALONE = 1.0
 """The parity of a seat without opponents: then the score counts."""
-
-
-def judges_of(phases: Sequence[Phase]) -> list[str]:
-    """The bots against whom phases want to see strength."""
-    thresholds = [phase.until for phase in phases if phase.until is not None]
-    return list(dict.fromkeys(one.against for one in thresholds if one.against))
 
 
 def sure_of(until: Threshold, results: Mapping[str, Mapping[str, Any]]) -> float | None:

@@ -15,27 +15,22 @@ from sparring.games.rules import Rules
 
 def demand_goals(rules: Rules) -> Literal[True]:
     """Refuse a game that has none, or whose flags leave out what a record would have to tell."""
-    if not rules.native.has_goals:
+    if not getattr(getattr(rules, "native", None), "has_goals", False):
         raise ConfigError(
-            f"{rules.name} has no goals that could be seen in hindsight; leave out hindsight.on "
-            "(docs/add-a-game.md says how a game declares goals)"
+            f"hindsight.on: {rules.name} has no goals that could be seen in hindsight; leave it "
+            "out (docs/add-a-game.md says how a game declares goals)"
         )
     if refusal := _native.Goals(rules.native).refusal:
-        raise ConfigError(f"{rules.name} cannot be seen in hindsight with {refusal}")
+        raise ConfigError(f"hindsight.on: {rules.name} cannot be seen so with {refusal}")
     return True
 
 
-def demand_told(rules: Rules, weights: Sequence[float]) -> None:
-    """Refuse weights of parts whose payments nobody could tell from a record."""
-    roles, told = len(rules.roles), _native.Goals(rules.native).pays
-    untold = [
-        part
-        for number, part in enumerate(rules.parts)
-        if not told[number] and any(weights[number * roles : (number + 1) * roles])
-    ]
+def demand_told(rules: Rules, parts: Sequence[str]) -> None:
+    """Refuse parts whose payments nobody could tell from a record."""
+    told = dict(zip(rules.parts, _native.Goals(rules.native).pays, strict=True))
+    untold = [part for part in parts if not told[part]]
     if untold:
-        known = ", ".join(part for part, tells in zip(rules.parts, told, strict=True) if tells)
         raise ConfigError(
-            f"rewards {', '.join(untold)} cannot be told again for another goal; with hindsight "
-            f"pay {known}, or leave out hindsight.on"
+            f"hindsight.on: what {', '.join(untold)} would have paid for another goal is not known "
+            f"any more; with it rewards are {', '.join(part for part in told if told[part])}"
         )

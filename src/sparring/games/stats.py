@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 PREFIX = "stats/"
 """Before their names among the curves of a run."""
 
@@ -25,14 +22,18 @@ class Stat:
     """One of many, such as that of a single round: recorded, but left out of tables and charts."""
 
 
-def values(stats: Sequence[Stat], counts: npt.NDArray[np.int64]) -> dict[str, float]:
+def values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
     """Return the statistics by name; those of which nothing was counted are left out."""
     found = {}
     for stat in stats:
-        below = int(counts[list(stat.below)].sum())
-        if below:
-            found[stat.name] = int(counts[list(stat.above)].sum()) / below
+        if below := sum(counts[at] for at in stat.below):
+            found[stat.name] = sum(counts[at] for at in stat.above) / below
     return found
+
+
+def curves(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
+    """Return them as learners report them."""
+    return {PREFIX + name: value for name, value in values(stats, counts).items()}
 
 
 def shown(stats: Sequence[Stat]) -> list[str]:

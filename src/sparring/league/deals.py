@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sparring import _native
 from sparring.games.rules import Rules
 from sparring.league.players import Seated
 from sparring.league.results import Record
-from sparring.pools.lineups import Lineup, PlayerId, player_id
+from sparring.pools.lineups import LEARNER, Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
 LOTS = 0x107
@@ -44,8 +44,12 @@ class Plan:
 class Tables:
     """A pool whose tables each have a share of the deals, and how far they are."""
 
-    def __init__(self, pool: Pool, share: npt.NDArray[np.intp]) -> None:
+    def __init__(
+        self, pool: Pool, share: npt.NDArray[np.intp], counted: PlayerId = LEARNER
+    ) -> None:
+        """Begin; `counted` is the player whose seats are counted."""
         self.pool, self.rules = pool, pool.rules
+        pool.set_counting(counted)
         self.batch = pool.reset()
         self.left = share.copy()
         """[tables], deals that are still to be finished there."""
@@ -58,6 +62,7 @@ class Tables:
         """Note that a deal was finished at each of these tables."""
         self.left[tables] -= 1
         self.some_finished = not self.left.all()
+        self.pool.left_out[tables] = self.left[tables] == 0
 
     def rows_of(self, policy: int) -> npt.NDArray[np.intp]:
         """Return the rows that a policy has to answer, at tables that still count."""
@@ -136,6 +141,7 @@ def play_deals(
                 opening_plies=plan.opening_plies,
             ),
             share,
+            players[0],
         )
         for ahead in range(seats)
     ]
@@ -153,7 +159,8 @@ def play_deals(
             going = [(tables, sheet) for tables, sheet in going if tables.left.any()]
             if progress is not None:
                 progress(played)
-    return put_together(rules, players, sheets, plan.seed)
+    record = put_together(rules, players, sheets, plan.seed)
+    return replace(record, counts=np.stack([tables.pool.counts() for tables in rotations]))
 
 
 def choose(

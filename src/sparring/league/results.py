@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.rules import Rules
+from sparring.games.stats import values
 from sparring.league.intervals import Interval, mean_interval, share_interval
 
 KEY = np.uint64(0x9E3779B97F4A7C15)
@@ -67,6 +68,8 @@ class Record:
     """0 and up; games of the same deal had the same cards or opening."""
     moves: npt.NDArray[np.uint64]
     """A fingerprint of all actions."""
+    counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    """[rotations, counters], what the rules counted at the first player's seats, if anything."""
 
     def differing(self, chance: bool) -> tuple[int, int]:
         """Count the games, and the deals, that are no repetition of another one.
@@ -108,6 +111,8 @@ class MatchResult:
     """Games that are no repetition: other moves or, where there is chance, another deal."""
     opening_plies: int
     """Decisions by lot at the start of every deal."""
+    stats: dict[str, float]
+    """How the first player plays: `rules.stats` by name, where anything was counted."""
     margin: float | None
     """How much more the first player scored than the others' mean; None without others."""
     margin_interval: Interval
@@ -161,6 +166,7 @@ class MatchResult:
             "seat_wins": list(self.seat_shares),
             "ends": dict(self.ends),
             "length": self.length,
+            "stats": dict(self.stats),
         }
 
 
@@ -210,6 +216,7 @@ def summarise(
         distinct_deals=distinct,
         distinct_games=distinct_games,
         opening_plies=opening_plies,
+        stats=values(rules.stats, record.counts.sum(0).tolist()) if len(record.counts) else {},
         margin=None if ahead is None else float(ahead.mean()),
         margin_interval=(
             (math.nan, math.nan) if ahead is None else mean_interval(ahead, record.deal, distinct)

@@ -70,6 +70,7 @@ class Pairing:
             "high": high,
             "score": first.score,
             "others_score": self.result.others_score,
+            "stats": self.result.stats,
             "verdict": self.verdict or None,
         }
 

@@ -32,7 +32,8 @@ def make_ppo(plan: Plan) -> Learner:
         return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
     from sparring.learn.fused import FusedPPO
 
-    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **fused(plan))
+    options = {**fused(plan), "hindsight": plan.hindsight}
+    return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
 
 
 def make_hierarchy(plan: Plan) -> Learner:
@@ -81,6 +82,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "slots": plan.cast.slots,
         "actors": plan.cast.actors,
         "first": plan.first,
+        "hindsight": plan.hindsight,
     }
 
 

@@ -10,15 +10,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
+from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.phases import Phases
-from sparring.learn.rollout import Cuts, Earned, Group, Rollout, groups_of
+from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, GamePool
+
+UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
+"""In place of a record that may have come or not."""
 
 
 @dataclass(frozen=True)
@@ -146,14 +151,16 @@ class Collector:
         return EXACT in self.pool.can
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
-        """Play rollout `number` and store every row; return what the finished games earned.
+        """Play rollout `number` and store every row; return what was earned, and how it was played.
 
-        anew: forget the games that finished in rollouts before.
+        anew: forget the games that finished in rollouts before, and what was counted.
         """
         check_answered(self.pool.policies, self.answered)
         self.rollout.final_value.fill(np.nan)
         self.rollout.cuts = Cuts()
-        self.earned = Earned() if anew else self.earned
+        if anew:
+            self.earned = Earned()
+            self.pool.clear_counts()
         for step in range(self.steps):
             for group in self.groups:
                 if step:
@@ -161,7 +168,7 @@ class Collector:
                 self._ask(number, step, group)
         for group in self.groups:
             self._receive(self.steps - 1, group)
-        return self.earned.stats()
+        return self.earned.stats() | curves(self.pool.rules.stats, self.pool.counts().tolist())
 
     def rehearse(self, number: int) -> None:
         """Answer the rows of the last rollout once more, without games."""
@@ -229,6 +236,8 @@ class Collector:
             rollout.reward[step, games], rollout.skipped[step, games] = batch.reward, batch.skipped
             rollout.terminated[step, games] = batch.terminated
             rollout.truncated[step, games] = batch.truncated
+            if rollout.record is not None:
+                rollout.record[step, games] = recorded(batch)
             self.earned.add(batch, games.start)
             if batch.truncated.any():
                 rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
@@ -274,6 +283,7 @@ class Collector:
             ended_by=ended_by,
             final_role=rollout.final_role if by_final_role else None,
         )
+        rollout.find_records(self.transitions)
         samples = self.transitions.samples()
         if demand and not len(samples):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
@@ -285,15 +295,17 @@ class Collector:
 
     def front(self) -> tuple[dict[str, torch.Tensor], bytes]:
         """Copy the decisions that are still open, and their rows."""
-        carried, rows = self.transitions.carried, self.rollout.rows().items()
+        carried, rows = self.transitions.carried, self.rollout.kept().items()
         kept = {name: torch.from_numpy(array[:carried].copy()) for name, array in rows}
         return kept, self.transitions.open.tobytes()
 
     def put_front(self, rows: Mapping[str, torch.Tensor], open_decisions: bytes) -> None:
         """Go on with the open decisions of another moment."""
         self.transitions.load_open(open_decisions)
-        for name, array in self.rollout.rows().items():
-            array[: self.transitions.carried] = rows[name].numpy()
+        for name, array in self.rollout.kept().items():
+            # Saved without records, nobody knows whether goals were settled before.
+            known = rows[name].numpy() if name != RECORD or name in rows else UNKNOWN
+            array[: self.transitions.carried] = known
 
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
         """Return the rows of open decisions, and the games in flight if they can be saved."""

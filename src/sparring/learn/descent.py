@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring.config import DQNConfig, PPOConfig
+from sparring.learn.hindsight import Examples
 from sparring.learn.learner import DivergedError
 from sparring.nets.net import Net
 from sparring.schedule import Moment
@@ -48,12 +49,14 @@ class Descent:
         loss: Callable[[Mapping[str, Tensor], K], tuple[Tensor, Shown]],
         far_enough: Callable[[Sequence[Shown], K], bool],
         before: Callable[[int, int], Mapping[str, Tensor]] | None = None,
+        examples: Examples | None = None,
     ) -> list[Shown]:
         """Go over the samples; return what curves show of every minibatch.
 
         loss: what is descended on, and what curves show of it.
         far_enough: whether to stop after an epoch.
         before: what else an epoch knows of every sample, by their count and its number.
+        examples: what minibatches have besides.
         """
         for group in self.optimiser.param_groups:
             group["lr"] = knobs.lr
@@ -62,10 +65,12 @@ class Descent:
         for number in range(self.epochs):
             seen = {**data, **before(samples, number)} if before else data
             shuffled = torch.from_numpy(order.permutation(samples)).to(data["obs"].device)
-            epoch = [
-                self.step({name: tensor[picked] for name, tensor in seen.items()}, knobs, loss)
-                for picked in torch.split(shuffled, self._minibatch(samples))
-            ]
+            split = torch.split(shuffled, self._minibatch(samples))
+            dealt = examples.deal(len(split)) if examples is not None else [{} for _ in split]
+            epoch: list[Shown] = []
+            for picked, part in zip(split, dealt, strict=True):
+                minibatch = {name: tensor[picked] for name, tensor in seen.items()}
+                epoch.append(self.step(minibatch | part, knobs, loss))
             logged += epoch
             if far_enough(epoch, knobs):
                 break

@@ -157,7 +157,7 @@ class Hierarchy(FromRollouts[RoleKnobs]):
             if self.collector.transitions.paid[samples].any():
                 part.choose_unit(targets["returns"])
             arrays = part.arrays(rollout.rows(), samples, targets)
-        data = self.to_device(arrays)
+        data, examples = self.to_device(arrays), self.examples(samples, number)
         with self.phases("update"):
             logged = part.passes(
                 data,
@@ -165,6 +165,7 @@ class Hierarchy(FromRollouts[RoleKnobs]):
                 shuffling(self.seed, self.updates, number),
                 loss=part.loss,
                 far_enough=part.far_enough,
+                examples=examples,
             )
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= part.stats(targets["returns"], rollout.columns["value"][samples], knobs)
@@ -173,6 +174,8 @@ class Hierarchy(FromRollouts[RoleKnobs]):
             "learning/optimiser_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
         }
+        if examples is not None:
+            stats["learning/examples"] = float(len(examples))
         return stats, len(logged)
 
     # Saving

@@ -15,11 +15,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig
+from sparring.config import CollectConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
+from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.phases import Phases
@@ -54,6 +55,7 @@ class HostedLearner(ABC):
         actors: Mapping[int, Actor] | None = None,
         roles: Mapping[str, NetConfig] | None = None,
         first: Terms | None = None,
+        hindsight: HindsightConfig | None = None,
     ) -> None:
         """Take over a pool.
 
@@ -61,6 +63,7 @@ class HostedLearner(ABC):
         slots: room for frozen networks of the same kind, see `learn.opponents`.
         actors: who else plays, by policy id.
         first: what the first games begin under, where it is not the run's own.
+        hindsight: how decisions are seen once more, if they are; then the pool keeps records.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -71,6 +74,7 @@ class HostedLearner(ABC):
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
         self.phases = Phases()
+        self.hindsight = Hindsight.of(pool, hindsight, seed)
         self.forward = Forward(self.net, self.device, collect)
         self.collector = Collector(
             pool,

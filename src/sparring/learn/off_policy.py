@@ -56,6 +56,7 @@ class OffPolicy(HostedLearner):
             seed=self.seed,
             squash=net.squash,
             threads=int(options.get("threads", 1)),
+            hindsight=self.hindsight,
         )
         rows = collect.games * collect.steps * pool.rules.rows
         self.rounds = max(1, round(DECISIONS_PER_UPDATE / rows))

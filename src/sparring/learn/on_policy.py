@@ -20,6 +20,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig
 from sparring.learn.descent import Descent, K, Shown, mean_losses, shuffling, state_of
+from sparring.learn.hindsight import Examples
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
@@ -29,6 +30,8 @@ from sparring.schedule import Moment
 Arrays = dict[str, npt.NDArray[Any]]
 OPTIMISER = "optimiser"
 """What snapshots call the memory of an optimiser; of several, with a name behind it."""
+EXAMPLES = 1 << 10
+"""Examples are shuffled by numbers of their own: as if there were so many networks more."""
 Ks = TypeVar("Ks")
 """All knobs of a learner."""
 
@@ -62,7 +65,10 @@ class FromRollouts(HostedLearner, Generic[Ks]):
 
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; returns what was earned and learned."""
-        knobs = self.knobs_at(Moment(self.collector.decisions, progress))
+        moment = Moment(self.collector.decisions, progress)
+        knobs = self.knobs_at(moment)
+        if self.hindsight:
+            self.hindsight.turn(moment)
         with self.forward.best_matmul():
             earned = self.collector.collect(self.updates)
             stats = self.update(knobs)
@@ -81,6 +87,15 @@ class FromRollouts(HostedLearner, Generic[Ks]):
         with self.phases("stepping"):
             self.collector.carry()
         return stats
+
+    def examples(self, samples: npt.NDArray[np.intp], network: int = 0) -> Examples | None:
+        """See a share of some decisions in hindsight."""
+        if self.hindsight is None:
+            return None
+        with self.phases("advantage"):
+            found = self.hindsight.examples(self.collector.rollout, samples, self.updates)
+        order = shuffling(self.seed, self.updates, EXAMPLES + network)
+        return Examples(self.to_device(found), self.hindsight.weight, order)
 
     def to_device(self, arrays: Arrays) -> dict[str, Tensor]:
         """What minibatches are picked from, where the network is."""
@@ -177,7 +192,7 @@ class OnPolicy(FromRollouts[K]):
         """Learn from the rollout."""
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
-        data = self.to_device(self.tensors(samples, targets))
+        data, examples = self.to_device(self.tensors(samples, targets)), self.examples(samples)
         with self.phases("update"):
             logged = self.descent.passes(
                 data,
@@ -186,12 +201,15 @@ class OnPolicy(FromRollouts[K]):
                 loss=self.seen_loss,
                 far_enough=self.far_enough,
                 before=self._epoch if self.mirroring else None,
+                examples=examples,
             )
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
         stats |= self.stats(samples, targets, knobs)
         stats["learning/lr"] = knobs.lr
         stats["learning/optimiser_steps"] = float(len(logged))
         stats["learning/samples"] = float(len(samples))
+        if examples is not None:
+            stats["learning/examples"] = float(len(examples))
         return stats
 
     def _epoch(self, samples: int, epoch: int) -> dict[str, Tensor]:

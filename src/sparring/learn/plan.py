@@ -13,6 +13,7 @@ from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
+from sparring.pools.starts import Start
 
 if TYPE_CHECKING:
     from sparring.pools.cuda import CudaPool
@@ -78,6 +79,8 @@ class Plan:
     """Weights by part, one per role, when the run begins; None: the game's own."""
     paid_by_role: bool = False
     """Roles are paid differently later on, if not from the beginning."""
+    starts: tuple[Start, ...] = ()
+    """Where games begin; none: as usual."""
 
     first: Terms | None = None
     """What the first games begin under, where it is not what stands here: the first phase."""
@@ -130,6 +133,8 @@ class Plan:
             pots=self.cast.pots,
             rewards=self.rewards,
             slots=slots,
+            starts=self.starts,
+            records=self.hindsight.sees,
         )
 
     def device_pool(self) -> CudaPool:
@@ -143,5 +148,7 @@ class Plan:
             lineups=self.cast.lineups,
             pots=self.cast.pots,
             rewards=self.rewards,
+            starts=self.starts,
+            records=self.hindsight.sees,
             device=self.device,
         )

@@ -15,6 +15,7 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent, Shown
 from sparring.learn.forward import Forward
+from sparring.learn.hindsight import example_loss
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
@@ -70,6 +71,8 @@ class Losses:
 
 LOGGED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
 """The losses that curves show."""
+SEEN = "hindsight"
+"""What curves call the loss of examples."""
 
 
 def ppo_loss(
@@ -160,7 +163,20 @@ class PolicyDescent(Descent):
             knobs=knobs,
             mirrored=minibatch.get("mirrored"),
         )
-        return losses.total, {name: getattr(losses, name) for name in LOGGED}
+        total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
+        if "example_obs" in minibatch:
+            missed = self.example_loss(minibatch)
+            total, shown = total + minibatch["example_weight"] * missed, {**shown, SEEN: missed}
+        return total, shown
+
+    def example_loss(self, minibatch: Mapping[str, Tensor]) -> Tensor:
+        """How far the policy is from what would have been right. Values learn nothing of it."""
+        obs, action = minibatch["example_obs"], minibatch["example_action"]
+        if not len(obs):
+            return torch.zeros((), device=obs.device)
+        return example_loss(
+            self.forward(obs)["policy"], mask=minibatch["example_mask"], action=action
+        )
 
     def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
         """Whether the policy moved as far as it may in one update."""

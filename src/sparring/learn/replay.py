@@ -15,9 +15,10 @@ from sparring import _native
 from sparring.config import ReplayConfig
 from sparring.errors import StateError
 from sparring.games.rules import Rules
+from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Segment
 from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
-from sparring.learn.rollout import Rollout
+from sparring.learn.rollout import RECORD, Rollout
 from sparring.learn.segments import Segments, array_of, tensors_of
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 from sparring.nets.distribution import played
@@ -69,15 +70,18 @@ class Replay:
         seed: int,
         squash: bool = False,
         threads: int = 1,
+        hindsight: Hindsight | None = None,
     ) -> None:
         """Make room. carried: open decisions that rollouts hand on, see `Transitions`.
 
         threads: draw large batches; small ones are faster alone, and all are the same.
+        hindsight: which samples are seen as if what came out had been the goal, if any are.
         """
         check_capacity(config.capacity, carried)
         self.rules, self.config, self.squash = rules, config, squash
         self.seed = seed % 2**64
-        self.ring = Ring(rules, row_bytes, config.capacity)
+        self.hindsight = hindsight
+        self.ring = Ring(rules, row_bytes, config.capacity, records=hindsight is not None)
         self.segments = Segments(self.ring)
         self.open = np.full(carried, -1, np.int64)
         """Serial numbers of decisions that still wait for what follows, -1 where there is none."""
@@ -88,7 +92,7 @@ class Replay:
         if config.prioritised:
             self.weight = np.zeros(config.capacity, np.uint32)
             self.sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
-        columns = self.ring.columns
+        columns: dict[str, Any] = {RECORD: None, **self.ring.columns}
         raw = columns["action"].reshape(config.capacity, -1).view(np.uint8)
         self.native = _native.ReplayRing(
             actions=rules.actions,
@@ -141,6 +145,7 @@ class Replay:
             paid=transitions.paid,
             discount=transitions.discount,
             open_rows=transitions.open_rows(),
+            record=rollout.of_place,
             **last_rows(rollout),
         )
 
@@ -174,6 +179,7 @@ class Replay:
             next_mask=next_mask,
             weight=weight,
             places=places,
+            **self._anew(),
         )
         self._sampled += batch
         return Samples(
@@ -187,6 +193,13 @@ class Replay:
             torch.from_numpy(weight),
             places,
         )
+
+    def _anew(self) -> dict[str, Any]:
+        """Which samples are seen in hindsight, by lot, and what they are paid then."""
+        if self.hindsight is None:
+            return {"goals": None, "rewards": [], "share": 0.0}
+        seen = self.hindsight
+        return {"goals": seen.goals, "rewards": seen.rewards(), "share": seen.config.share}
 
     def reprioritise(self, places: npt.NDArray[np.int64], error: npt.NDArray[np.float32]) -> None:
         """Say how wrong the estimates of sampled decisions were."""
@@ -283,10 +296,15 @@ def last_rows(rollout: Rollout) -> dict[str, Any]:
 
 
 def replay_bytes(
-    rules: Rules, row_bytes: int, config: ReplayConfig, *, device: bool = False
+    rules: Rules,
+    row_bytes: int,
+    config: ReplayConfig,
+    *,
+    device: bool = False,
+    records: bool = False,
 ) -> int:
     """Bytes of a replay, to be refused before they are allocated."""
-    each = bytes_per_decision(rules, row_bytes) + 4 * config.prioritised
+    each = bytes_per_decision(rules, row_bytes, records=records) + 4 * config.prioritised
     if device and not rules.box:
         each += 2  # there an action always takes four bytes
     sums = 8 * _native.tree_sums(config.capacity) if config.prioritised else 0

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.learn.rollout import RECORD
 
 MOST_PLACES = 2**31 - 1
 """Places of a ring, and rows of a rollout, are linked by numbers of 32 bits."""
@@ -19,8 +20,13 @@ LEAST_ROLLOUTS = 2
 Rows = Mapping[str, npt.NDArray[Any]]
 
 
-def columns_of(rules: Rules, row_bytes: int) -> dict[str, tuple[Any, tuple[int, ...]]]:
-    """Type and shape of what is kept of every decision, in the smallest types that hold it."""
+def columns_of(
+    rules: Rules, row_bytes: int, *, records: bool = False
+) -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Type and shape of what is kept of every decision, in the smallest types that hold it.
+
+    records: what came of its goal, too.
+    """
     action = (np.int16 if rules.actions <= 2**15 else np.int32, ())
     return {
         "obs": (np.uint8, (row_bytes,)),
@@ -30,14 +36,15 @@ def columns_of(rules: Rules, row_bytes: int) -> dict[str, tuple[Any, tuple[int, 
         "end": (np.uint8, ()),
         "paid": (np.float32, ()),
         "discount": (np.float32, ()),
+        **({RECORD: (np.uint32, ())} if records else {}),
     }
 
 
-def bytes_per_decision(rules: Rules, row_bytes: int) -> int:
+def bytes_per_decision(rules: Rules, row_bytes: int, *, records: bool = False) -> int:
     """Bytes of one place."""
     return sum(
         np.dtype(kind).itemsize * int(np.prod(shape, dtype=np.int64))
-        for kind, shape in columns_of(rules, row_bytes).values()
+        for kind, shape in columns_of(rules, row_bytes, records=records).values()
     )
 
 
@@ -61,11 +68,13 @@ def check_capacity(capacity: int, rows: int) -> None:
 class Ring:
     """The columns. Serial number s lies at place s % capacity until s + capacity comes."""
 
-    def __init__(self, rules: Rules, row_bytes: int, capacity: int) -> None:
+    def __init__(
+        self, rules: Rules, row_bytes: int, capacity: int, *, records: bool = False
+    ) -> None:
         self.capacity = capacity
         self.columns: dict[str, npt.NDArray[Any]] = {
             name: np.empty((capacity, *shape), kind)
-            for name, (kind, shape) in columns_of(rules, row_bytes).items()
+            for name, (kind, shape) in columns_of(rules, row_bytes, records=records).items()
         }
         self.columns["end"][:] = 0  # whatever else is read was written before
 

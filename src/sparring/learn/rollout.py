@@ -10,10 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sparring import _native
 from sparring.games.rules import Rules
 from sparring.learn.transitions import Transitions
 from sparring.pools.lineups import FIRST_BOT, LEARNER, NOBODY
 from sparring.pools.protocol import BatchLike, GamePool
+
+RECORD = "record"
+"""What snapshots call the records of open decisions."""
 
 
 class Rollout:
@@ -54,6 +58,34 @@ class Rollout:
         self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
         """In which role the final value was asked for, where there is one."""
         self.cuts = Cuts()
+        self.record: npt.NDArray[np.uint32] | None = None
+        """[steps, games, seats], what came of goals; None where nobody asks."""
+        self.of_place: npt.NDArray[np.uint32] | None = None
+        """What came of every decision's goal, 0 where it is not settled yet."""
+        if getattr(pool, "records", False):
+            self.record = np.zeros((steps, games, rules.seats), np.uint32)
+            self.of_place = np.zeros(places, np.uint32)
+
+    def kept(self) -> dict[str, npt.NDArray[Any]]:
+        """What decisions that are still open take along."""
+        if self.of_place is None:
+            return self.rows()
+        return {**self.rows(), RECORD: self.of_place.view(np.int32)}
+
+    def find_records(self, transitions: Transitions) -> None:
+        """Say what came of every decision's goal: the first record of its seat behind it."""
+        if self.record is None or self.of_place is None:
+            return
+        steps, games, seats = self.record.shape
+        _native.find_records(
+            seats=seats,
+            chains=transitions.chains,
+            seat=self.seat.reshape(steps, games, -1),
+            terminated=self.terminated.view(np.uint8),
+            truncated=self.truncated.view(np.uint8),
+            record=self.record,
+            out=self.of_place,
+        )
 
     def rows(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that have one entry per place."""
@@ -67,7 +99,7 @@ class Rollout:
         """Move the rows of decisions that are still open to the front."""
         rows = transitions.open_rows()
         kept = rows >= 0
-        for array in self.rows().values():
+        for array in self.kept().values():
             array[: transitions.carried][kept] = array[rows[kept]]
 
 
@@ -225,3 +257,9 @@ class Earned:
             "charts/score": float(found.score[found.policy == LEARNER].mean()),
             "charts/length": float(found.length.mean()),
         }
+
+
+def recorded(batch: Any) -> npt.NDArray[np.uint32]:
+    """What came of goals in a step of a pool that keeps records."""
+    record: npt.NDArray[np.uint32] = batch.record
+    return record

@@ -69,7 +69,13 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
             f"replay.capacity={replay.capacity} is too large for {members} runs together, at most "
             f"{MOST_PLACES // members}"
         )
-    needed = members * replay_bytes(rules, rules.obs_bytes + memory, replay, device=bool(where))
+    needed = members * replay_bytes(
+        rules,
+        rules.obs_bytes + memory,
+        replay,
+        device=bool(where),
+        records=plan.hindsight.sees,
+    )
     if free is None and needed < UNNOTICED:
         return
     left = max((free_memory() if free is None else free) - taken, 0)

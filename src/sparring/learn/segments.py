@@ -19,6 +19,7 @@ from torch import Tensor
 
 from sparring.errors import StateError
 from sparring.learn.learner import Segment
+from sparring.learn.rollout import RECORD
 
 MOST_ROWS = 8192
 """Of a segment."""
@@ -122,7 +123,11 @@ class Segments:
         found = sum(put_rows(self.ring, first_of(n), rows, first) for n, rows in segments.items())
         done = 0
         for start, count in tensors["loose"].tolist():
-            rows = {name: tensors[name][done : done + count] for name in self.ring.columns}
+            rows = {
+                name: tensors[name][done : done + count]
+                for name in self.ring.columns
+                if name in tensors
+            }
             found += put_rows(self.ring, start, rows, first)
             done += count
         if found != head - first:
@@ -145,10 +150,13 @@ def rows_between(ring: RingLike, first: int, count: int) -> dict[str, npt.NDArra
 def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
     """Put rows back at serial numbers from `first` on, none below `oldest`; return how many."""
     skipped = max(oldest - first, 0)
+    count = len(columns["end"])
+    nothing = torch.zeros(count, dtype=torch.int32)  # what older replays did not keep
     arrays = {
-        name: array_of(columns[name], kept.dtype)[skipped:] for name, kept in ring.columns.items()
+        name: array_of(columns.get(name, nothing) if name == RECORD else columns[name], kept.dtype)
+        for name, kept in ring.columns.items()
     }
-    count = len(arrays["end"])
+    arrays, count = {name: array[skipped:] for name, array in arrays.items()}, count - skipped
     if any(arrays[name].shape[1:] != ring.columns[name].shape[1:] for name in arrays):
         raise StateError("the checkpoint's replay is of another game or another memory")
     at = np.arange(first + skipped, first + skipped + count)

@@ -20,10 +20,13 @@ from sparring.kernels.views import View
 from sparring.machine import demand_memory
 from sparring.pools.cuda_actions import as_given, why_frozen
 from sparring.pools.cuda_batch import CudaBatch
+from sparring.pools.cuda_counts import CountsOnDevice
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda_starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
+from sparring.pools.starts import Start
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game."""
@@ -34,7 +37,7 @@ SOURCE = """
 """
 
 
-class CudaPool:
+class CudaPool(CountsOnDevice):
     """N games of one kind on a GPU: the same games as a CPU pool's, bit for bit.
 
     Actions that cannot be played freeze their game; `check` raises the error. It is called
@@ -59,7 +62,9 @@ class CudaPool:
         observe: bool = True,
         memory: int = 0,
         records: bool = False,
+        starts: Sequence[Start] = (),
         device: str = "cuda",
+        count: bool = True,
         stage_bytes: int = STAGE_BYTES,
     ) -> None:
         """Make the games; `reset` starts them.
@@ -70,6 +75,8 @@ class CudaPool:
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
         records: batches say what came of goals, in games that have some.
+        starts: where games begin, see `set_starts`.
+        count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         """
@@ -137,10 +144,11 @@ class CudaPool:
             self._sampled = self._action_array()
         shape = self.num_games, self.row_bytes, legal // 8
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
-        self._make_views()
-        self._upload()
+        self._make_views(count=count)
+        self._starts = [DeviceStarts() for _ in self.seeds]
+        self.set_starts(starts)
 
-    def _make_views(self) -> None:
+    def _make_views(self, *, count: bool) -> None:
         """Describe the pool's own arrays to the kernels."""
         view, batch = self.view, self._batch
         self._games = view(
@@ -151,6 +159,7 @@ class CudaPool:
             each=self.each,
             side=self.side,
             memory=self.memory,
+            **self._make_counts(self.rules, len(self.seeds), self.device, on=count),
         )
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)
@@ -184,6 +193,8 @@ class CudaPool:
     def _upload(self) -> None:
         """Send seeds, flags, line-ups and weights to the device; captured graphs see them too."""
         raw = np.stack([host._native.setting for host in self._hosts])
+        for setting, starts in zip(raw, self._starts, strict=True):
+            starts.write(setting, self._hosts[0]._native.starts_offset)
         self.settings.copy_(torch.from_numpy(raw))
 
     @property
@@ -341,6 +352,18 @@ class CudaPool:
         for host in self._of(member):
             host.set_config(**flags)
         self.rules = self._hosts[0].rules
+        self._upload()
+
+    def set_starts(self, starts: Sequence[Start], member: int | None = None) -> None:
+        """Choose where games begin; every game draws one at its next reset. None: as usual.
+
+        member: in the games of one seed alone.
+        """
+        packed = self._hosts[0].pack_starts(starts)
+        there = DeviceStarts(packed, self.device)
+        for chosen in range(len(self.seeds)) if member is None else [member]:
+            self._hosts[chosen].take_starts(packed)
+            self._starts[chosen] = there
         self._upload()
 
     @property

@@ -54,6 +54,7 @@ class CudaBatch:
             "reason": zeros(games, dtype=torch.uint8),
         }
         """Last words of every game, by game; those of games that go on are old."""
+        self._rules = rules
         self._actions = rules.actions
 
     def rows(self) -> dict[str, Tensor]:

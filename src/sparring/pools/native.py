@@ -40,6 +40,7 @@ from sparring.pools.lineups import (
     player_id,
     player_name,
 )
+from sparring.pools.starts import Packed, Start, pack
 
 
 class Pool:
@@ -66,6 +67,7 @@ class Pool:
         every_game: bool = False,
         opening_plies: int = 0,
         records: bool = False,
+        starts: Sequence[Start] = (),
         device: str = "cpu",
     ) -> None:
         """Make the games; `reset` starts them.
@@ -82,6 +84,7 @@ class Pool:
         opening_plies: decisions that lots make at the start of every game, the same ones whoever
             sits where. An opening that ends the game is drawn anew.
         records: batches say what came of goals, in games that have some: `rules.goals`.
+        starts: where games begin, see `set_starts`.
         """
         if device != "cpu":
             raise ConfigError(
@@ -154,6 +157,8 @@ class Pool:
         self._pots = FilledPots(())
         if lineups is not None or pots:
             self.set_lineups(lineups or [Lineup((LEARNER,) * self.rules.seats)], pots)
+        if starts:
+            self.set_starts(starts)
 
     @property
     def seed(self) -> int:
@@ -259,6 +264,24 @@ class Pool:
             [weight for pot in players for weight in pot.values()],
             [player for pot in players for player in pot],
         )
+
+    def set_starts(self, starts: Sequence[Start]) -> None:
+        """Choose where games begin; every game draws one at its next reset. None: as usual.
+
+        A start that no game can begin from refuses them all.
+        """
+        self._check_idle()
+        self.take_starts(self.pack_starts(starts))
+
+    def pack_starts(self, starts: Sequence[Start]) -> Packed:
+        """Lay starts out for this game."""
+        return pack(self.rules, starts, self._native.game_bytes, self._native.side.shape[1])
+
+    def take_starts(self, packed: Packed) -> None:
+        """Begin games from starts that were laid out already."""
+        wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
+        if wrong:
+            raise ConfigError(packed.explain(wrong))
 
     @property
     def policies(self) -> frozenset[int]:

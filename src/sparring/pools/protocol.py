@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparring.games.rules import Rewards, Rules
 from sparring.pools.lineups import Lineup, Pots
+from sparring.pools.starts import Start
 
 EXACT = "exact state"
 """What a pool must be able to do for its games to be part of a checkpoint."""
@@ -157,6 +158,9 @@ class GamePool(Protocol):
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
+
+    def set_starts(self, starts: Sequence[Start]) -> None:
+        """Choose where games begin; every game draws one at its next reset. None: as usual."""
 
     def sample_actions(self) -> Any:
         """Draw uniform legal actions for all rows."""

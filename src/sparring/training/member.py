@@ -15,7 +15,6 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.curriculum.curves import curves_of
-from sparring.curriculum.thresholds import judges_of
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
@@ -30,7 +29,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, RESULTS, Run
-from sparring.training.status import PREVIOUS_BEST, Status, in_order, shown_of
+from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
 
 class Member:
@@ -80,9 +79,6 @@ class Member:
         if resume is not None:
             self._go_on(resume)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))
-        if course:  # whom a phase waits to beat is met too
-            judges = judges_of(course.curriculum.phases)
-            self.opponents = list(dict.fromkeys([*self.opponents, *judges]))
 
     def _go_on(self, resume: checkpoints.Checkpoint) -> None:
         """Take over what a checkpoint says, and forget what came after it."""
@@ -144,6 +140,7 @@ class Member:
             k.removeprefix("losses/"): v for k, v in stats.items() if k[:6] == "losses"
         }
         status.learning = shown_of(stats)
+        status.stats = played_of(stats, status.stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)
         values = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
@@ -27,7 +28,6 @@ from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
-from sparring.training.planning.algorithms import RATES
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.plan import make_learner, resolve

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparring.curriculum.standing import Standing
+from sparring.games.stats import PREFIX
 from sparring.training.budget import progress_of
 from sparring.training.trail import Trail
 
@@ -24,10 +25,25 @@ LEARNING = (
 """What is shown of learning/..., where a learner says it."""
 
 
+MOST_STATS = 3
+"""So many of the game's statistics are shown."""
+
+
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
     """Return what is shown of how a learner learns."""
     told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
     return {name: value for name, value in told.items() if math.isfinite(value)}
+
+
+def played_of(stats: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
+    """Return what is shown of how a learner plays: the first few statistics of the game.
+
+    before: what was shown; it stays where an update counted nothing.
+    """
+    told = {
+        name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)
+    }
+    return dict(list(({**before, **told} if before else told).items())[:MOST_STATS])
 
 
 @dataclass
@@ -57,6 +73,8 @@ class Status:
     losses: dict[str, float] = field(default_factory=dict)
     learning: dict[str, float] = field(default_factory=dict)
     """What a learner from replay says about it, in the order of `LEARNING`."""
+    stats: dict[str, float] = field(default_factory=dict)
+    """How the learner plays, a few of the game's statistics."""
     phases: dict[str, float] = field(default_factory=dict)
     """Shares of the time, always in the same order."""
     wins: dict[str, dict[str, float]] = field(default_factory=dict)

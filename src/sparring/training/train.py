@@ -70,9 +70,11 @@ def train(
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     if game is None or isinstance(game, str):
         algo, mode = str(changes.get("algo", "")), mode_of(changes)
-        asked: dict[str, Any] = {"league": league, "algo": algo, "mode": mode}
-        asked["hierarchy"] = bool(changes.get("hierarchy", {}).get("on", False))
-        asked["curriculum"] = str(changes.pop("curriculum", ""))
+        asked: dict[str, Any] = {
+            **{"league": league, "algo": algo, "mode": mode},
+            "hierarchy": bool(changes.get("hierarchy", {}).get("on", False)),
+            "curriculum": str(changes.pop("curriculum", "")),
+        }
         base = one_budget(with_preset(game or "", file, **asked), changes)
         config = merged(base, changes, "train")
         if uses_gpu(config.device):

@@ -11,7 +11,7 @@ import torch
 from sparring.commands.eval import usi_match
 from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
-from sparring.commands.results import all_lines, next_command, results_table
+from sparring.commands.results import all_lines, next_command, results_table, stats_table
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games import Rules
@@ -83,6 +83,8 @@ def run(config: EvalConfig) -> int:
     print_table(results_table(results))
     for line in all_lines(results):
         say(line)
+    if played := stats_table(rules, results):
+        print_table(played)
     if isinstance(challenger, Policy):
         print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
     return 0

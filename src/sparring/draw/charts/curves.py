@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring.draw.charts.axes import Axis, Curve, Floats, Form, Mark, label, ticks
 from sparring.draw.charts.estimates import Estimates
+from sparring.games.stats import PREFIX
 
 MOST_POINTS = 160
 """Points of a line; more are drawn as means, with the range they span behind them."""
@@ -151,7 +152,7 @@ class Page:
 
     def marked(self, chart: Chart) -> tuple[tuple[Mark, float, bool], ...]:
         """The marks of a chart, how much room each has to the right, and whether it is named."""
-        if chart.axis is not None or chart.stacked:
+        if chart.axis is not None or chart.stacked or not self.marks:
             return ()
         ends = [*(mark.x for mark in self.marks[1:]), self.axis.end]
         named = chart is self.charts[0]
@@ -166,7 +167,47 @@ def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None)
     charts += losses(curves)
     charts += learning(curves)
     charts += curriculum(curves)
+    charts += statistics(curves)
     return [chart for chart in charts if chart.series]
+
+
+def statistics(curves: Mapping[str, Curve]) -> list[Chart]:
+    """How the learner plays: a chart for each statistic of the game, with its stages if any."""
+    return [
+        Chart(
+            statistic_title(name),
+            tuple(
+                series(stage_name(stage, len(stages)), at % GREY, curves[PREFIX + name + stage])
+                for at, stage in enumerate(stages)
+            ),
+        )
+        for name, stages in statistic_names(curves).items()
+    ]
+
+
+def statistic_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the game's statistics with what their stages add to the name, "" for the whole game.
+
+    bid_kept_early is a stage of bid_kept; what ends with a number, such as a round, is left out.
+    """
+    there = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
+    found: dict[str, list[str]] = {}
+    for name in there:
+        whole = next((other for other in there if name.startswith(f"{other}_")), name)
+        stages = found.setdefault(whole, [])
+        if not name[-1].isdecimal():
+            stages.append(name.removeprefix(whole))
+    return {name: stages for name, stages in found.items() if stages}
+
+
+def stage_name(stage: str, stages: int) -> str:
+    """Return what the line of a stage is called."""
+    return stage.removeprefix("_") or ("whole game" if stages > 1 else "last")
+
+
+def statistic_title(name: str) -> str:
+    """Return what a chart of a statistic is called."""
+    return f"Game statistics: {name.replace('_', ' ')}"
 
 
 def losses(curves: Mapping[str, Curve]) -> list[Chart]:

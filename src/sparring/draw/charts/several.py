@@ -16,7 +16,10 @@ from sparring.draw.charts.curves import (
     bucket_means,
     loss_title,
     opponents,
+    statistic_names,
+    statistic_title,
 )
+from sparring.games.stats import PREFIX
 
 STRENGTH = "eval/strength"
 OWN_PAST = "previous best"
@@ -46,6 +49,8 @@ def make_common_charts(
     for name in (n for n in LEARNING if f"learning/{n}" in names):
         lines = lines_of(runs, f"learning/{name}")
         charts.append(Chart(LEARNING[name], lines, from_zero=True))
+    for name in statistic_names(names):
+        charts.append(Chart(statistic_title(name), lines_of(runs, PREFIX + name)))
     drawn = [chart for chart in charts if chart.series]
     return [replace(chart, wide=not at, named=not at) for at, chart in enumerate(drawn)]
 

@@ -21,6 +21,7 @@ def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
 
     own, asked = rollout.policy == LEARNER, rollout.policy >= 0
     earned = rollout.earned.double().view(members, -1, len(EARNED)).sum(1)
+    counts = rollout.counts.double()
     return {
         "decisions": by_member(own),
         "opponent_rows": by_member(asked & ~own),
@@ -28,6 +29,7 @@ def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
         "frozen": (games.frozen != 0).view(members, -1).sum(1),
         "cuts_dropped": rollout.cuts_dropped().view(members, -1).sum(1),
         **{f"earned_{name}": earned[:, i] for i, name in enumerate(EARNED)},
+        **{f"count_{i}": counts[:, i] for i in range(counts.shape[1])},
     }
 
 

@@ -107,6 +107,7 @@ class DeviceGames:
         rollout.earned.zero_()
         rollout.met.zero_()
         rollout.cut_count.zero_()
+        self.pool.clear_counts()
         for name, to in rollout.rows_of(0).items():
             to.copy_(fresh[name])
         for step in range(rollout.steps):
@@ -124,6 +125,7 @@ class DeviceGames:
                 policies=rollout.policies,
                 final_legal=rollout.final_legal[step] if rollout.final_legal is not None else None,
             )
+        rollout.counts.copy_(self.pool.counted())
 
 
 class HostGames:
@@ -189,6 +191,7 @@ class HostGames:
             self._record = Record(rollout)
         record, slots = self._record, range(self.pool.slots)
         record.clear()
+        self.pool.clear_counts()
         for step in range(rollout.steps):
             for slot in slots:
                 if step:
@@ -201,6 +204,7 @@ class HostGames:
                 self.pool.send(record.action[self._slice(slot)], slot)
         for slot in slots:
             record.keep(rollout.steps - 1, slot, self.pool.recv(slot))
+        record.counts[0] = self.pool.counts()
         record.upload(rollout)
 
     def _slice(self, slot: int) -> slice:
@@ -242,7 +246,7 @@ class Record:
         self.seat, self.role = make("seat"), make("role")
         self.reward, self.skipped = make("reward"), make("skipped")
         self.terminated, self.truncated = make("terminated"), make("truncated")
-        self.earned, self.met = make("earned"), make("met")
+        self.earned, self.met, self.counts = make("earned"), make("met"), make("counts")
         self.cut_obs, self.cut_at, self.cut_count = (
             make(name) for name in ("cut_obs", "cut_at", "cut_count")
         )

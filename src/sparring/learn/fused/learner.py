@@ -19,6 +19,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.rules import Rules
+from sparring.games.stats import curves
 from sparring.kernels import Module
 from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures
@@ -302,7 +303,8 @@ class FusedLearner:
             stats["charts/length"] = found["earned_length"] / found["earned_games"]
         if found["earned_seats"]:
             stats["charts/score"] = found["earned_score"] / found["earned_seats"]
-        return stats
+        counts = [found[f"count_{i}"] for i in range(len(self.rules.counters))]
+        return stats | curves(self.rules.stats, counts)
 
     def _check_rollout(self, found: Mapping[str, float]) -> None:
         """Raise what went wrong with games on the device, and say what was left out."""

@@ -79,6 +79,8 @@ class FusedRollout:
             self.earned = torch.zeros(games, len(EARNED))
             self.met = torch.zeros(members, policies + len(rules.bots), 3, dtype=torch.int32)
             """Games won, drawn and lost against policies, and behind them bots."""
+            self.counts = torch.zeros(members, len(rules.counters), dtype=torch.int64)
+            """What the rules counted at the learner's seats."""
             layers = -(-steps // CUT_EVERY)
             self.cut_obs = torch.zeros(layers, rows, row_bytes, dtype=torch.uint8)
             self.cut_at = torch.zeros(layers, rows, dtype=torch.int32)

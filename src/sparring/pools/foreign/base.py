@@ -14,6 +14,7 @@ from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, FilledPots, Lineup, Pots
+from sparring.pools.starts import Start
 
 TERMINATED, TRUNCATED = 0, 1
 """`final_reason`, indices into `ForeignRules.ends`."""
@@ -194,7 +195,8 @@ class ForeignPool(ABC):
         return np.zeros(0, np.int64)
 
     def clear_counts(self) -> None:
-        """Do nothing."""
+        """Do nothing; there is nothing to clear."""
+        return
 
     def set_rewards(self, rewards: Rewards) -> None:
         """Change the weight of the env's reward, from the next step on."""
@@ -204,6 +206,13 @@ class ForeignPool(ABC):
         """Hand flags to the envs, whose own reset makes them effective; see `foreign.flags`."""
         if flags:
             self._set_config(flags)
+
+    def set_starts(self, starts: Sequence[Start]) -> None:
+        """Refuse: only the env knows where its games begin."""
+        if starts:
+            raise ConfigError(
+                f"starts: {self.rules.name} begins its games itself; give its reset what it takes"
+            )
 
     def sample_actions(self) -> npt.NDArray[Any]:
         """Draw uniform legal actions for all rows."""

@@ -33,6 +33,7 @@ from sparring.training.display.parts import (
     phases,
     progress_bar,
     spark,
+    stat_words,
     strengths,
 )
 from sparring.training.status import Status
@@ -60,21 +61,23 @@ def draw(
     over: nothing will come any more.
     """
     status = statuses[0]
+    standing = phase_told(status.standing) if len(statuses) == 1 else []
     if width < SHORT or height < LOW:
-        return short_form(statuses, width, max(height - SHORT_LINES, 1), over=over)
+        most = max(height - SHORT_LINES - bool(standing), 1)
+        return short_form(statuses, width, most, over=over)
     outer = min(width, WIDEST)
     inner = outer - 4
     parts = [head(status, inner)]
-    standing = phase_told(status.standing) if len(statuses) == 1 else []
-    parts += [flow(standing, inner), Text()] if standing else [Text()]
+    told = [shortened(words, inner) for words in standing]
+    parts += [flow(told, inner), Text()] if told else [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
     room = height - FIXED_LINES - len(standing)
     parts += lay_out(statuses, machine, inner, max(room, 1))
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
-    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning):
-        told = learning_words(status.learning)
-        parts += [Text(), *([flow(told, inner)] if told else [])]
+    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):
+        told = [words for words in (stat_words(status), learning_words(status.learning)) if words]
+        parts += [Text(), *(flow(words, inner) for words in told)]
         parts += [flow(loss_words(status), inner, style="dim")]
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sparring.draw.columns import Columns
 from sparring.draw.marks import bar, shortened, sparkline
+from sparring.games.stats import written
 from sparring.training.display.lines import count, interval, is_alone, shown_strength, size
 from sparring.training.status import Status
 
@@ -180,6 +181,11 @@ def machine_grid(status: Status, machine: Machine) -> Table:
 def loss_words(status: Status) -> list[str]:
     """Return what the learner says about itself."""
     return [f"{name} {value:.4f}" for name, value in status.losses.items()]
+
+
+def stat_words(status: Status) -> list[str]:
+    """Return how the learner plays."""
+    return [f"{name.replace('_', ' ')} {written(value)}" for name, value in status.stats.items()]
 
 
 def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:

@@ -23,8 +23,6 @@ DISCRETE = frozenset({"dqn"})
 """Those that know discrete actions alone."""
 BY_VALUE = frozenset({"dqn"})
 """Those whose networks hold values of actions: frozen ones take the best."""
-RATES = ("lr", "critic_lr", "temperature_lr")
-"""Learning rates, by the names that they have in any algorithm."""
 ROLLOUTS = "rollouts"
 """The mode of DQN that has no replay."""
 MODES = {"replay": ("double", "tau", "target_every"), ROLLOUTS: ("q_lambda", "epochs", "minibatch")}

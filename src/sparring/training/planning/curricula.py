@@ -15,6 +15,7 @@ from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.games.flags import latest, read_rules, scheduled_flags
 from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
+from sparring.training.budget import BUDGETS, COUNTED
 from sparring.training.planning.casting import pinned
 from sparring.training.planning.settings import merged
 
@@ -39,8 +40,11 @@ def with_phases(config: TrainConfig) -> TrainConfig:
     """A configuration with the phases of its file, if they are not in it yet."""
     if not config.curriculum or config.phases:
         return config
-    given = read_curriculum(config.curriculum, config.game)
-    told: TrainConfig = merged(config, {**given, "game": config.game}, config.curriculum)
+    given = read_curriculum(config.curriculum, config.game, config.algo)
+    if any(getattr(config, kind) for kind in COUNTED):  # what somebody gives goes before the file
+        given = {key: value for key, value in given.items() if key not in BUDGETS}
+    kept = {"game": config.game, "algo": config.algo, "set": [*given.get("set", ()), *config.set]}
+    told: TrainConfig = merged(config, {**given, **kept}, config.curriculum)
     return told
 
 

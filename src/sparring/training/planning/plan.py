@@ -26,10 +26,12 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.protocol import GamePool
+from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.hindsight import check_hindsight
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
@@ -39,6 +41,7 @@ UNFIT = {
     "opponents": "every seat is the learner's",
     "phases": "a curriculum speaks of flags and bots",
     "pool": "it is stepped where it was made",
+    "starts": "its own reset decides where games begin",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
 MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json", "league")
@@ -99,11 +102,13 @@ def resolve(
         games_on, fused = play_apart(apart, several=len(configs) > 1)
     for member in configs:
         check_demands(rules, member)
+        check_hindsight(rules, member, curriculum)
     plan = Plan(
         rules=rules,
         cast=cast,
         rewards=curriculum.rewards_at(0, BEGINNING, BEGINNING),
         paid_by_role=curriculum.pays_by_role and not curriculum.is_plain,
+        starts=read_starts(rules, config.starts),
         seeds=tuple(checked_seed(member.seed) for member in configs),
         threads=check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS)),
         device=device,
@@ -115,6 +120,7 @@ def resolve(
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
+        hindsight=config.hindsight,
         roles=read_roles(rules, configs),
         turns=turns_of(config.hierarchy),
     )
@@ -193,6 +199,9 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
         return "dqn.mode rollouts plays and learns step by step"
     if config.algo in REMEMBERS and games_on == CPU:
         return "what is remembered lies with the games, and is learned from step by step there"
+    if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
+        what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
+        return f"what {what} is seen in hindsight step by step"
     if config.hierarchy.on and games_on == CPU:
         return "the games of networks by role go with these"
     from sparring import kernels

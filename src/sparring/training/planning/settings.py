@@ -70,21 +70,21 @@ def with_preset(
     league: str = "",
     algo: str = "",
     mode: str = "",
-    hierarchy: bool = False,
     curriculum: str = "",
+    hierarchy: bool = False,
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
     game, algo, mode (of DQN): left out, the file says them. Where both do, the file's are not
     looked at.
     gpu: games and network live on a GPU, which likes other sizes.
-    hierarchy: every role has a network of its own; left out, the file says it.
     curriculum: another file, with phases; what else it says goes before what `file` says.
+    hierarchy: every role has a network of its own; left out, the file says it.
     """
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
     curriculum = curriculum or ("" if own.get("phases") else told.curriculum)
-    course = read_curriculum(curriculum, game or told.game) if curriculum else {}
+    course = read_curriculum(curriculum, game or told.game, algo) if curriculum else {}
     given = {**own, **course}
     told = merged(told, course, curriculum)
     game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
@@ -102,6 +102,7 @@ def with_preset(
     read: TrainConfig = merged(config, {**own, **named_so, "config": file}, file)
     if course:
         course = {**course, **named_so, "curriculum": curriculum}
+        course["set"] = [*read.set, *course.get("set", ())]
         read = merged(one_budget(read, course), course, curriculum)
     return read
 

@@ -1,0 +1,65 @@
+"""`sparring train --dry-run`: every check of a run, and the timeline of its phases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparring.commands.printing import make_table, print_facts, print_json, print_table, say
+from sparring.config import TrainConfig
+from sparring.curriculum.timeline import (
+    Entry,
+    checks_of,
+    end_text,
+    moment_text,
+    terms_text,
+    timeline_of,
+)
+from sparring.training.budget import budget_of
+from sparring.training.planning.curricula import curriculum_of
+from sparring.training.planning.settings import members_of
+from sparring.training.session import Session
+from sparring.training.train import at_once
+
+
+def show_timeline(config: TrainConfig) -> int:
+    """Prepare a run as if it began, show what would come, and leave nothing behind."""
+    members = members_of(config)
+    for configs in [members] if at_once(config) else [[member] for member in members]:
+        session, begun = Session.begin(configs, quiet=True)
+    first = begun[0]
+    curriculum = curriculum_of(first, session.plan.rules, session.plan.cast)
+    entries = timeline_of(curriculum, first.opponents)
+    budget, amount = budget_of(first)
+    checks = checks_of(entries, budget, amount)
+    if config.json:
+        print_json(
+            {
+                **{"game": first.game, "algo": first.algo, "runs": len(members)},
+                "budget": {budget: amount},
+                "phases": [entry.summary() for entry in entries],
+                "checks": checks,
+            }
+        )
+        return 0
+    print_phases(entries)
+    for check in checks:
+        say(check)
+    say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
+    return 0
+
+
+def print_phases(entries: list[Entry]) -> None:
+    """When every phase is and who is met, then everything else that holds in it."""
+    table = make_table(("phase", "from", "to", "opponents"))
+    facts: list[tuple[Any, str]] = []
+    for number, entry in enumerate(entries, start=1):
+        before = f"end of {entries[number - 2].name}" if number > 1 else "0"
+        table.add_row(
+            f"{number} {entry.name}",
+            moment_text(entry.begins, before),
+            end_text(entry, last=number == len(entries)),
+            " ".join(entry.opponents),
+        )
+        facts.append((f"{number} {entry.name}", terms_text(entry)))
+    print_table(table)
+    print_facts(facts, label=max(len(name) for name, _ in facts))

@@ -1,0 +1,32 @@
+"""Where episodes of CAGE-2 begin: with hosts that red has already taken."""
+
+from __future__ import annotations
+
+from sparring.errors import ConfigError, nearest
+from sparring.games.cage2 import HOSTS
+from sparring.games.rules import Rules
+from sparring.games.starts import Start, bytes_of
+from sparring.games.state import new_state
+
+WORDS = "hosts:User1=user,Enterprise0=root"
+"""What can be named."""
+PREFIX = "hosts:"
+LEVELS = {"user": 1, "root": 2}
+
+
+def read_starts(rules: Rules, word: str) -> list[Start] | None:
+    """Return the network with the hosts of a word taken, None if it is none of ours."""
+    if not word.startswith(PREFIX):
+        return None
+    levels = [0] * len(HOSTS)
+    for pair in word.removeprefix(PREFIX).split(","):
+        host, equals, level = (part.strip() for part in pair.partition("="))
+        if host not in HOSTS:
+            raise ConfigError(f"{word!r}: no host {host!r}{nearest(host, HOSTS)}")
+        if not equals or level not in LEVELS:
+            raise ConfigError(f"{word!r}: {pair!r} is not HOST=user or HOST=root")
+        levels[HOSTS.index(host)] = LEVELS[level]
+    state = new_state(rules)
+    if wrong := state.native.setup(levels):
+        raise ConfigError(f"{word!r}: {wrong}")
+    return [Start(bytes_of(state), name=word)]

@@ -1,0 +1,153 @@
+"""Where matches begin: situations by name, or positions from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparring.errors import ConfigError, nearest
+from sparring.games.laser_hockey import Body, Position, set_position
+from sparring.games.rules import Rules
+from sparring.games.starts import Start, bytes_of
+from sparring.games.state import State, new_state
+
+EACH = 32
+"""Positions of a situation, half of them for either side."""
+
+
+def face_off(lot: np.random.Generator) -> Position:
+    """The puck lies on the middle line, as near to one as to the other."""
+    return Position(puck=Body(y=lot.uniform(-2, 2)))
+
+
+def shooting(lot: np.random.Generator) -> Position:
+    """The left player is behind a puck at rest; the other guards the goal from one side."""
+    x, y = lot.uniform(-2.5, -1), lot.uniform(-1.5, 1.5)
+    guard = Body(x=lot.uniform(2.2, 3.2), y=lot.uniform(-1.5, 1.5))
+    return Position(left=Body(x=x, y=y), right=guard, puck=Body(x=x + 1, y=y))
+
+
+def defence(lot: np.random.Generator) -> Position:
+    """A puck flies towards the left goal."""
+    x, y = lot.uniform(0, 2), lot.uniform(-2, 2)
+    way = np.array([-4.25 - x, lot.uniform(-0.7, 0.7) - y])
+    vx, vy = way / np.linalg.norm(way) * lot.uniform(6, 12)
+    left = Body(x=-3.0, y=lot.uniform(-1, 1))
+    return Position(left=left, puck=Body(x=x, y=y, vx=vx, vy=vy))
+
+
+def puck_behind(lot: np.random.Generator) -> Position:
+    """The puck lies between the left player and his own goal."""
+    x, y = lot.uniform(-2, -1), lot.uniform(-1.5, 1.5)
+    return Position(left=Body(x=x, y=y), puck=Body(x=x - 1.2, y=y + lot.uniform(-0.4, 0.4)))
+
+
+SITUATIONS: dict[str, Callable[[np.random.Generator], Position]] = {
+    "face_off": face_off,
+    "shooting": shooting,
+    "defence": defence,
+    "puck_behind": puck_behind,
+}
+WORDS = f"{', '.join(SITUATIONS)} or a .json file of positions in metres"
+"""What can be named."""
+
+
+def read_starts(rules: Rules, word: str) -> list[Start] | None:
+    """Return the positions of a word, None if it is none of ours."""
+    if word in SITUATIONS:
+        positions = [(word, position) for position in situation(word)]
+    elif word.endswith(".json"):
+        positions = read_file(Path(word).expanduser())
+    else:
+        return None
+    state = new_state(rules)
+    return [start_at(state, position, name) for name, position in positions]
+
+
+def situation(name: str) -> list[Position]:
+    """Return positions of a situation, always the same, every other one for the right player."""
+    lot = np.random.default_rng(sorted(SITUATIONS).index(name))
+    drawn = [SITUATIONS[name](lot) for _ in range(EACH // 2)]
+    return [at for position in drawn for at in (position, turned(position))]
+
+
+def turned(position: Position) -> Position:
+    """Return the same for the other player: the rink turned half around.
+
+    A racket's angle counts from its own direction, so that it stays.
+    """
+    left, right, puck = map(opposite, (position.right, position.left, position.puck))
+    kept = (position.keep[1], position.keep[0])
+    return replace(position, left=left, right=right, puck=puck, keep=kept)
+
+
+def opposite(body: Body) -> Body:
+    """Return where a body is after half a turn."""
+    return replace(body, x=-body.x, y=-body.y, vx=-body.vx, vy=-body.vy)
+
+
+def start_at(state: State, position: Position, name: str) -> Start:
+    """Return a position as a start; the state is only the rink that it is set up on."""
+    try:
+        set_position(state, position)
+    except (ConfigError, TypeError, ValueError, OverflowError) as wrong:
+        raise ConfigError(f"{name}: {wrong}") from None
+    return Start(bytes_of(state), name=name)
+
+
+def read_file(path: Path) -> list[tuple[str, Position]]:
+    """Read a list of objects with the fields of `Position`; bodies by the names of theirs."""
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"no file {str(path)!r}") from None
+    except (ValueError, OSError) as wrong:
+        raise ConfigError(f"{path} cannot be read: {wrong}") from None
+    if not isinstance(entries, list):
+        raise ConfigError(f"{path}: a list of positions is needed")
+    return [
+        (f"{path}[{at}]", read_entry(entry, f"{path}[{at}]")) for at, entry in enumerate(entries)
+    ]
+
+
+def read_entry(entry: Any, where: str) -> Position:
+    """Read one position; what it does not name is as at a usual start."""
+    known = {field.name for field in fields(Position)} - {"winner", "server", "phase"}
+    usual = Position()
+    given: dict[str, Any] = {}
+    for key, value in checked(entry, known, where).items():
+        if key in ("left", "right", "puck"):
+            numbers = checked(value, {f.name for f in fields(Body)}, f"{where}.{key}")
+            for name, number in numbers.items():
+                demand_number(number, f"{where}.{key}.{name}")
+            given[key] = replace(getattr(usual, key), **numbers)
+        elif key in ("keep", "kick"):
+            if not isinstance(value, list) or len(value) != 2:
+                raise ConfigError(f"{where}.{key}: a list of two numbers is needed")
+            for number in value:
+                demand_number(number, f"{where}.{key}")
+            given[key] = tuple(value)
+        else:
+            given[key] = value
+    return replace(usual, **given)
+
+
+def checked(entry: Any, known: set[str], where: str) -> Mapping[str, Any]:
+    """Return an object whose names are all known."""
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where}: an object is needed, not {entry!r}")
+    for key in entry:
+        if key not in known:
+            raise ConfigError(f"{where}: no field {key!r}{nearest(str(key), sorted(known))}")
+    return entry
+
+
+def demand_number(value: Any, where: str) -> None:
+    """Refuse what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{where}: {value!r} is not a number")

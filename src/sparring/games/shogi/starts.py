@@ -1,0 +1,38 @@
+"""Where games of Shogi begin: positions by SFEN."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.shogi import set_sfen
+from sparring.games.starts import LINES, Start, bytes_of, numbered_lines
+from sparring.games.state import State, new_state
+
+WORDS = "a file of SFEN lines, sfen:POSITION"
+"""What can be named."""
+PREFIX = "sfen:"
+
+
+def read_starts(rules: Rules, word: str) -> list[Start] | None:
+    """Return the positions of a word, None if it is none of ours."""
+    state = new_state(rules)
+    if word.startswith(PREFIX):
+        return [start_at(state, word.removeprefix(PREFIX), word)]
+    path = Path(word).expanduser()
+    if path.suffix == LINES or not path.is_file():
+        return None
+    starts = []
+    for number, line in numbered_lines(path):
+        try:
+            starts.append(start_at(state, line, f"{path}:{number}"))
+        except ConfigError as wrong:
+            raise ConfigError(f"{path}:{number}: {wrong}") from None
+    return starts
+
+
+def start_at(state: State, sfen: str, name: str) -> Start:
+    """Return a position as a start; the state is only the board that it is set up on."""
+    set_sfen(state, sfen.strip().removeprefix("sfen ").strip())
+    return Start(bytes_of(state), name=name)

@@ -1,0 +1,82 @@
+"""Where games of Skull King begin: in a later round, with scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.skull_king import CARDS, cards_in, has_ghost
+from sparring.games.starts import Start, bytes_of
+from sparring.games.state import State, new_state
+
+WORDS = "round:7, rounds:7-10 or round:7@120,80,-10,60 with a score per seat"
+"""What can be named."""
+CARDS_ONLY, CARDS_AND_LEADER = 1, 2
+"""What a start leaves to chance; `ToDeal` in csrc/games/skull_king.hpp."""
+
+
+def read_starts(rules: Rules, word: str) -> list[Start] | None:
+    """Return the rounds of a word, None if it is none of ours."""
+    found = re.fullmatch(r"rounds?:(\d+)(?:-(\d+))?(?:@([-+\d,\s]+))?", word)
+    if not found:
+        if re.match("rounds?:", word):
+            raise ConfigError(f"{word!r} cannot be read; give {WORDS}")
+        return None
+    first = int(found[1])
+    last = int(found[2] or first)
+    if first > last:
+        raise ConfigError(f"{word!r}: round {first} comes after round {last}")
+    scores = read_scores(found[3]) if found[3] else None
+    return [
+        Start(bytes_of(round_start(rules, number, scores)), name=f"round:{number}")
+        for number in range(first, last + 1)
+    ]
+
+
+def read_scores(text: str) -> list[int]:
+    """Read numbers between commas."""
+    try:
+        return [int(score) for score in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"scores {text!r} are not whole numbers between commas") from None
+
+
+def round_start(
+    rules: Rules, number: int, scores: Sequence[int] | None = None, leader: int | None = None
+) -> State:
+    """Return a round that is about to be dealt; as a start it has other cards every time.
+
+    leader: who leads it. None: drawn.
+    """
+    players = rules.seats
+    totals = list(scores) if scores is not None else [0] * players
+    if len(totals) != players:
+        raise ConfigError(f"{players} players need {players} scores, got {len(totals)}")
+    state = new_state(rules)
+    deck = [c for c in range(CARDS) if c in all_cards(state)]
+    size = hand_size(rules, number)
+    numbers = [number, leader or 0, *totals]
+    for seat in range(players + has_ghost(rules)):
+        numbers += [size, *deck[seat * size : (seat + 1) * size]]
+    numbers.append(CARDS_AND_LEADER if leader is None else CARDS_ONLY)
+    if wrong := state.native.setup(numbers):
+        raise ConfigError(f"skull_king: {wrong}")
+    return state
+
+
+def all_cards(state: State) -> set[int]:
+    """The deck: what is dealt at the start, and the stock."""
+    fields = state.fields()
+    hands = [cards_in(fields["hand"].tolist(), seat) for seat in range(8)]
+    return {card for cards in (*hands, cards_in(fields["stock"].tolist(), 0)) for card in cards}
+
+
+def hand_size(rules: Rules, number: int) -> int:
+    """Cards of a round at this table."""
+    count = sum(1 for cards in rules.config["rounds"] if cards)
+    if not 1 <= number <= count:
+        raise ConfigError(f"round {number} is outside 1..{count}")
+    probe = new_state(rules.changed({"episode": "ROUND", "start_round": number}))
+    return int(probe.fields()["cards"][0])

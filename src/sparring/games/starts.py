@@ -1,0 +1,174 @@
+"""Positions in which games begin instead of their usual start, and the words that name them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.lookup import game_module
+from sparring.games.rules import Rules
+from sparring.games.state import State, load_state, new_state
+
+USUAL = "usual"
+"""The word for the start that the rules know themselves."""
+LINES = ".jsonl"
+"""How the files are called that `write_starts` writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a game stands: its own bytes, and those beside it; none of these: zeros."""
+
+    game: bytes
+    side: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A position in which a game begins, and how often, against the weights of the others."""
+
+    position: State | Position | bytes | None = None
+    """A state, a state's `serialize()`, or None for the usual start."""
+    weight: float = 1.0
+    name: str = ""
+    """What an error calls it."""
+
+
+def position_of(rules: Rules, start: Start) -> Position | None:
+    """Return the bytes of a start, None for the usual one; refuse what no game begins from."""
+    at = start.position
+    if at is None or isinstance(at, Position):
+        return at
+    state = load_state(at) if isinstance(at, bytes) else at
+    demand_same(rules, state.rules)
+    if state.over:
+        raise ConfigError(f"the game is over ({state.end}); give a position with a decision")
+    return bytes_of(state)
+
+
+def bytes_of(state: State) -> Position:
+    """Return what a game goes on from."""
+    game, side = state.native.position()
+    return Position(game, side if side.strip(b"\0") else b"")
+
+
+def demand_same(rules: Rules, theirs: Rules) -> None:
+    """Refuse a position of other rules; flags that may change while games run may differ."""
+    if theirs.name != rules.name:
+        raise ConfigError(f"a position of {theirs.name}, and the game is {rules.name}")
+    fixed = [name for name, field in rules.fields.items() if not field.live]
+    for name in fixed:
+        mine, other = rules.config[name], theirs.config[name]
+        if mine != other:
+            raise ConfigError(f"a position with {name}={other}, and the game has {name}={mine}")
+
+
+def read_starts(rules: Rules, words: Sequence[str]) -> tuple[Start, ...]:
+    """Read WHAT=WEIGHT words: usual, a file, or what the game knows by name.
+
+    A word's weight is shared out among its positions.
+    """
+    found: list[Start] = []
+    for word in words:
+        what, weight = split_weight(word)
+        starts = [Start(name=USUAL)] if what == USUAL else positions_called(rules, what)
+        total = math.fsum(start.weight for start in starts)
+        found += [replace(start, weight=weight * start.weight / total) for start in starts]
+    return tuple(found)
+
+
+def split_weight(word: str) -> tuple[str, float]:
+    """Return what a word names and its weight, which is 1 if it gives none."""
+    what, _, given = word.rpartition("=")
+    try:
+        weight = float(given)
+    except ValueError:
+        what, weight = word, 1.0
+    if not what.strip():
+        raise ConfigError(f"starts: {word!r} names no start; give WHAT=WEIGHT, such as {USUAL}=1")
+    if not (math.isfinite(weight) and weight > 0):
+        raise ConfigError(f"starts: {word!r}: the weight must be above 0 and finite")
+    return what.strip(), weight
+
+
+def positions_called(rules: Rules, what: str) -> list[Start]:
+    """Return the starts that a word names, at least one."""
+    try:
+        starts = named_starts(rules, what)
+    except (ConfigError, OSError) as wrong:
+        raise ConfigError(f"starts: {wrong}") from None
+    if not starts:
+        raise ConfigError(f"starts: {what!r} has no position; give at least one")
+    return starts
+
+
+def named_starts(rules: Rules, what: str) -> list[Start]:
+    """Ask the game for a word first, then look for a file of ours."""
+    module = game_module(rules.name, "starts")
+    known = module.read_starts(rules, what) if module else None
+    if known is not None:
+        return list(known)
+    path = Path(what).expanduser()
+    if path.suffix == LINES and path.is_file():
+        return list(read_lines(rules, path))
+    if path.suffix == LINES:
+        raise ConfigError(f"no file {what!r}; give the path of one that write_starts wrote")
+    words = f", {module.WORDS}" if module else ""
+    raise ConfigError(f"{rules.name} knows no {what!r}; give {USUAL}, a {LINES} file{words}")
+
+
+def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
+    """Read a file of `write_starts`, or lines with a seed and the moves from there."""
+    for number, line in numbered_lines(path):
+        where = f"{path}:{number}"
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict):
+                raise ConfigError("an object is needed")
+            yield read_entry(rules, entry, where)
+        except SparringError as wrong:
+            raise ConfigError(f"{where}: {wrong}") from None
+        except (ValueError, TypeError, OverflowError):
+            text = (
+                'give {"state": "HEX"} or {"seed": 0, "moves": [...]}, and a "weight" if you like'
+            )
+            raise ConfigError(f"{where}: this line cannot be read; {text}") from None
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that say something; # begins a comment."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not text in UTF-8") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line.strip()
+
+
+def read_entry(rules: Rules, entry: Mapping[str, Any], where: str) -> Start:
+    """Read one line: a state as `State.serialize` writes it, or how to play to it."""
+    unknown = sorted(set(entry) - {"state", "seed", "moves", "weight"})
+    if unknown or ("state" in entry) == ("moves" in entry):
+        raise ValueError(unknown)
+    weight = float(entry.get("weight", 1.0))
+    if not (math.isfinite(weight) and weight > 0):
+        raise ConfigError(f"weight {weight} must be above 0 and finite")
+    if "state" in entry:
+        state = load_state(bytes.fromhex(entry["state"]))
+    else:
+        state = new_state(rules, seed=int(entry.get("seed", 0)))
+        for move in entry["moves"]:
+            state.apply(move)
+    return Start(position_of(rules, Start(state)), weight, where)
+
+
+def write_starts(path: str | Path, states: Iterable[State]) -> None:
+    """Write positions to a file that `--starts` takes, one line each."""
+    lines = [json.dumps({"state": state.serialize().hex()}) for state in states]
+    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,78 @@
+"""Where the games of a pool begin: starts as the native core draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.games.starts import Position, Start, position_of, read_starts, write_starts
+
+__all__ = ["MOST_STARTS", "Packed", "Start", "pack", "read_starts", "write_starts"]
+
+MOST_STARTS = 1_000_000
+"""Positions of one pool; the lots of a start have 32 bits."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Starts in arrays: the weights as they add up, the usual start's first, and the bytes."""
+
+    up_to: npt.NDArray[np.float64]
+    games: bytes
+    side_of: npt.NDArray[np.int32]
+    """By position, the line of `sides`: many positions have the same bytes beside them, or none."""
+    sides: bytes
+    names: tuple[str, ...]
+
+    def explain(self, wrong: str) -> str:
+        """Put a start's name before what is wrong with it; it begins with its number."""
+        number, _, text = wrong.partition(": ")
+        return f"starts: {self.names[int(number)]}: {text}"
+
+
+def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int) -> Packed:
+    """Lay starts out as a pool draws from them."""
+    usual, weights, games, names = 0.0, [], [], []
+    side_of, sides = [], {b"": 0}
+    if len(starts) > MOST_STARTS:
+        raise ConfigError(f"{len(starts)} starts: a pool draws from {MOST_STARTS} at most")
+    for number, start in enumerate(starts):
+        name = start.name or f"start {number}"
+        position = checked(rules, start, name, game_bytes, side_bytes)
+        if position is None:
+            usual += start.weight
+            continue
+        weights.append(start.weight)
+        games.append(position.game)
+        names.append(name)
+        side_of.append(sides.setdefault(position.side, len(sides)))
+    return Packed(
+        up_to=np.cumsum([usual, *weights], dtype=np.float64),
+        games=b"".join(games),
+        side_of=np.array(side_of, np.int32),
+        sides=b"".join(side or bytes(side_bytes) for side in sides),
+        names=tuple(names),
+    )
+
+
+def checked(
+    rules: Rules, start: Start, name: str, game_bytes: int, side_bytes: int
+) -> Position | None:
+    """Return a start's bytes, of which the native core can make a game."""
+    if not (math.isfinite(start.weight) and start.weight > 0):
+        raise ConfigError(f"starts: {name}: weight {start.weight} must be above 0 and finite")
+    try:
+        position = position_of(rules, start)
+    except SparringError as wrong:
+        raise ConfigError(f"starts: {name}: {wrong}") from None
+    if position is None:
+        return None
+    if len(position.game) != game_bytes or len(position.side) not in (0, side_bytes):
+        raise ConfigError(f"starts: {name}: bytes of another game or build; make them anew")
+    return position

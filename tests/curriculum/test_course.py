@@ -1,0 +1,196 @@
+"""A run on its way through its phases: what holds when, and when a phase is over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+from curriculum.course_helpers import (
+    SKULL_KING,
+    Reference,
+    along,
+    moments,
+    read,
+    seatings,
+    three_phases,
+)
+from pools.foreign_envs import Countdown
+from sparring.config import PPOConfig
+from sparring.curriculum.course import Course
+from sparring.curriculum.curriculum import Curriculum
+from sparring.curriculum.curves import curves_of
+from sparring.curriculum.phases import Phase, Threshold
+from sparring.learn.adjust import Terms, adjust_games
+from sparring.learn.cast import Seating
+from sparring.pools import LEARNER, Lineup, Pool
+from sparring.pools.foreign import pool_of
+from sparring.schedule import Moment
+
+
+def test_at_1000_points_a_pool_has_what_the_schedules_say() -> None:
+    course, reference = Course(three_phases()), Reference()
+    pool, plain = (Pool(SKULL_KING, 1, threads=1) for _ in range(2))
+    adjust_games(pool, course.begin())
+    reference.apply(plain, Moment(0, 0.0))
+    setting, wanted = (one._native.setting.view(np.int64) for one in (pool, plain))
+    numbers = setting == wanted  # the others are addresses
+    assert (~numbers).sum() < 4
+    handed = 0
+    for update, now in enumerate(moments(1000, 3)):
+        course.advance(now, update)
+        reference.go(now)
+        terms = course.terms(now)
+        if terms is not None:
+            handed += 1
+            adjust_games(pool, terms)
+        reference.apply(plain, now)
+        setting, wanted = (one._native.setting.view(np.int64) for one in (pool, plain))
+        np.testing.assert_array_equal(setting[numbers], wanted[numbers])
+    assert course.index == reference.phase == 2
+    assert handed > 600
+
+
+def test_at_1000_points_a_foreign_env_has_what_the_schedules_say() -> None:
+    env = SyncVectorEnv([Countdown] * 2)
+    pool = pool_of(env)
+    first = Phase("first", decisions=9000, rewards={"reward": read("0:1,9000:0.5")})
+    second = Phase("second", rewards={"reward": read("0:3,5000:1")}, flags={"limit": read("7")})
+    alone = (Seating(Lineup((LEARNER,)), read("1")),)
+    course = Course(Curriculum(pool.rules, (first, second), (alone, alone)))
+    for update, now in enumerate(moments(1000, 4)):
+        course.advance(now, update)
+        terms = course.terms(now)
+        if terms is not None:
+            adjust_games(pool, terms)
+        gone = now.decisions - course.origin.decisions
+        wanted = [(0, 3), (5000, 1)] if course.index else [(0, 1), (9000, 0.5)]
+        assert pool._weight == pytest.approx(along(wanted, gone), rel=1e-6)
+    assert course.index == 1
+    assert env.get_attr("limit") == (7, 7)
+
+
+def test_only_what_differs_is_handed_out() -> None:
+    settings = PPOConfig()
+    course = Course(three_phases(), algo="ppo", settings=settings, lr_factor=0.1)
+    begun = course.begin()
+    assert begun.settings is None
+    assert begun.lineups is not None
+    first = course.terms(Moment(0, 0.0))
+    assert first is not None
+    assert (first.lineups, first.rewards, first.flags, first.starts) == (None,) * 4
+    assert first.settings.lr.at(Moment(2500, 0.5)) == pytest.approx(0.55e-4)
+    assert course.terms(Moment(0, 0.0)) is None
+    change = course.advance(Moment(5100, 0.1, 20), 7)
+    assert change is not None
+    assert (change.phase, change.name, change.why) == (2, "second", "decisions")
+    second = course.terms(Moment(5100, 0.1, 20))
+    assert second is not None
+    assert second.settings == settings
+    assert second.clear_replay
+    again = course.terms(Moment(5150, 0.1, 21))
+    assert again is not None
+    assert again == Terms(flags=again.flags, rewards=again.rewards), "no line-ups, no settings"
+    last = course.advance(Moment(9000, 0.4, 320), 30)
+    assert last is not None
+    assert last.why == "episodes"
+    assert course.advance(Moment(10**9, 1.0, 10**6), 99) is None
+
+
+def test_a_restored_course_goes_on_like_the_one_that_was_saved() -> None:
+    draw = np.random.default_rng(6)
+    for stop in draw.integers(1, 400, size=5):
+        course = Course(three_phases(), algo="ppo", settings=PPOConfig())
+        course.begin()
+        every = moments(500, int(stop))
+        for update, now in enumerate(every[:stop]):
+            course.advance(now, update)
+            course.terms(now)
+        again = Course(three_phases(), algo="ppo", settings=PPOConfig())
+        terms = again.restore(json.loads(json.dumps(course.state())))
+        assert again.holds == course.holds
+        assert terms.lineups == course.holds["lineups"]
+        assert not terms.clear_replay
+        for update, now in enumerate(every[stop:], start=int(stop)):
+            assert again.advance(now, update) == course.advance(now, update)
+            assert again.terms(now) == course.terms(now)
+        assert again.state() == course.state()
+
+
+def found(low: float, score_low: float | None = 0.0, parity: float = 0.25) -> dict[str, Any]:
+    return {"low": low, "win": low + 0.1, "score_low": score_low, "parity": parity}
+
+
+def until(**threshold: Any) -> Course:
+    phases = (Phase("up", decisions=1000, until=Threshold(**threshold)), Phase("on"))
+    return Course(Curriculum(SKULL_KING, phases, (seatings(alone="1"),) * 2))
+
+
+def test_a_threshold_is_reached_by_what_is_sure_of_checkpoints_of_its_phase() -> None:
+    course = until(value=0.4)
+    course.measured(0, {"captain": found(0.9)})
+    assert course.advance(Moment(10, 0.1), 1) is None, "the phase had not begun then"
+    course.measured(1, {"random": found(0.9), "captain": found(0.39)})
+    assert course.advance(Moment(20, 0.1), 2) is None, "the hardest decides"
+    assert "now sure of 0.39" in course.standing(Moment(20, 0.1)).until
+    course.measured(2, {"random": found(0.9), "captain": found(0.41)})
+    change = course.advance(Moment(30, 0.2), 4)
+    assert change is not None
+    assert change.why == "threshold"
+    assert change.facts == {"checkpoint": 2, "low": 0.41, "wanted": 0.4}
+    assert (course.update, course.origin.decisions) == (4, 30)
+    course.measured(9, {"captain": found(0.99)})
+    assert course.advance(Moment(40, 0.3), 9) is None, "the last phase stays"
+
+
+def test_a_threshold_by_score_or_against_a_bot() -> None:
+    course = until(value=12.0, score=True, against="captain")
+    course.measured(1, {"random": found(0.9, 50.0)})
+    course.measured(2, {"captain": found(0.9, None), "random": found(0.1)})
+    assert course.last is None, "it was not measured"
+    course.measured(3, {"captain": found(0.0, 12.5), "random": found(0.0, 0.0)})
+    assert course.reached == {"checkpoint": 3, "low": 12.5, "wanted": 12.0}
+    alone = until(value=5.0)
+    alone.measured(1, {"alone": found(1.0, 4.0, parity=1.0)})
+    assert alone.reached is None, "one seat alone is told by its score"
+
+
+def test_decisions_are_the_fallback() -> None:
+    course = until(value=0.9)
+    course.measured(1, {"captain": found(0.3)})
+    change = course.advance(Moment(1000, 0.5), 20)
+    assert change is not None
+    assert change.why == "fallback"
+    assert change.facts["low"] == 0.3
+
+
+def test_curves_show_the_phase_and_what_changes() -> None:
+    course = Course(three_phases())
+    course.begin()
+    course.terms(Moment(3000, 0.1))
+    shown = curves_of(course)
+    assert shown["charts/phase"] == 1.0
+    assert shown["curriculum/opponents/captain"] == pytest.approx(2 / 3)
+    assert shown["curriculum/reward/score_delta"] == pytest.approx(0.4)
+    assert shown["curriculum/reward/manager.win"] == 2.0
+    course.advance(Moment(5000, 0.2), 5)
+    course.terms(Moment(5000, 0.2))
+    shown = curves_of(course)
+    assert shown["charts/phase"] == 2.0
+    assert shown["curriculum/opponents/self"] == 0.0
+    assert shown["curriculum/flag/round_weights[0]"] == 1.0
+
+
+def test_standing_says_how_far_and_what_comes_next() -> None:
+    course = Course(three_phases())
+    standing = course.standing(Moment(2500, 0.1))
+    assert (standing.name, standing.phase, standing.phases) == ("first", 1, 3)
+    assert (standing.share, standing.until) == (0.5, "5,000 decisions")
+    assert standing.following == "second"
+    course.advance(Moment(5000, 0.2), 5)
+    course.advance(Moment(6000, 0.2, 900), 6)
+    standing = course.standing(Moment(6000, 0.2, 900))
+    assert (standing.share, standing.until, standing.following) == (None, "", "")
