@@ -42,7 +42,8 @@ def make_hierarchy(plan: Plan) -> Learner:
         from sparring.learn.fused.hierarchy import FusedHierarchy
 
         games = fused_games(plan)
-        return FusedHierarchy(games, plan.collect, plan.roles, turns=plan.turns)
+        seen = plan.hindsight
+        return FusedHierarchy(games, plan.collect, plan.roles, turns=plan.turns, hindsight=seen)
     return Hierarchy(plan.host_pool(), plan.collect, plan.roles, plan.turns, **hosted(plan))
 
 

@@ -194,13 +194,12 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
     if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
         return "dqn.mode rollouts plays and learns step by step"
-    if config.algo in REMEMBERS and games_on == CPU:
-        return "what is remembered lies with the games, and is learned from step by step there"
-    if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
-        what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
-        return f"what {what} is seen in hindsight step by step"
-    if config.hierarchy.on and games_on == CPU:
-        return "the games of networks by role go with these"
+    if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
+        why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
+        return f"what is remembered {why}, and is learned from step by step there"
+    if games_on == CPU and (config.hierarchy.on or config.hindsight.sees):
+        what = "networks by role" if config.hierarchy.on else "networks that learn in hindsight"
+        return f"the games of {what} go with these"
     from sparring import kernels
 
     try:
