@@ -98,6 +98,26 @@ def test_the_replay_compiles() -> None:
     assert b"take" in kernels.compiled(REPLAY, {}, exact=True, arch="sm_90", draft=True)
 
 
+HINDSIGHT = """
+#include "games/{name}.hpp"
+using namespace sparring;
+using G = ::sparring::{name}::Game;
+extern "C" __global__ void see(RolloutView v, RingView ring, SamplesView out, const u32* record,
+                               u32* of_place, const G::Config* config, const f32* weight, int n) {{
+  const int i = static_cast<int>(threadIdx.x);
+  record_of_game(v, record, of_place, i);
+  if (drawn_for_hindsight(7, static_cast<u32>(i), 0, 0.5f))
+    relabel_sample<G>(*config, weight, ring, of_place, out, i, n);
+}}
+"""
+
+
+@pytest.mark.parametrize("game", ["skull_king", "stairs"])
+def test_hindsight_compiles(game: str) -> None:
+    source = HINDSIGHT.format(name=game)
+    assert b"see" in kernels.compiled(source, {}, exact=True, arch="sm_90", draft=True)
+
+
 def test_many_actions_compile() -> None:
     assert b"draw" in learn_code(SPARRING_ACTIONS=2187, SPARRING_LEGAL_WORDS=35)
 

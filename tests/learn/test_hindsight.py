@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hindsight_helpers import REWARDS, make_collector, right_bids
+from hindsight_helpers import REWARDS, ByLot, make_collector, right_bids
 
 from sparring import Pool, _native
 from sparring.config import (
@@ -22,6 +22,7 @@ from sparring.config import (
 from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import Examples, Hindsight, example_loss
+from sparring.learn.phases import Phases
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import Replay, Samples
 from sparring.schedule import Moment, Schedule
@@ -131,6 +132,30 @@ def without_past(obs: torch.Tensor) -> torch.Tensor:
     rows[:, SEAT + 14 : SEAT + 16] = 0
     rows[:, SEAT + 64 + 5 :] = 0
     return rows
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("by_role", [False, True])
+def test_any_game_with_goals_can_be_seen_in_hindsight(by_role: bool, n_step: int) -> None:
+    """Stairs: every sample is what it would have been, had the height reached been the goal."""
+    paid = {"reached": (1.0, 0.5), "step": (0.0, 0.25)}
+    flags = {"flights": 1, "steps": 3}
+    pool = Pool("stairs", 8, seed=1, threads=1, config=flags, rewards=paid, records=True)
+    collector = Collector(
+        pool, CollectConfig(games=8, steps=10), ByLot(), (), Phases(), by_role=by_role
+    )
+    found = filled(collector, 6, n_step, hindsight=True).sample(0)
+    climbing, obs = found.obs[:, 3] == 1, found.obs
+    assert climbing.any() and not climbing.all()
+    last = climbing & (found.discount == 0) & (obs[:, 1] == 2)
+    assert last.any()
+    # The last step reaches the goal, and was right: up if there was a way to go, else a rest.
+    climbs = obs[:, 4] > obs[:, 2]
+    assert torch.equal(found.action[last] == 9, climbs[last])
+    assert (found.paid[last] == 0.5 + 0.25).all()
+    chosen = ~climbing & (found.discount == 0)
+    if by_role:
+        assert (found.paid[chosen] == 1.0).all()
 
 
 def learner(

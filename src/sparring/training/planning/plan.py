@@ -195,20 +195,14 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    remembers, away = config.algo in REMEMBERS, games_on == CPU
-    hindrances = {
-        "dqn.mode rollouts plays and learns step by step": config.algo == "dqn"
-        and config.dqn.mode == ROLLOUTS,
-        "what is remembered lies with the games, and is learned from step by step there": remembers
-        and away,
-        "what is remembered is seen in hindsight step by step": remembers and config.hindsight.sees,
-        "what is played on the CPU is seen in hindsight step by step": away
-        and config.hindsight.sees,
-        "the games of networks by role go with these": away and config.hierarchy.on,
-    }
-    for why, holds in hindrances.items():
-        if holds:
-            return why
+    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
+        return "dqn.mode rollouts plays and learns step by step"
+    if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
+        why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
+        return f"what is remembered {why}, and is learned from step by step there"
+    if games_on == CPU and (config.hierarchy.on or config.hindsight.sees):
+        what = "networks by role" if config.hierarchy.on else "networks that learn in hindsight"
+        return f"the games of {what} go with these"
     from sparring import kernels
 
     try:
