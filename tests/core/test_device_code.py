@@ -100,6 +100,7 @@ def test_the_replay_compiles() -> None:
 
 HINDSIGHT = """
 #include "games/{name}.hpp"
+#include "core/goals.hpp"
 using namespace sparring;
 using G = ::sparring::{name}::Game;
 extern "C" __global__ void see(RolloutView v, RingView ring, SamplesView out, const u32* record,

@@ -104,6 +104,7 @@ def test_members_that_change_apart_play_what_pools_of_their_own_play() -> None:
         batch = together.step(actions)
         for number, pool in enumerate(apart):
             mine = slice(number * games, (number + 1) * games)
+            assert np.array_equal(pool.sample_actions(), actions[mine])
             stepped = pool.step(actions[mine])
             assert np.array_equal(batch.obs[mine].cpu().numpy(), stepped.obs)
             assert np.array_equal(batch.reward[mine].cpu().numpy(), stepped.reward)
@@ -175,6 +176,7 @@ def test_dqn_on_a_gpu_forgets_when_a_phase_says_so(tmp_path: Path) -> None:
         set=(),
         opponents=("self=1",),
         algo="dqn",
+        ppo=PPOConfig(),
         dqn=DQNConfig(),
         net=NetConfig(hidden=(32,)),
         replay=ReplayConfig(batch=64, capacity=20_000, warmup=1500, ratio=0.5),

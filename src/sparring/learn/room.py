@@ -96,6 +96,7 @@ def rollout_bytes(rules: Rules, row_bytes: int, steps: int, columns: int = 2) ->
     """Bytes per game of a `Rollout` and its `Transitions`."""
     place = row_bytes + rules.actions + 4 * max(rules.box, 1) + 4 * columns + LINK_BYTES
     row = 1 + 1 + 2  # seat, role, policy
-    step = rules.seats * (4 * len(rules.roles) + 2 + 4) + 1 + 1  # paid, skipped, value; two ends
+    # Paid, skipped, value and its role; two ends.
+    step = rules.seats * (4 * len(rules.roles) + 2 + 4 + 1) + 1 + 1
     opened = rules.seats * OPEN.itemsize
     return places_per_game(rules, steps) * place + steps * (rules.rows * row + step) + opened

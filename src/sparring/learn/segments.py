@@ -156,7 +156,8 @@ def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: 
         name: array_of(columns.get(name, nothing) if name == RECORD else columns[name], kept.dtype)
         for name, kept in ring.columns.items()
     }
-    arrays, count = {name: array[skipped:] for name, array in arrays.items()}, count - skipped
+    arrays = {name: array[skipped:] for name, array in arrays.items()}
+    count = len(arrays["end"])
     if any(arrays[name].shape[1:] != ring.columns[name].shape[1:] for name in arrays):
         raise StateError("the checkpoint's replay is of another game or another memory")
     at = np.arange(first + skipped, first + skipped + count)

@@ -90,7 +90,7 @@ class FlatNet(ABC):
         self.rules, self.config, self.members, self.device = rules, config, members, device
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        self.inputs = Inputs(rules, memory)
+        self.inputs = Inputs(rules, memory, config.inputs)
         self.action_width = rounded_up(head_width(rules))
 
     def make_arrays(self) -> None:

@@ -256,7 +256,7 @@ class CudaPool(CountsOnDevice):
         legal: Tensor,
         action: Tensor,
         rows: Mapping[str, Tensor],
-        outcome: Mapping[str, Tensor | None],
+        outcome: Mapping[str, Tensor],
         ends: Mapping[str, Tensor],
         step: int,
         learner: int,

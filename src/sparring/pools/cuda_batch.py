@@ -43,7 +43,7 @@ class CudaBatch:
         self.skipped = zeros(games, seats, dtype=torch.uint16)
         self.terminated = zeros(games, dtype=torch.bool)
         self.truncated = zeros(games, dtype=torch.bool)
-        self.record = zeros(games, seats, dtype=torch.uint32) if records else None
+        self.record = zeros(games, seats, dtype=torch.int32) if records else None
         """What came of goals that were settled, 0 where none was."""
         self.finals = {
             "obs": zeros(games, seats, row_bytes, dtype=torch.uint8),

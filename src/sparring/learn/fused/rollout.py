@@ -119,11 +119,11 @@ class FusedRollout:
         of_step = {name: getattr(self, name)[step] for name in ("seat", "role", "policy")}
         return {"obs": self.obs[at], "legal": self.legal[at], **of_step}
 
-    def outcome_of(self, step: int) -> dict[str, Tensor | None]:
+    def outcome_of(self, step: int) -> dict[str, Tensor]:
         """Where what a step brought is written."""
         names = ("reward", "skipped", "terminated", "truncated")
-        record = self.record[step] if self.record is not None else None
-        return {**{name: getattr(self, name)[step] for name in names}, "record": record}
+        record = {"record": self.record[step]} if self.record is not None else {}
+        return {**{name: getattr(self, name)[step] for name in names}, **record}
 
     def ends(self) -> dict[str, Tensor]:
         """Where games that end are noted."""
