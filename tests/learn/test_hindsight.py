@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from learn.hindsight_helpers import REWARDS, ByLot, make_collector, right_bids
 
+from learn.hindsight_helpers import REWARDS, ByLot, make_collector, right_bids
 from sparring import Pool, _native
 from sparring.config import (
     CollectConfig,
