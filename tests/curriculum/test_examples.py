@@ -27,7 +27,10 @@ SMALL: dict[str, Any] = {
             *("laser_hockey_discrete", "hockey.json", {"algo": "dqn", "replay": {"warmup": 100}}),
             marks=pytest.mark.slow,
         ),
-        ("skull_king", "skull_king.toml", {"collect": {"games": 8, "steps": 16}}),
+        pytest.param(
+            *("skull_king", "skull_king.toml", {"collect": {"games": 8, "steps": 16}}),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_example_trains_and_goes_on(

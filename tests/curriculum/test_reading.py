@@ -212,3 +212,11 @@ rewards = ["touch=3", "closeness=0:1,100:0"]
     assert (one.opponents, one.rewards) == (other.opponents, other.rewards)
     rules = Rules("laser_hockey")
     assert rules.changed(one.flags).config == rules.changed(other.flags).config
+
+
+def test_where_games_begin_is_checked_with_its_line(tmp_path: Path) -> None:
+    text = '[[phases]]\nstarts = ["usual=1"]\n'
+    (one,) = phases_of(text, tmp_path)
+    assert one.starts == ("usual=1",)
+    with pytest.raises(ConfigError, match=r"line 2: phase 1: starts: .*'nowhere'"):
+        phases_of(text.replace("usual", "nowhere"), tmp_path)

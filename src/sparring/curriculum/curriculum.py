@@ -16,6 +16,7 @@ from sparring.curriculum.phases import Phase
 from sparring.curriculum.rewards import Weights, weights_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.games.starts import Start, read_starts
 from sparring.learn.cast import Seating
 from sparring.pools.lineups import Lineup
 from sparring.schedule import Moment, Schedule
@@ -119,6 +120,14 @@ class Curriculum:
         """Where games begin, in words; none: as the rules say."""
         starts = self.phases[index].starts
         return (self.own.starts or ()) if starts is None else starts
+
+    @cached_property
+    def starts(self) -> tuple[tuple[Start, ...], ...]:
+        """Where games begin, phase by phase; none where no phase says anything about it."""
+        if all(phase.starts is None for phase in self.phases):
+            return ()
+        words = [self.starts_of(index) for index in range(len(self.phases))]
+        return tuple(read_starts(self.rules, one) for one in words)
 
     def is_over(self, index: int, origin: Moment, now: Moment) -> bool:
         """Whether a phase has had its decisions or games; the last one has no end but the run's.

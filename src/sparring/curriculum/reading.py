@@ -16,6 +16,7 @@ from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_flag, read_pair
 from sparring.games.rules import Rules
+from sparring.games.starts import read_starts
 from sparring.league.arena import usual_opponents
 from sparring.league.seating import read_tables
 from sparring.schedule import Schedule
@@ -92,7 +93,7 @@ class Reader:
             ("until", self._until),
             ("opponents", self._opponents),
             ("set", self._flags),
-            ("starts", words_of),
+            ("starts", self._starts),
             ("rewards", self._rewards),
             ("clear_replay", self._clear),
         ):
@@ -212,6 +213,13 @@ class Reader:
     def _about(self, *keys: Key) -> AbstractContextManager[None]:
         return about(*self.at, *keys)
 
+    def _starts(self, given: Any) -> tuple[str, ...]:
+        words = words_of(given, "starts")
+        for at, word in enumerate(words):
+            with self._about("starts", at):
+                read_starts(self.rules, [word])
+        return words
+
     def _clear(self, given: Any) -> bool:
         if not isinstance(given, bool):
             raise ConfigError(f"clear_replay needs true or false, not {given!r}")
@@ -282,7 +290,7 @@ def number(given: Any, where: str) -> float:
     return schedule.values[0]
 
 
-def words_of(given: Any, where: str = "starts") -> tuple[str, ...]:
+def words_of(given: Any, where: str) -> tuple[str, ...]:
     """Read a list of words."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} needs a list of words, not {given!r}")

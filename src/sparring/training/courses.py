@@ -42,6 +42,7 @@ def with_courses(
             curriculum,
             algo=config.algo,
             settings=settings,
+            starts=curriculum.starts,
             role_settings={role.role: role.settings[member] for role in plan.roles},
             lr_factor=lr_factor,
         )
