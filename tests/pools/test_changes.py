@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.pools import LEARNER, Lineup, Pool, Pot
+from sparring.pools.starts import read_starts
 
 PAST, BEST = Pot("past"), Pot("best")
 
@@ -51,6 +53,7 @@ def test_a_change_alters_no_running_game() -> None:
     draw = np.random.default_rng(5)
     lineups = [[Lineup((LEARNER, *(who,) * 3))] for who in ("captain", LEARNER, 1, 2)]
     weights = [[1, 1], [1, 2, 3], [0, 0, 1], [2]]
+    starts = [read_starts(Rules("skull_king"), words) for words in ((), ("round:7", "usual=2"))]
 
     def make() -> Pool:
         return Pool("skull_king", 8, seed=3, threads=1, lineups=lineups[0])
@@ -64,6 +67,7 @@ def test_a_change_alters_no_running_game() -> None:
         still.set_config(round_weights=changed.rules.config["round_weights"])
         still.load_state(changed.state())
         changed.set_lineups(lineups[draw.integers(4)])
+        changed.set_starts(starts[draw.integers(2)])
         changed.set_config(round_weights=weights[draw.integers(4)])
         changed.set_rewards({"score_delta": 2.0})
         still.set_rewards({"score_delta": 1.0})

@@ -30,6 +30,7 @@ PHASES = [
         "episodes": 24,
         "opponents": ["self=1", "captain=0ep:0.1,24ep:3", "past=1"],
         "set": {"round_weights": ["0ep:1,24ep:9", 1, 1]},
+        "starts": ["usual=1", "round:2=2"],
         "rewards": {"score_delta": "0%:1,100%:0.3", "manager.win": 1},
     },
     {"name": "last", "opponents": ["captain=1", "past=0:1,9000:0"], "ppo": {"entropy": 0.02}},

@@ -219,8 +219,8 @@ class OffPolicy(HostedLearner):
             self.since = meta.get("since", 0)
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
-        elif self.updates:  # it was not saved, or is to be forgotten
-            self.clear_replay()
+        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
+            self.since, self.owed = self.collector.decisions, 0.0
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

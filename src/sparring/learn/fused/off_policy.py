@@ -375,8 +375,8 @@ class FusedOffPolicy(FusedLearner):
         if "replay" in snapshot.tensors:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
-        elif self.updates:  # it was not saved, or is to be forgotten
-            self.clear_replay(member)
+        elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
+            self.since[member], self.owed[member] = self.decisions[member], 0.0
 
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""

@@ -68,8 +68,8 @@ def draw(
     outer = min(width, WIDEST)
     inner = outer - 4
     parts = [head(status, inner)]
-    told = [shortened(words, inner) for words in standing]
-    parts += [flow(told, inner), Text()] if told else [Text()]
+    parts += [flow([shortened(one, inner) for one in standing], inner)] if standing else []
+    parts += [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
     room = height - FIXED_LINES - len(standing)
     parts += lay_out(statuses, machine, inner, max(room, 1))
