@@ -207,15 +207,18 @@ struct Game {
     if (result.counts) count_step(blue, privileged & ~held_before, held, result);
   }
 
-  // Red takes over one host in a step at most. Adding nothing is cheaper than to look whether
-  // there is something to add.
+  // In a step red takes over one host at most, and blue does one thing. Adding nothing is cheaper
+  // than to look whether there is something to add.
   SPARRING_FN void count_step(const BlueTurn& blue, Hosts lost, int held, Result& result) const {
-    result.count(kLost, 0, lost != 0);
+    const bool restores = blue.restore_tenths != 0;
+    const bool removes = last_action >= kRemove && last_action < kDecoy;
+    result.count(restores  ? kRestores
+                 : removes ? kRemoves
+                           : kPlacedDecoys,
+                 0, restores || removes || blue.decoy_on >= 0);
     result.count(kHeld, 0, held);
-    result.count(kStopped, 0, !(flags & kServiceUp));
-    result.count(kRestores, 0, blue.restore_tenths != 0);
-    result.count(kRemoves, 0, last_action >= kRemove && last_action < kDecoy);
-    result.count(kPlacedDecoys, 0, blue.decoy_on >= 0);
+    if (lost) result.count(kLost, 0);
+    if (!(flags & kServiceUp)) result.count(kStopped, 0);
     if (!result.truncated) return;
     result.count(kGames, 0);
     result.count(kSteps, 0, steps);
