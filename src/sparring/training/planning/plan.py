@@ -202,16 +202,15 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     if config.hindsight.sees and (config.algo in REMEMBERS or games_on == CPU):
         what = "is remembered" if config.algo in REMEMBERS else "is played on the CPU"
         return f"what {what} is seen in hindsight step by step"
-    if config.hierarchy.on and games_on == CPU:
-        return "the games of networks by role go with these"
     from sparring import kernels
 
     try:
         kernels.version()
     except ConfigError as missing:
         return str(missing)
-    if box and games_on == CPU:
-        return "games with continuous actions go with the network, not on the CPU"
+    if games_on == CPU and (box or config.hierarchy.on):
+        which = "with continuous actions" if box else "with a network for every role"
+        return f"games {which} go with the network, not on the CPU"
     return ""
 
 
