@@ -19,6 +19,7 @@ from sparring.learn.plan import Plan, Turns
 from sparring.schedule import Moment
 from sparring.store.policies import load_policy
 from sparring.training.planning.plan import make_learner, resolve
+from sparring.training.planning.roles import read_roles
 from sparring.training.planning.settings import merged, read_config, with_preset, written
 from sparring.training.session import with_factor
 from sparring.training.train import resume, train_with
@@ -143,6 +144,15 @@ def test_settings_of_the_command_line_reach_the_learner() -> None:
     assert plan.rewards is not None
     assert plan.rewards["manager"] == (1, 0)
     assert plan.rewards["worker"] == (0, 1)
+
+
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
+def test_batches_of_roles_are_large_on_a_gpu(game: str) -> None:
+    config = with_preset(game, gpu=True, hierarchy=True)
+    config = merged(config, {"hierarchy": {"on": True}}, "test")
+    for plan in read_roles(sparring.Rules(game), [config]):
+        assert plan.settings[0].minibatch >= 16384
+        assert max(plan.net.hidden) >= 256
 
 
 def test_a_lower_rate_is_lower_for_every_role() -> None:

@@ -38,3 +38,10 @@ HIERARCHY: dict[str, Any] = {
 """What else suits a network for every role."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}}
 """What else is better with the network on a GPU."""
+GPU_HIERARCHY: dict[str, Any] = {
+    "roles": {
+        "manager": {"net": {"hidden": (256, 256)}, "ppo": {"epochs": 4, "minibatch": 16384}},
+        "worker": {"net": {"hidden": (512, 512, 256)}, "ppo": {"epochs": 2, "minibatch": 32768}},
+    },
+}
+"""What else is better there with a network for every role."""

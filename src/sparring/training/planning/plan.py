@@ -209,8 +209,9 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
         kernels.version()
     except ConfigError as missing:
         return str(missing)
-    if box and games_on == CPU:
-        return "games with continuous actions go with the network, not on the CPU"
+    if games_on == CPU and (box or config.hierarchy.on):
+        which = "with continuous actions" if box else "with a network for every role"
+        return f"games {which} go with the network, not on the CPU"
     return ""
 
 
