@@ -99,6 +99,7 @@ def test_the_replay_compiles() -> None:
 
 
 HINDSIGHT = """
+#include "core/goals.hpp"
 #include "games/{name}.hpp"
 using namespace sparring;
 using G = ::sparring::{name}::Game;
