@@ -99,6 +99,7 @@ def test_the_replay_compiles() -> None:
 
 
 HINDSIGHT = """
+#include "core/goals.hpp"
 #include "games/{name}.hpp"
 #include "core/goals.hpp"
 using namespace sparring;
