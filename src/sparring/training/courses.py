@@ -8,12 +8,10 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Change, Course
-from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError, StateError
 from sparring.learn.adjust import Adjustable
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
-from sparring.pools.starts import Start, read_starts
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
@@ -46,20 +44,12 @@ def with_courses(
             settings=settings,
             starts=curriculum.starts,
             role_settings={role.role: role.settings[member] for role in plan.roles},
-            starts=starts_by_phase(curriculum),
             lr_factor=lr_factor,
         )
         for member, settings in enumerate(plan.settings)
     ]
     first = [course.begin() for course in courses]
     return courses, replace(plan, first=first[0])
-
-
-def starts_by_phase(curriculum: Curriculum) -> list[tuple[Start, ...]]:
-    """The positions in which games begin, phase by phase; nothing where none has any."""
-    words = [curriculum.starts_of(index) for index in range(len(curriculum.phases))]
-    read = {one: read_starts(curriculum.rules, one) for one in set(words)}
-    return [read[one] for one in words] if any(words) else []
 
 
 def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:

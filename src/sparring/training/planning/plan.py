@@ -200,9 +200,8 @@ def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"
-    if games_on == CPU and (config.hierarchy.on or config.hindsight.sees):
-        what = "networks by role" if config.hierarchy.on else "networks that learn in hindsight"
-        return f"the games of {what} go with these"
+    if games_on == CPU and config.hindsight.sees:
+        return "games that are seen in hindsight go with the network, not on the CPU"
     from sparring import kernels
 
     try:
