@@ -32,10 +32,9 @@ def wandered(rules: Rules, moves: int, seed: int) -> State:
     return state
 
 
-OPENINGS = [
-    Start(after("tic_tac_toe", *cells), weight)
-    for cells, weight in (((4,), 1), ((0, 8), 3), ((2, 4, 6), 0.5))
-]
+def openings() -> list[Start]:
+    weights = {(4,): 1.0, (0, 8): 3.0, (2, 4, 6): 0.5}
+    return [Start(after("tic_tac_toe", *cells), weight) for cells, weight in weights.items()]
 
 
 def drawn(pool: Pool, count: int) -> list[bytes]:
@@ -50,7 +49,7 @@ def drawn(pool: Pool, count: int) -> list[bytes]:
 
 def test_shares_are_the_weights() -> None:
     """Chi-square over 20,000 games, the usual start among them."""
-    starts = [Start(None, 1.5), *OPENINGS]
+    starts = [Start(None, 1.5), *openings()]
     pool = Pool("tic_tac_toe", 500, seed=11, threads=1, starts=starts)
     keys = [bytes_of(s.position or new_state("tic_tac_toe")).game for s in starts]
     found = Counter(drawn(pool, 20_000))
@@ -81,19 +80,24 @@ def test_every_draw_is_that_of_its_own_stream() -> None:
             assert begun == (keys[at - 1] if at else bytes_of(new_state("tic_tac_toe")).game)
 
 
-CASES = {
-    "tic_tac_toe": OPENINGS,
-    "skull_king": read_starts(Rules("skull_king"), ["usual", "rounds:8-10=2"]),
-    "kuhhandel": [Start(wandered(Rules("kuhhandel"), 40, seed)) for seed in range(3)],
-    "shogi": read_starts(Rules("shogi"), ["sfen:4k4/9/9/9/9/9/9/9/R3K4 b 2G 1"]),
-}
+def starts_of(game: str) -> list[Start]:
+    """Some starts: given positions, rounds to be dealt, bytes beside the game."""
+    rules = Rules(game)
+    if game == "tic_tac_toe":
+        return openings()
+    if game == "kuhhandel":
+        return [Start(wandered(rules, 40, seed)) for seed in range(3)]
+    if game == "shogi":
+        played = Start(wandered(rules, 10, 1))
+        return [*read_starts(rules, ["sfen:4k4/9/9/9/9/9/9/9/R3K4 b 2G 1"]), played]
+    return list(read_starts(rules, ["usual", "rounds:8-10=2"]))
 
 
-@pytest.mark.parametrize("game", CASES)
+@pytest.mark.parametrize("game", ["tic_tac_toe", "skull_king", "kuhhandel", "shogi"])
 def test_threads_slots_and_splits_change_nothing(game: str) -> None:
     def digest(steps: int = 60, **options: Any) -> int:
         first = options.pop("first_game", 0)
-        pool = Pool(game, seed=5, first_game=first, starts=CASES[game], **options)
+        pool = Pool(game, seed=5, first_game=first, starts=starts_of(game), **options)
         pool.reset()
         for _ in range(steps):
             pool.step(pool.sample_actions())
@@ -109,7 +113,7 @@ def test_threads_slots_and_splits_change_nothing(game: str) -> None:
 def test_games_without_starts_draw_nothing() -> None:
     """Taking the starts away again leaves the games of a pool that never had any."""
     never, once = (Pool("skull_king", 16, seed=2, threads=1) for _ in range(2))
-    once.set_starts(CASES["skull_king"])
+    once.set_starts(starts_of("skull_king"))
     once.set_starts([])
     for pool in (never, once):
         pool.reset()
@@ -148,7 +152,7 @@ def test_a_single_game_from_the_position_is_the_same(game: str, moves: int) -> N
 
 def test_games_with_chance_go_on_as_a_copy_of_them_does() -> None:
     """A copy of a game that began elsewhere plays on as the game itself."""
-    pool = Pool("skull_king", 3, seed=4, threads=1, starts=CASES["skull_king"][1:])
+    pool = Pool("skull_king", 3, seed=4, threads=1, starts=starts_of("skull_king")[1:])
     pool.reset()
     copies = [pool.state_of(game) for game in range(3)]
     for _ in range(60):
@@ -180,13 +184,13 @@ def test_running_games_and_saved_ones_go_on() -> None:
     for pool in (plain, changed):
         pool.reset()
         pool.run_random(20)
-    changed.set_starts(CASES["skull_king"])
+    changed.set_starts(starts_of("skull_king"))
     assert plain.state() == changed.state()
     for pool in (plain, changed):
         pool.run_random(40)
     assert plain.state() == changed.state()
     changed.run_random(400)
-    other = Pool("skull_king", 8, seed=1, threads=1, starts=CASES["skull_king"])
+    other = Pool("skull_king", 8, seed=1, threads=1, starts=starts_of("skull_king"))
     other.load_state(changed.state())
     for pool in (changed, other):
         pool.run_random(300)
@@ -238,26 +242,23 @@ def test_hockeys_phases_and_server_are_no_part_of_a_start() -> None:
     assert len(phases) == 20
 
 
-OVER = after("tic_tac_toe", 0, 3, 1, 4, 2)
-FULL = after("tic_tac_toe", 0, 1, 2, 4, 3, 5, 7, 6, 8)
+OVER, FULL = (0, 3, 1, 4, 2), (0, 1, 2, 4, 3, 5, 7, 6, 8)
+BAD = {
+    "the game is over": lambda: Start(after("tic_tac_toe", *OVER)),
+    "of kuhn_poker, and the game is tic_tac_toe": lambda: Start(new_state("kuhn_poker")),
+    "weight 0 must be above 0": lambda: Start(after("tic_tac_toe", 1), weight=0),
+    "weight nan must be": lambda: Start(after("tic_tac_toe", 1), weight=float("nan")),
+    "not a saved state": lambda: Start(b"junk"),
+    "another game or build": lambda: Start(Position(b"short")),
+    "start 1: a seat is to move and cannot": lambda: Start(bytes_of(after("tic_tac_toe", *FULL))),
+}
 
 
-@pytest.mark.parametrize(
-    ("start", "why"),
-    [
-        (Start(OVER), "the game is over"),
-        (Start(new_state("kuhn_poker")), "a position of kuhn_poker, and the game is tic_tac_toe"),
-        (Start(after("tic_tac_toe", 1), weight=0), "weight 0 must be above 0"),
-        (Start(after("tic_tac_toe", 1), weight=float("nan")), "weight nan must be"),
-        (Start(b"junk"), "not a saved state"),
-        (Start(Position(b"short")), "another game or build"),
-        (Start(bytes_of(FULL)), "start 1: a seat is to move and cannot"),
-    ],
-)
-def test_a_bad_start_refuses_all(start: Start, why: str) -> None:
+@pytest.mark.parametrize("why", BAD)
+def test_a_bad_start_refuses_all(why: str) -> None:
     pool = Pool("tic_tac_toe", 50, seed=1, threads=1, starts=[Start(after("tic_tac_toe", 4))])
     with pytest.raises(ConfigError, match=why):
-        pool.set_starts([Start(after("tic_tac_toe", 8)), start])
+        pool.set_starts([Start(after("tic_tac_toe", 8)), BAD[why]()])
     pool.reset()
     assert {bytes(table) for table in pool.tables[:, : pool._native.game_bytes]} == {
         bytes_of(after("tic_tac_toe", 4)).game

@@ -43,6 +43,28 @@ def test_a_plan_decides_everything_once() -> None:
     assert (pool.num_games, pool.policies) == (config.collect.games, {0})
 
 
+def test_games_of_a_plan_begin_where_it_says() -> None:
+    words = ("usual=1", "rounds:9-10=3")
+    changes = {"device": "cpu", "threads": 1, "starts": words, "collect": {"games": 64}}
+    plan = resolve([merged(with_preset("skull_king"), changes, "t")])
+    assert [start.weight for start in plan.starts] == [1, 1.5, 1.5]
+    pool = plan.native_pool(slots=1)
+    pool.reset()
+    rounds = [int(pool.state_of(game).fields()["round"][0]) for game in range(64)]
+    assert set(rounds) == {1, 9, 10}
+    assert 6 < rounds.count(1) < 28
+
+
+def test_a_start_that_cannot_be_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = ["--runs", str(tmp_path / "runs")]
+    assert main(["train", "skull_king", "--starts", "round:11", *runs]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "sparring: starts: round 11 is outside 1..10"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_configuration_survives_its_file() -> None:
     lr = "0:0.001,5000000:0.0001 stepped"
     config = merged(with_preset("skull_king"), {"ppo": {"lr": lr, "entropy": 0.02}}, "test")
@@ -108,6 +130,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
         ({"collect": 5}, "collect needs a table of settings, not 5"),
         ({"algo_set": ("a=1",)}, "algo_set is for a learner of your own"),
+        ({"starts": ("usual=1",)}, "its own reset decides where games begin"),
     ):
         with pytest.raises(sparring.SparringError, match=hint):
             sparring.train(env, updates=1, quiet=True, runs=str(tmp_path / "runs"), **settings)

@@ -11,7 +11,7 @@ from pettingzoo.utils import parallel_to_aec
 
 from envs.helpers import needs_duel
 from pools.foreign_envs import Fading, MatchingPennies, by_hash, episodes
-from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError
+from sparring import IllegalActionError, Lineup, Pool, Rules, SparringError, Start
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.envs.pettingzoo import aec_env, parallel_env
 from sparring.errors import ConfigError
@@ -174,6 +174,9 @@ def test_seats_are_drawn_from_line_ups_at_every_start() -> None:
         pool.set_lineups([Lineup((0,))])
     with pytest.raises(ConfigError, match="has no flags"):
         pool.set_config(num_players=3)
+    with pytest.raises(ConfigError, match="begins its games itself"):
+        pool.set_starts([Start()])
+    pool.set_starts([])
 
 
 def test_rewards_are_weighted_and_scores_are_not() -> None:
