@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sparring.errors import ConfigError
-from sparring.games.rules import Rules
+from sparring.games.state import new_state
 from sparring.pools import LEARNER, Lineup, Pool, Pot
-from sparring.pools.starts import read_starts
+from sparring.pools.starts import Start
 
 PAST, BEST = Pot("past"), Pot("best")
 
@@ -53,7 +53,10 @@ def test_a_change_alters_no_running_game() -> None:
     draw = np.random.default_rng(5)
     lineups = [[Lineup((LEARNER, *(who,) * 3))] for who in ("captain", LEARNER, 1, 2)]
     weights = [[1, 1], [1, 2, 3], [0, 0, 1], [2]]
-    starts = [read_starts(Rules("skull_king"), words) for words in ((), ("round:7", "usual=2"))]
+    later = new_state("skull_king", seed=1)
+    for _ in range(30):
+        later.apply(later.legal()[0])
+    starts = [[], [Start(later), Start(weight=2.0)]]
 
     def make() -> Pool:
         return Pool("skull_king", 8, seed=3, threads=1, lineups=lineups[0])

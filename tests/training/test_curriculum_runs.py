@@ -12,6 +12,8 @@ import torch
 
 import sparring
 from sparring.errors import ConfigError
+from sparring.games.starts import write_starts
+from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
 from sparring.training.records.metrics import read
 from sparring.training.train import resume
@@ -30,7 +32,6 @@ PHASES = [
         "episodes": 24,
         "opponents": ["self=1", "captain=0ep:0.1,24ep:3", "past=1"],
         "set": {"round_weights": ["0ep:1,24ep:9", 1, 1]},
-        "starts": ["usual=1", "round:2=2"],
         "rewards": {"score_delta": "0%:1,100%:0.3", "manager.win": 1},
     },
     {"name": "last", "opponents": ["captain=1", "past=0:1,9000:0"], "ppo": {"entropy": 0.02}},
@@ -42,10 +43,15 @@ def words(phases: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def through_phases(runs: Path, **changes: Any) -> sparring.Agent:
+    later = new_state("skull_king", config={"rounds": [1, 2, 3]}, seed=1)
+    for _ in range(10):
+        later.apply(later.legal()[0])
+    write_starts(runs / "later.jsonl", [later])
+    begin = {"starts": [f"{runs / 'later.jsonl'}=2", "usual=1"]}
     usual: dict[str, Any] = {
         "game": "skull_king",
         "set": ("rounds=1,2,3",),
-        "phases": words(PHASES),
+        "phases": words([PHASES[0], PHASES[1] | begin, PHASES[2]]),
         "league": {"every": 300, "slots": 2},
         "collect": {"games": 8, "steps": 20},
         "updates": 12,

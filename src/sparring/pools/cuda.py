@@ -18,7 +18,7 @@ from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
-from sparring.pools.cuda_actions import as_given, why_frozen
+from sparring.pools.cuda_actions import as_given, copies, why_frozen
 from sparring.pools.cuda_batch import CudaBatch
 from sparring.pools.cuda_counts import CountsOnDevice
 from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
@@ -304,8 +304,11 @@ class CudaPool(CountsOnDevice):
         games = slice(0, self.num_games) if member is None else self._games_of(member)
         frozen = self.frozen[games].nonzero()
         if len(frozen):
-            game = games.start + int(frozen[0])
-            raise why_frozen(self, game, int(self.frozen[game]))
+            raise why_frozen(self, games.start + int(frozen[0]))
+
+    def rules_of(self, member: int) -> Rules:
+        """The game as those of one seed begin it."""
+        return self._hosts[member].rules
 
     def _of(self, member: int | None) -> list[Pool]:
         """Whom a change concerns: the games of one seed, or all."""
@@ -398,12 +401,12 @@ class CudaPool(CountsOnDevice):
             "table": self.tables.shape[1],
             **memory_entry(self.memory_bytes),
         }
-        return seal(self._hosts[member].rules, more, body)
+        return seal(self.rules_of(member), more, body)
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         header, body = unseal(raw)
-        rules = self._hosts[member].rules
+        rules = self.rules_of(member)
         mine = {
             "game": rules.name,
             "config": rules.config,
@@ -432,18 +435,7 @@ class CudaPool(CountsOnDevice):
 
     def audit(self) -> str:
         """Return what is wrong with any of the games, "" if nothing."""
-        for member in range(len(self.seeds)):
-            pool = Pool(
-                self._hosts[member].rules,
-                self.each,
-                threads=1,
-                first_game=self.first_game,
-                memory=self.memory_bytes,
-            )
-            pool.load_state(self.state(member))
-            if wrong := pool.audit():
-                return wrong
-        return ""
+        return next(filter(None, (pool.audit() for pool in copies(self))), "")
 
     def _games_of(self, member: int) -> slice:
         return slice(member * self.each, (member + 1) * self.each)

@@ -1,7 +1,8 @@
-"""Actions on their way to games on a GPU, and why a game did not take one."""
+"""Actions on their way to games on a GPU, why a game did not take one, and the games at home."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import describe_refusal
+from sparring.pools.native import Pool
 
 if TYPE_CHECKING:
     from sparring.pools.cuda import CudaPool
@@ -33,9 +35,9 @@ def as_given(pool: CudaPool, action: Any) -> Tensor:
     return given.contiguous()
 
 
-def why_frozen(pool: CudaPool, game: int, code: int) -> SparringError:
-    """Say why a game stands still. code: what `frozen` has for it."""
-    rules, number = pool.rules, pool.first_game + game % pool.each
+def why_frozen(pool: CudaPool, game: int) -> SparringError:
+    """Say why a game stands still."""
+    rules, number, code = pool.rules, pool.first_game + game % pool.each, int(pool.frozen[game])
     if code == GIVEN_UP:
         return ConfigError(
             f"{rules.name} game {number}: no policy is asked any more; change the line-up or the "
@@ -54,3 +56,12 @@ def why_frozen(pool: CudaPool, game: int, code: int) -> SparringError:
         f"{describe_refusal(rules, refused)}; the game stands still since then, load an earlier "
         "state or reset"
     )
+
+
+def copies(pool: CudaPool) -> Iterator[Pool]:
+    """The games of every seed as pools on the CPU, where they can be looked at."""
+    for member in range(len(pool.seeds)):
+        rules, memory = pool.rules_of(member), pool.memory_bytes
+        copied = Pool(rules, pool.each, threads=1, first_game=pool.first_game, memory=memory)
+        copied.load_state(pool.state(member))
+        yield copied

@@ -22,6 +22,7 @@ from sparring.games.rules import (
 from sparring.games.seeds import seed_bits
 from sparring.games.state import State, check_version, seal, unseal
 from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
+from sparring.pools.actions import as_given
 from sparring.pools.batch import Batch
 from sparring.pools.limits import (
     MOST_INDEX,
@@ -414,20 +415,7 @@ class Pool:
         return self._native.run_random(steps)
 
     def _actions(self, action: npt.ArrayLike, rows: slice) -> npt.NDArray[Any]:
-        count = rows.stop - rows.start
-        wanted = (count, self.rules.box) if self.rules.box else (count,)
-        given = np.asarray(action)
-        if given.shape != wanted:
-            raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
-        if self.rules.box:
-            return np.ascontiguousarray(given, np.float32)
-        if given.dtype == np.int32:
-            return np.ascontiguousarray(given)
-        if given.dtype.kind not in "iu":
-            raise IllegalActionError(f"actions are {given.dtype}, need integers")
-        limit = np.iinfo(np.int32)
-        clipped: npt.NDArray[Any] = np.clip(given, limit.min, limit.max).astype(np.int32)
-        return clipped
+        return as_given(action, rows.stop - rows.start, self.rules.box)
 
     def _accept(self, slot: int, given: npt.NDArray[Any]) -> None:
         self._check_started()
