@@ -279,3 +279,11 @@ def test_the_weight_follows_its_schedule() -> None:
     ppo = learner("ppo", decays)
     ppo.iterate(0.25)
     assert ppo.hindsight.weight == 0.75
+
+
+def test_a_replay_without_records_is_taken_over_as_it_is() -> None:
+    old, new = (filled(make_collector(4, 16), 4, 1, hindsight=seen) for seen in (False, True))
+    tensors, segments, counts = old.state()
+    new.load_state(tensors, {name: read() for name, read in segments.items()}, counts)
+    assert not new.ring["record"][np.arange(new.first, new.head)].any()
+    assert torch.equal(new.sample(0).obs, old.sample(0).obs)

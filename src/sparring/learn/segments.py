@@ -150,8 +150,7 @@ def rows_between(ring: RingLike, first: int, count: int) -> dict[str, npt.NDArra
 def put_rows(ring: RingLike, first: int, columns: Mapping[str, Tensor], oldest: int) -> int:
     """Put rows back at serial numbers from `first` on, none below `oldest`; return how many."""
     skipped = max(oldest - first, 0)
-    count = len(columns["end"])
-    nothing = torch.zeros(count, dtype=torch.int32)  # what older replays did not keep
+    nothing = torch.zeros(len(columns["end"]), dtype=torch.int32)  # older ones kept no records
     arrays = {
         name: array_of(columns.get(name, nothing) if name == RECORD else columns[name], kept.dtype)
         for name, kept in ring.columns.items()
