@@ -87,7 +87,8 @@ class Kuhhandel(Auctions, Trades):
 
     @property
     def role(self) -> int:
-        return 0
+        """0 for what to do on a turn, 1 for all about money."""
+        return 0 if self.phase == "TURN" else 1
 
     def observe(self, seat: int) -> list[float]:
         return observe(self, seat)
