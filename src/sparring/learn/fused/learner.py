@@ -7,8 +7,10 @@ but the answers to rows are.
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,17 @@ from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Let nobody be freed meanwhile: what a learner of before held on the device ends a capture."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Voice:
@@ -187,7 +200,7 @@ class FusedLearner:
         if name not in self._captured:
             graph = torch.cuda.CUDAGraph()
             # What a graph allocates is of no use behind it: all of them share one piece of memory.
-            with torch.cuda.graph(graph, pool=self._graph_pool):
+            with no_garbage(), torch.cuda.graph(graph, pool=self._graph_pool):
                 work()
             self._captured[name], self._graph_pool = graph, graph.pool()
         self._captured[name].replay()
