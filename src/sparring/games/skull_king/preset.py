@@ -26,11 +26,11 @@ HIERARCHY: dict[str, Any] = {
                 # What a hand is worth before a card is played; `?`: where the flags have it.
                 "inputs": ("hand", "round", "progress", "seat", "stage?", "extra phase?"),
             },
-            "ppo": {"epochs": 8, "minibatch": 512, "entropy": "0%:0.02,100%:0.002"},
+            "ppo": {"epochs": 16, "minibatch": 512, "entropy": "0%:0.02,100%:0.002"},
         },
         "worker": {
             "net": {"hidden": (256, 256)},
-            "ppo": {"epochs": 3, "minibatch": 2048},
+            "ppo": {"epochs": 6, "minibatch": 2048},
             "ended_by": ("manager",),
         },
     },
