@@ -145,18 +145,22 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
         part.descend(0)
         for member in range(2):
             net: Net = before[member].of(role)
-            check_gradients(fused, role, member, net, knobs[member][role])
+            places = part.picked[0, member]
+            places = places[places >= 0].long()
+            loss_of(fused, role, member, net, knobs[member][role], places).backward()
+            check_gradients(fused, role, member, net)
 
 
-def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net, knobs: Knobs) -> None:
+def loss_of(
+    fused: FusedHierarchy, role: str, member: int, net: Net, knobs: Knobs, places: torch.Tensor
+) -> torch.Tensor:
+    """PPO's loss of the decisions at some places, by autograd."""
     part, rollout = fused.parts[role], fused.rollout
-    places = part.picked[0, member]
-    places = places[places >= 0].long()
     names = fused.kernels.names("Statistics")
     of = dict(zip(names, part.statistics[member].tolist(), strict=True))
     advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
     heads = net(rollout.obs[places].cpu())
-    losses = ppo_loss(
+    return ppo_loss(
         heads["policy"],
         heads["value"],
         mask=mask_of(rollout.legal[places].cpu(), fused.rules),
@@ -166,9 +170,13 @@ def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net, kno
         advantage=(advantage - of["mean"]) * of["inverse_std"],
         returns=(advantage + old) / of["scale"],
         knobs=knobs,
-    )
-    losses.total.backward()
-    mine = part.net.unpack(part.net.grad[member] * part.net.scale)
+    ).total
+
+
+def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net) -> None:
+    """Hold the gradients on the device against those of a network behind `backward`."""
+    own = fused.parts[role].net
+    mine = own.unpack(own.grad[member] * own.scale)
     reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
     length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
     for name, grad in reference.items():

@@ -15,11 +15,19 @@ from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.hindsight import example_loss
-from sparring.learn.ppo import ppo_loss
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 
-from .test_fused_hierarchy import REWARDS, TABLES, WORKER, network, ready, roles
+from .test_fused_hierarchy import (
+    REWARDS,
+    TABLES,
+    WORKER,
+    check_gradients,
+    loss_of,
+    network,
+    ready,
+    roles,
+)
 
 HALF = HindsightConfig(on=True, share=0.5, weight=0.3)
 
@@ -119,26 +127,7 @@ def test_gradients_are_those_of_autograd() -> None:
             places, seen = picked[: part.room], picked[part.room :]
             places, seen = places[places >= 0].long(), seen[seen >= 0].long()
             assert len(seen) > 5
-            of = dict(
-                zip(
-                    fused.kernels.names("Statistics"),
-                    part.statistics[member].tolist(),
-                    strict=True,
-                )
-            )
-            advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
-            heads = net(rollout.obs[places].cpu())
-            losses = ppo_loss(
-                heads["policy"],
-                heads["value"],
-                mask=mask_of(rollout.legal[places].cpu(), fused.rules),
-                action=rollout.action[places].cpu(),
-                old_log_prob=rollout.log_prob[places].cpu(),
-                old_value=old / of["scale"],
-                advantage=(advantage - of["mean"]) * of["inverse_std"],
-                returns=(advantage + old) / of["scale"],
-                knobs=knobs[member][role],
-            )
+            loss = loss_of(fused, role, member, net, knobs[member][role], places)
             example = seen - rollout.places
             origin = part.examples.from_place.flatten()[example].long()
             missed = example_loss(
@@ -146,14 +135,10 @@ def test_gradients_are_those_of_autograd() -> None:
                 mask=mask_of(rollout.legal[origin].cpu(), fused.rules),
                 action=part.examples.right.flatten()[example].cpu(),
             )
-            (losses.total + 0.3 * missed).backward()
-            assert float(part.examples.loss[member]) == pytest.approx(float(missed), rel=1e-3)
-            mine = part.net.unpack(part.net.grad[member] * part.net.scale)
-            reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
-            length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
-            for name, grad in reference.items():
-                off = float((mine[name] - grad).norm() / length)
-                assert off < 1e-4, f"{role} {name}: {off:.2e} of the gradient's length"
+            (loss + 0.3 * missed).backward()
+            found = float(part.examples.loss[member])
+            assert found == pytest.approx(float(missed.detach()), rel=1e-3)
+            check_gradients(fused, role, member, net)
 
 
 def test_a_share_of_nothing_changes_nothing() -> None:
