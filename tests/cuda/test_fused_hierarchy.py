@@ -8,34 +8,29 @@ import numpy as np
 import pytest
 import torch
 
-from learn.fused_helpers import COLLECT, NAMES, PPO_
+from learn.fused_helpers import COLLECT, NAMES
+from learn.hierarchy_helpers import (
+    REWARDS,
+    TABLES,
+    WORKER,
+    check_gradients,
+    loss_of,
+    network,
+    ready,
+    roles,
+)
 from sparring.config import NetConfig
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.hierarchy import FusedHierarchy
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.hierarchy import Hierarchy, discounts_of
 from sparring.learn.plan import RolePlan, Turns
-from sparring.learn.ppo import Knobs, ppo_loss
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.hierarchy import HierarchyNet, of_role
+from sparring.nets.hierarchy import of_role
 from sparring.nets.net import Net
-from sparring.pools import Lineup, Pool
+from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
-from sparring.schedule import Moment
-
-MANAGER = replace(PPO_, gamma_into=(), gamma=0.9, gae_lambda=0.8, minibatch=128, epochs=3)
-WORKER = replace(PPO_, gamma_into=(), gamma=0.97, gae_lambda=0.95)
-REWARDS = {"manager": (1.0, 0.0), "worker": (0.0, 1.0)}
-TABLES = [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]
-
-
-def roles(members: int = 1) -> tuple[RolePlan, ...]:
-    seen = NetConfig(hidden=(32,), inputs=("hand", "round", "progress", "seat"))
-    return (
-        RolePlan("manager", seen, (MANAGER,) * members),
-        RolePlan("worker", NetConfig(hidden=(64, 32)), (WORKER,) * members, ("manager",)),
-    )
 
 
 def learner(
@@ -45,27 +40,6 @@ def learner(
     pool = CudaPool("skull_king", games, seeds=seeds, lineups=TABLES, rewards=REWARDS)
     plans = roles(len(seeds))
     return FusedHierarchy(DeviceGames(pool), COLLECT, plans, turns=turns, graphs=graphs)
-
-
-def network(fused: FusedHierarchy, member: int = 0) -> HierarchyNet:
-    net = fused._fresh_net()
-    assert isinstance(net, HierarchyNet)
-    net.load_state_dict(fused.net.state(member))
-    return net
-
-
-def ready(fused: FusedHierarchy) -> list[dict[str, Knobs]]:
-    """Play a rollout, link it and list the samples of every role."""
-    moments = [Moment(0, 0.0)] * fused.members
-    fused.turn_knobs(moments)
-    fused._play()
-    for number in range(fused.rollout.cut_layers()):
-        fused.value_cuts(number)
-    configs = fused.role_configs
-    return [
-        {role: Knobs.at(configs[role][member], moments[0]) for role in fused.parts}
-        for member in range(fused.members)
-    ]
 
 
 def test_every_role_is_answered_by_its_own_network() -> None:
@@ -149,39 +123,6 @@ def test_gradients_of_every_role_are_those_of_autograd() -> None:
             places = places[places >= 0].long()
             loss_of(fused, role, member, net, knobs[member][role], places).backward()
             check_gradients(fused, role, member, net)
-
-
-def loss_of(
-    fused: FusedHierarchy, role: str, member: int, net: Net, knobs: Knobs, places: torch.Tensor
-) -> torch.Tensor:
-    """PPO's loss of the decisions at some places, by autograd."""
-    part, rollout = fused.parts[role], fused.rollout
-    names = fused.kernels.names("Statistics")
-    of = dict(zip(names, part.statistics[member].tolist(), strict=True))
-    advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
-    heads = net(rollout.obs[places].cpu())
-    return ppo_loss(
-        heads["policy"],
-        heads["value"],
-        mask=mask_of(rollout.legal[places].cpu(), fused.rules),
-        action=rollout.action[places].cpu(),
-        old_log_prob=rollout.log_prob[places].cpu(),
-        old_value=old / of["scale"],
-        advantage=(advantage - of["mean"]) * of["inverse_std"],
-        returns=(advantage + old) / of["scale"],
-        knobs=knobs,
-    ).total
-
-
-def check_gradients(fused: FusedHierarchy, role: str, member: int, net: Net) -> None:
-    """Hold the gradients on the device against those of a network behind `backward`."""
-    own = fused.parts[role].net
-    mine = own.unpack(own.grad[member] * own.scale)
-    reference = {name: p.grad for name, p in net.named_parameters() if p.grad is not None}
-    length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
-    for name, grad in reference.items():
-        off = float((mine[name] - grad).norm() / length)
-        assert off < 1e-4, f"{role} {name}: {off:.2e} of the gradient's length"
 
 
 def test_members_learn_as_if_they_were_alone_and_graphs_change_nothing() -> None:

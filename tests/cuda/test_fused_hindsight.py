@@ -7,6 +7,16 @@ import pytest
 import torch
 
 from learn.fused_helpers import COLLECT, NAMES
+from learn.hierarchy_helpers import (
+    REWARDS,
+    TABLES,
+    WORKER,
+    check_gradients,
+    loss_of,
+    network,
+    ready,
+    roles,
+)
 from sparring import _native
 from sparring.config import HindsightConfig
 from sparring.learn.fused import DeviceGames
@@ -17,17 +27,6 @@ from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.hindsight import example_loss
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
-
-from .test_fused_hierarchy import (
-    REWARDS,
-    TABLES,
-    WORKER,
-    check_gradients,
-    loss_of,
-    network,
-    ready,
-    roles,
-)
 
 HALF = HindsightConfig(on=True, share=0.5, weight=0.3)
 
