@@ -199,7 +199,8 @@ class Reader:
                     raise ConfigError(f"set: {name} was given twice; give it once")
                 found[name] = read_flag(self.rules, name, value)
         first = {name: first_of(value) for name, value in found.items()}
-        self.rules.changed(first)  # flags that do not go together
+        if self.rules.declares_flags:
+            self.rules.changed(first)  # flags that do not go together
         return found
 
     def _rewards(self, given: Any) -> dict[str, Schedule]:

@@ -52,6 +52,8 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
 
     Of a list every member may be a schedule.
     """
+    if not rules.declares_flags:  # somebody's own environment says itself what it takes
+        return Schedule.read(given, key) if is_schedule(given) else given
     fields = {**rules.fields, "skip_forced": SKIP_FORCED}
     if key not in fields:
         raise ConfigError(f"set: {rules.name} has no flag {key!r}{nearest(key, fields)}")
@@ -66,6 +68,16 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
         return checked_flag(field, given)
     except ConfigError as wrong:
         raise ConfigError(f"set: {wrong}") from None
+
+
+def is_schedule(given: Any) -> bool:
+    """Whether a text is a schedule: points with numbers."""
+    if not isinstance(given, str) or ":" not in given:
+        return False
+    try:
+        return Schedule.read(given).changes
+    except ConfigError:
+        return False
 
 
 def checked_flag(field: Field, given: Any) -> Any:

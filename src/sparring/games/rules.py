@@ -129,6 +129,9 @@ SKIP_FORCED = Field(
 class Rules:
     """Everything about a game that does not change while it is played."""
 
+    declares_flags = True
+    """Whether `fields` has all flags that there are."""
+
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         if name not in _native.game_names():
             raise ConfigError(f"no game called {name!r}{nearest(name, game_names())}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,6 +261,10 @@ class ForeignPool(ABC):
     @abstractmethod
     def _reset(self, seed: int | None) -> None:
         """Reset all envs and fill the batch."""
+
+    @abstractmethod
+    def demand_flags(self, flags: Iterable[str]) -> None:
+        """Refuse flags that the envs have no place for; nothing changes."""
 
     @abstractmethod
     def _set_config(self, flags: Mapping[str, Any]) -> None:

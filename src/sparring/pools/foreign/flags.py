@@ -6,7 +6,7 @@ makes them effective.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sparring.errors import ConfigError
@@ -17,37 +17,52 @@ METHOD = "set_config"
 def set_on_envs(name: str, envs: Sequence[Any], flags: Mapping[str, Any]) -> None:
     """Hand flags to env objects; all of them take them or none does."""
     base = [env.unwrapped for env in envs]
-    if all(callable(getattr(env, METHOD, None)) for env in base):
+    if demand_of_envs(name, envs, flags):
         for env in base:
             take(name, env.set_config, flags)
         return
-    missing = [flag for flag in flags if not all(hasattr(env, flag) for env in base)]
-    if missing:
-        raise no_such(name, missing)
     for env in base:
         for flag, value in flags.items():
             setattr(env, flag, value)
 
 
+def demand_of_envs(name: str, envs: Sequence[Any], flags: Iterable[str]) -> bool:
+    """Refuse flags that env objects have no place for; return whether a method takes them."""
+    base = [env.unwrapped for env in envs]
+    if all(callable(getattr(env, METHOD, None)) for env in base):
+        return True
+    missing = [flag for flag in flags if not all(hasattr(env, flag) for env in base)]
+    if missing:
+        raise no_such(name, missing)
+    return False
+
+
 def set_on_vector(name: str, env: Any, flags: Mapping[str, Any]) -> None:
     """Hand flags to the envs of a Gymnasium vector, or to a vector that takes them itself."""
-    base = env.unwrapped
+    base, by_method = env.unwrapped, demand_of_vector(name, env, flags)
     if callable(getattr(base, METHOD, None)):
         take(name, base.set_config, flags)
-        return
+    elif by_method:
+        take(name, lambda **given: base.call(METHOD, **given), flags)
+    else:
+        for flag, value in flags.items():
+            base.set_attr(flag, value)
+
+
+def demand_of_vector(name: str, env: Any, flags: Iterable[str]) -> bool:
+    """Refuse flags that a vector has no place for; return whether a method takes them."""
+    base = env.unwrapped
 
     def has(what: str) -> bool:
         # Asked for first: a worker process that is called for something missing dies.
         return hasattr(base, "call") and all(base.call("has_wrapper_attr", what))
 
-    if has(METHOD):
-        take(name, lambda **given: base.call(METHOD, **given), flags)
-        return
+    if callable(getattr(base, METHOD, None)) or has(METHOD):
+        return True
     missing = [flag for flag in flags if not has(flag)]
     if missing:
         raise no_such(name, missing)
-    for flag, value in flags.items():
-        base.set_attr(flag, value)
+    return False
 
 
 def take(name: str, method: Any, flags: Mapping[str, Any]) -> None:

@@ -59,6 +59,8 @@ class ForeignRules(Rules):
         self.chance = True
         self.skip_forced = False
 
+    declares_flags = False
+
     def plain(self) -> dict[str, Any]:
         """Return what `ForeignRules(**...)` needs, for a checkpoint."""
         names = ("seats", "rows", "actions", "numbers", "first_action")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sparring.pools.foreign.base import (
     check_finite,
 )
 from sparring.pools.foreign.encoding import Encoding, encoding_of
-from sparring.pools.foreign.flags import set_on_envs
+from sparring.pools.foreign.flags import demand_of_envs, set_on_envs
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_name
 
@@ -49,6 +49,10 @@ class TablesPool(ForeignPool):
             table.steps = 0
             self._start(game, None if seed is None else seed + game)
         self._show()
+
+    def demand_flags(self, flags: Iterable[str]) -> None:
+        """Refuse flags that the envs have no place for; nothing changes."""
+        demand_of_envs(self.rules.name, [table.env for table in self._tables], flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
         set_on_envs(self.rules.name, [table.env for table in self._tables], flags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sparring.pools.foreign.base import (
     check_finite,
 )
 from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
-from sparring.pools.foreign.flags import set_on_vector
+from sparring.pools.foreign.flags import demand_of_vector, set_on_vector
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.lineups import LEARNER
 
@@ -54,6 +54,10 @@ class VectorEnvPool(ForeignPool):
         self._check(numbers, np.zeros(self.num_games))
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
+
+    def demand_flags(self, flags: Iterable[str]) -> None:
+        """Refuse flags that the envs have no place for; nothing changes."""
+        demand_of_vector(self.rules.name, self.env, flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
         set_on_vector(self.rules.name, self.env, flags)

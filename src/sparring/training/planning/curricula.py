@@ -12,14 +12,16 @@ from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.reading import read_phases
 from sparring.curriculum.rewards import demand_paid, read_rewards
+from sparring.errors import ConfigError
 from sparring.games.flags import latest, read_rules, scheduled_flags
 from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
+from sparring.pools.foreign.base import ForeignPool
 from sparring.training.budget import BUDGETS, COUNTED
 from sparring.training.planning.casting import pinned
 from sparring.training.planning.settings import merged
 
-__all__ = ["curriculum_of", "lasting_phases", "read_phases", "with_phases"]
+__all__ = ["check_own", "curriculum_of", "lasting_phases", "read_phases", "with_phases"]
 
 
 def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
@@ -34,6 +36,29 @@ def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
     )
     phases = read_phases(rules, config) or (Phase(THE_RUN),)
     return Curriculum(rules, phases, cast.seatings, own)
+
+
+def check_own(pool: ForeignPool, curriculum: Curriculum) -> None:
+    """Refuse phases that nothing would come of in an environment that somebody brought along."""
+    name, flags = pool.rules.name, {flag for phase in curriculum.phases for flag in phase.flags}
+    for number, phase in enumerate(curriculum.phases, start=1):
+        where = f"phase {number} {phase.name!r}"
+        unfit = {
+            "opponents": (phase.opponents, "every seat is the learner's"),
+            "starts": (phase.starts, "its own reset decides where games begin"),
+            "until": (phase.until, "nobody measures it beside training"),
+        }
+        for key, (given, why) in unfit.items():
+            if given:
+                raise ConfigError(
+                    f"{where}: {key}: {name} is your own environment, {why}; leave it out"
+                )
+        for flag in sorted(flags.difference(phase.flags)):
+            raise ConfigError(
+                f"{where}: set: {flag} is named in other phases, and nobody knows what it was in "
+                f"{name} before; name it in every phase"
+            )
+    pool.demand_flags(sorted(flags))
 
 
 def with_phases(config: TrainConfig) -> TrainConfig:

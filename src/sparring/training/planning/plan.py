@@ -25,11 +25,12 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
+from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
 from sparring.training.planning.casting import cast_of
-from sparring.training.planning.curricula import curriculum_of, read_phases
+from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.hindsight import check_hindsight
 from sparring.training.planning.roles import read_roles, turns_of
@@ -39,7 +40,6 @@ GPU = "cuda"
 UNFIT = {
     "set": "whoever made it has set its flags",
     "opponents": "every seat is the learner's",
-    "phases": "a curriculum speaks of flags and bots",
     "pool": "it is stepped where it was made",
     "starts": "its own reset decides where games begin",
 }
@@ -97,6 +97,8 @@ def resolve(
         )
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     curriculum = curriculum_of(config, rules, cast)
+    if isinstance(pool, ForeignPool):
+        check_own(pool, curriculum)
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
