@@ -16,7 +16,7 @@ namespace sparring {
 // A decision that waits for the same seat's next one.
 struct Open {
   i32 row;        // place in the rollout, -1 if there is none
-  i32 decisions;  // this one and the forced ones skipped since
+  i32 decisions;  // this one and the forced ones of its seat skipped since, in whatever role
   i32 role;       // in which it was made
   f32 reward;
 };
@@ -35,10 +35,11 @@ struct RolloutView {
   int chains;   // 1, or `roles` when every role is a learner of its own
   int learner;  // policy id whose rows are samples
   f32 gamma;
-  const f32* gamma_into;   // [roles]: discount of a step into a decision of that role
-  const f32* gamma_of;     // [roles]: discount of forced and last steps of a role; null: gamma
-  const f32* lambda_of;    // [roles]: how far a role's estimates look; null: the same for all
-  const u32* ended_by;     // [roles]: bit r: a decision in role r ends what this role did; or null
+  const f32* gamma_into;  // [roles]: discount of a step into a decision of that role
+  const f32* gamma_of;    // [roles]: discount of forced and last steps of a role; null: gamma
+  const f32* lambda_of;   // [roles]: how far a role's estimates look; null: the same for all
+  // [roles]: bit r: a decision in role r ends what this role did. Null: one of discount 0 does.
+  const u32* ended_by;
   const i8* seat;          // [steps, games * rows]
   const i8* role;          // [steps, games * rows]
   const i16* policy;       // [steps, games * rows]
@@ -55,7 +56,7 @@ struct RolloutView {
   SPARRING_FN f32 gamma_in(int as) const { return gamma_of ? gamma_of[as] : gamma; }
   // Whether nothing that a role did counts behind a decision in another one.
   SPARRING_FN bool ends(int as, int by) const {
-    return gamma_into[by] == 0 || (ended_by && (ended_by[as] >> by & 1));
+    return ended_by ? ended_by[as] >> by & 1 : gamma_into[by] == 0;
   }
 };
 
@@ -102,7 +103,7 @@ SPARRING_FN inline void link_game(const RolloutView& v, const Links& links, int 
       const int role = v.role[at];
       Open* own = open + v.seat[at] * v.chains;
       Open& mine = own[v.chains > 1 ? role : 0];
-      // Nothing behind a step of discount 0 counts, for what the seat did in other roles neither.
+      // What the seat did in other roles may end here too.
       for (int chain = 0; chain < v.chains; ++chain)
         if (own + chain != &mine && own[chain].row >= 0 && v.ends(own[chain].role, role))
           close_open(v, links, own[chain], kToNext, place, 0, 0);

@@ -43,6 +43,7 @@ struct EstimateView {
   const f32* gamma_into;  // [members, roles]
   const f32* gamma_of;    // [members, roles], or null: gamma
   const f32* lambda_of;   // [members, roles], or null: gae_lambda
+  const u32* ended_by;    // [members, roles], or null: decisions of discount 0 end all
   const f32* value;       // by place
   f32* advantage;         // by place
   int each;
@@ -57,6 +58,7 @@ SPARRING_FN inline RolloutView discounted(const RolloutView& rollout, const Esti
   own.gamma_into = estimate.gamma_into + member * rollout.roles;
   if (estimate.gamma_of) own.gamma_of = estimate.gamma_of + member * rollout.roles;
   if (estimate.lambda_of) own.lambda_of = estimate.lambda_of + member * rollout.roles;
+  if (estimate.ended_by) own.ended_by = estimate.ended_by + member * rollout.roles;
   return own;
 }
 

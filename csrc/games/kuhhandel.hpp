@@ -175,8 +175,7 @@ struct Game {
 
   SPARRING_FN Money hand(int at) const { return known[at][at]; }
 
-  // Draws: the shuffle from the top of the deck down, then the first player.
-  // Shuffles what has not been drawn.
+  // Shuffles what has not been drawn, from the top down.
   SPARRING_FN void shuffle(Rng& rng) {
     for (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
@@ -192,6 +191,7 @@ struct Game {
     shuffle(rng);
   }
 
+  // Draws: the shuffle, then the first player.
   SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
     *this = Game{};
     if (config.history) zero_bytes(side, side_bytes(config));

@@ -175,3 +175,25 @@ def test_one_network_learns_from_examples_too() -> None:
         (report,) = ppo.iterate(0.0)
         assert report.stats["learning/examples"] > 100
         assert np.isfinite(report.stats["losses/hindsight"])
+
+
+def test_rehearsing_keeps_what_came_of_open_decisions() -> None:
+    """Bench measures learners that go on afterwards."""
+    first, second = learner(), learner()
+    for fused in (first, second):
+        fused.iterate(0.0)
+    first.rehearse()
+    for _ in range(2):
+        (mine,), (theirs,) = first.iterate(0.0), second.iterate(0.0)
+        assert mine.stats["learning/examples/worker"] == theirs.stats["learning/examples/worker"]
+        assert mine.stats["learning/examples/manager"] == theirs.stats["learning/examples/manager"]
+
+
+def test_open_decisions_of_a_run_without_records_are_left_alone() -> None:
+    """Nobody knows whether their goals were settled before; the next record may be another's."""
+    without, fused = learner(hindsight=HindsightConfig()), learner()
+    without.iterate(0.0)
+    fused.restore(without.snapshot())
+    assert fused.records is not None
+    carried = fused.records.of_place[: fused.rollout.carried].cpu().numpy().view(np.uint32)
+    assert (carried == _native.UNKNOWN_RECORD).all()

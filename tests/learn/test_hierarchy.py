@@ -25,12 +25,14 @@ START = Moment(0, 0.0)
 At = tuple[int, int]
 
 
-def roles_of(rules: sparring.Rules, *, ends: bool = True, **nets: NetConfig) -> list[RolePlan]:
+def roles_of(
+    rules: sparring.Rules, *, ends: bool = True, second_ppo: PPOConfig = SECOND, **nets: NetConfig
+) -> list[RolePlan]:
     first, second = rules.roles
     ended_by = (first,) if ends else ()
     return [
         RolePlan(first, nets.get(first, SMALL), (FIRST,)),
-        RolePlan(second, nets.get(second, replace(SMALL, hidden=(16,))), (SECOND,), ended_by),
+        RolePlan(second, nets.get(second, replace(SMALL, hidden=(16,))), (second_ppo,), ended_by),
     ]
 
 
@@ -165,7 +167,28 @@ def test_returns_of_every_role_are_those_of_plain_python(
 ) -> None:
     """Forced moves, cuts, bots between, decisions that the rollout before left open."""
     rules = sparring.Rules(game, config)
-    learner = learner_of(game, config, lineup, roles_of(rules, ends=ends))
+    check_returns(learner_of(game, config, lineup, roles_of(rules, ends=ends)), ends=ends)
+
+
+def test_a_role_that_looks_at_the_next_payment_alone_takes_nothing_from_others() -> None:
+    """A worker of discount 0: the manager is paid for the whole round as ever."""
+    rules = sparring.Rules("skull_king", {"rounds": [2, 3]})
+    roles = roles_of(rules, ends=False, second_ppo=replace(SECOND, gamma=0.0))
+    check_returns(learner_of("skull_king", {"rounds": [2, 3]}, roles=roles), ends=False)
+
+
+def test_a_step_into_a_role_that_counts_nothing_ends_all_roles() -> None:
+    """As with one network: rounds that stand alone stand alone for cards, too."""
+    rules = sparring.Rules("skull_king")
+    roles = roles_of(rules, ends=False)
+    alone = replace(roles[0], settings=(replace(FIRST, gamma_into=(0.0, 1.0)),))
+    assert discounts_of([alone, roles[1]], learner_of().knobs_at(START)).ended_by == (1, 1)
+    assert discounts_of(roles, learner_of().knobs_at(START)).ended_by == (0, 0)
+
+
+def check_returns(learner: Hierarchy, *, ends: bool) -> None:
+    """Play some rollouts, and compare every advantage with that of `Slow`."""
+    rules = learner.rules
     slow, collector = Slow(learner), learner.collector
     knobs, rows = learner.knobs_at(START), GAMES * rules.rows
     where = np.zeros((collector.transitions.places, 2), np.intp)
@@ -189,7 +212,7 @@ def test_returns_of_every_role_are_those_of_plain_python(
         assert fast[at] == pytest.approx(advantage, abs=2e-4), (at, slow.found[at])
     ends_met = {one["end"] for one in slow.found.values()}
     assert ("ended" in ends_met) == ends
-    assert ("cut" in ends_met) == (game == "kuhhandel")
+    assert ("cut" in ends_met) == (rules.name == "kuhhandel")
 
 
 def test_equal_networks_play_and_are_paid_as_one_network_by_role() -> None:

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import sparring
 from sparring import ConfigError, Pool, _native, machine
 from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.learn.collect import Collector
+from sparring.learn.fused.examples import room_for
+from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.phases import Phases
-from sparring.learn.room import rollout_bytes
+from sparring.learn.room import chains_of, learning_bytes, rollout_bytes
 from sparring.pools.limits import bytes_per_game
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
@@ -219,15 +222,48 @@ def test_measuring_with_too_many_threads_ends_in_one_line() -> None:
     assert "threads 100000 must be from 0 to 1024" in done.stderr
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
-def test_the_room_of_a_rollout_is_what_it_takes(game: str) -> None:
-    small = {"game": game, "device": "cpu", "collect": {"games": 10, "steps": 12}}
+@pytest.mark.parametrize(
+    ("game", "more"),
+    [
+        ("tic_tac_toe", {}),
+        ("laser_hockey", {}),
+        ("skull_king", {"hierarchy": {"on": True}, "hindsight": {"on": True}}),
+    ],
+)
+def test_the_room_of_a_rollout_is_what_it_takes(game: str, more: dict[str, Any]) -> None:
+    small = {"game": game, "device": "cpu", "collect": {"games": 10, "steps": 12}, **more}
     plan = resolve([merged(TrainConfig(), small, "test")])
     pool = plan.host_pool()
     actor: Any = None
-    collector = Collector(pool, plan.collect, actor, ("log_prob", "value"), Phases())
+    collector = Collector(
+        pool, plan.collect, actor, ("log_prob", "value"), Phases(), by_role=plan.by_role
+    )
     owners = (collector.rollout, collector.transitions)
     found = [value for owner in owners for value in vars(owner).values()]
     found += collector.rollout.columns.values()
     taken = sum(array.nbytes for array in found if isinstance(array, np.ndarray))
-    assert 10 * rollout_bytes(plan.rules, pool.row_bytes, 12) == taken
+    kept = {"chains": chains_of(plan), "records": plan.hindsight.sees}
+    assert 10 * rollout_bytes(plan.rules, pool.row_bytes, 12, **kept) == taken
+
+
+def test_the_room_on_a_gpu_has_all_that_a_hierarchy_in_hindsight_keeps() -> None:
+    """Open decisions of every role, records, and the rows of examples."""
+    small = {"hierarchy": {"on": True}, "hindsight": {"on": True, "share": 1.0}}
+    config = {"game": "skull_king", "device": "cpu", "collect": {"games": 32, "steps": 12}, **small}
+    plan = resolve([merged(TrainConfig(), config, "test")])
+    rules, row_bytes = plan.rules, plan.rules.obs_bytes
+    rollout = FusedRollout(
+        rules,
+        32,
+        12,
+        members=1,
+        row_bytes=row_bytes,
+        squash=False,
+        device=torch.device("cpu"),
+        chains=chains_of(plan),
+        examples=room_for(32 * 12 * rules.rows, plan.hindsight.share),
+    )
+    taken = sum(one.nbytes for one in vars(rollout).values() if isinstance(one, torch.Tensor))
+    cuts = rollout.cut_obs.nbytes
+    room = rollout_bytes(rules, row_bytes, 12, chains=chains_of(plan), records=True)
+    assert 32 * (room + learning_bytes(plan)) >= taken - cuts

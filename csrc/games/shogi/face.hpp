@@ -90,7 +90,6 @@ inline std::vector<Field> Game::state_fields() {
   };
 }
 
-// Squares are those of the mover's view; where a move starts depends on the position.
 inline std::vector<Stat> Game::stats(const Config&) {
   return {
       {"length", {kPlies}, {kGames}, "moves of a game, both sides together"},
@@ -101,6 +100,7 @@ inline std::vector<Stat> Game::stats(const Config&) {
   };
 }
 
+// Squares are those of the mover's view; where a move starts depends on the position.
 inline std::string Game::action_name(const Config&, int action) {
   static constexpr const char* kNames[kDirections] = {
       "up",   "up left",   "up right",   "left",        "right",

@@ -2,8 +2,8 @@
 
 A role's decisions are a chain: what a seat is paid between two of them, by the role's own weights,
 belongs to the first. So a manager's step reaches over all that its worker does meanwhile, and is
-discounted once; a worker's last decision before the manager's next one may be the end of what it
-is responsible for.
+discounted once, and once more for every forced move of its seat that was played without asking; a
+worker's last decision before the manager's next one may be the end of what it is responsible for.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def discounts_of(roles: Sequence[RolePlan], knobs: RoleKnobs, member: int = 0) -
     names = [plan.role for plan in roles]
     own = [knobs[name] for name in names]
     into = [plan.settings[member].gamma_into for plan in roles]
+    # What a role discounts by is its own affair; a step into it that counts nothing is everybody's.
+    last = {name for at, name in enumerate(names) if into[at] and into[at][at] == 0}
     return Discounts(
         tuple(
             given[at] if given else knob.gamma
@@ -57,7 +59,7 @@ def discounts_of(roles: Sequence[RolePlan], knobs: RoleKnobs, member: int = 0) -
         ),
         tuple(knob.gamma for knob in own),
         tuple(knob.gae_lambda for knob in own),
-        tuple(sum(1 << names.index(by) for by in plan.ended_by) for plan in roles),
+        tuple(sum(1 << names.index(by) for by in last | set(plan.ended_by)) for plan in roles),
     )
 
 

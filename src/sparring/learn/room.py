@@ -16,6 +16,10 @@ from sparring.pools.limits import bytes_per_game
 
 LINK_BYTES = 17
 """Of every row in `Transitions`: end, next, paid, discount and tail."""
+LIST_BYTES = 12
+"""Of every row in the list of samples that each network has on a GPU, with marks and ranks."""
+EXAMPLE_BYTES = 12
+"""Of every example on a GPU, besides its row: where it comes from, its place and its action."""
 
 
 def demand_room(plan: Plan) -> None:
@@ -25,7 +29,10 @@ def demand_room(plan: Plan) -> None:
     pool = 0 if plan.foreign else bytes_per_game(rules)
     memory = plan.foreign.memory_bytes if plan.foreign else 0
     own_learner = plan.settings[0] is None  # what it keeps is its own affair
-    rollout = 0 if own_learner else rollout_bytes(rules, rules.obs_bytes + memory, collect.steps)
+    row, chains, records = rules.obs_bytes + memory, chains_of(plan), plan.hindsight.sees
+    rollout = 0
+    if not own_learner:
+        rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
     what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
     if host:
@@ -34,18 +41,37 @@ def demand_room(plan: Plan) -> None:
         demand_replay(plan, games * host)
     # On the GPU a quarter of the rows has room for what cut games looked like.
     cuts = plan.fused * -(-collect.steps // 4) * rules.rows * rules.obs_bytes
-    device = pool + rollout - host + cuts
+    device = pool + rollout - host + cuts + (learning_bytes(plan) if plan.fused else 0)
     if device:
         free = torch.cuda.mem_get_info(plan.device)[0]
         demand_memory("collect.games", games, device, f"{what} on the GPU", free=free)
         if remembers(plan) and plan.fused:
             demand_replay(plan, games * device, free=free)
-    places = games * places_per_game(rules, collect.steps)
+    places = games * places_per_game(rules, collect.steps, chains)
     if places > MOST_PLACES:
         raise ConfigError(
             f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
             f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
         )
+
+
+def chains_of(plan: Plan) -> int:
+    """How many decisions of a seat may be open at once."""
+    return len(plan.rules.roles) if plan.by_role else 1
+
+
+def learning_bytes(plan: Plan) -> int:
+    """Bytes per game of what updates on a GPU keep of a rollout: samples, and examples."""
+    from sparring.learn.fused.examples import room_for
+
+    rules, collect = plan.rules, plan.collect
+    networks = max(len(plan.roles), 1)
+    listed = networks * LIST_BYTES * places_per_game(rules, collect.steps, chains_of(plan))
+    if not plan.hindsight.sees:
+        return listed
+    rows = collect.games * collect.steps * rules.rows
+    each = rules.obs_bytes + networks * EXAMPLE_BYTES
+    return listed - (-room_for(rows, plan.hindsight.share) * each // collect.games)
 
 
 def remembers(plan: Plan) -> bool:
@@ -60,7 +86,7 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     free: bytes of the GPU; None asks the machine.
     """
     rules, collect, replay = plan.rules, plan.collect, plan.replay
-    opened = rules.seats * (len(rules.roles) if plan.by_role else 1)
+    opened = rules.seats * chains_of(plan)
     check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
     memory = plan.foreign.memory_bytes if plan.foreign else 0
     where, members = "" if free is None else " on the GPU", len(plan.seeds)
@@ -87,16 +113,28 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
         )
 
 
-def places_per_game(rules: Rules, steps: int) -> int:
+def places_per_game(rules: Rules, steps: int, chains: int = 1) -> int:
     """Rows of a rollout, and places for decisions that the one before left open."""
-    return rules.seats + steps * rules.rows
+    return rules.seats * chains + steps * rules.rows
 
 
-def rollout_bytes(rules: Rules, row_bytes: int, steps: int, columns: int = 2) -> int:
-    """Bytes per game of a `Rollout` and its `Transitions`."""
+def rollout_bytes(
+    rules: Rules,
+    row_bytes: int,
+    steps: int,
+    columns: int = 2,
+    *,
+    chains: int = 1,
+    records: bool = False,
+) -> int:
+    """Bytes per game of a `Rollout` and its `Transitions`.
+
+    chains: of a seat's decisions. records: what came of goals is kept, too.
+    """
     place = row_bytes + rules.actions + 4 * max(rules.box, 1) + 4 * columns + LINK_BYTES
     row = 1 + 1 + 2  # seat, role, policy
-    # Paid, skipped, value and its role; two ends.
-    step = rules.seats * (4 * len(rules.roles) + 2 + 4 + 1) + 1 + 1
-    opened = rules.seats * OPEN.itemsize
-    return places_per_game(rules, steps) * place + steps * (rules.rows * row + step) + opened
+    # Paid, skipped, value and its role, what came of a goal; two ends.
+    step = rules.seats * (4 * len(rules.roles) + 2 + 4 + 1 + 4 * records) + 1 + 1
+    opened = rules.seats * chains * OPEN.itemsize
+    places = places_per_game(rules, steps, chains)
+    return places * (place + 4 * records) + steps * (rules.rows * row + step) + opened

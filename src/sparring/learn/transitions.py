@@ -92,6 +92,7 @@ class Transitions:
         that opens a round makes every round a problem of its own.
         gamma_of: by role, the discount of its forced and last steps, where it is not gamma.
         ended_by: by role, bits of roles: a decision in one of them ends what this role did before.
+        Left out, a decision into which the discount is 0 ends what all roles did.
         final_role: [steps, games, seats], to which role the value after a cut belongs; decisions
         in others are dropped there. Left out: to all.
         """

@@ -10,6 +10,7 @@ from torch import Tensor
 from sparring.config import HindsightConfig
 from sparring.kernels import Module, build
 from sparring.kernels.views import View
+from sparring.learn.collect import UNKNOWN
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.links import rollout_view
@@ -71,8 +72,10 @@ class Records:
         """Copy those of a member's open decisions."""
         return self.of_place[self.rollout.carried_of(member)].cpu()
 
-    def put_front(self, member: int, records: Tensor) -> None:
-        """Go on with those of another moment."""
+    def put_front(self, member: int, records: Tensor | None) -> None:
+        """Go on with those of another moment; None: they were not kept then."""
+        if records is None:
+            records = torch.tensor(int(UNKNOWN), dtype=torch.int32)
         self.of_place[self.rollout.carried_of(member)] = records.to(self.of_place.device)
 
 

@@ -69,13 +69,12 @@ class FusedHierarchy(FusedOnPolicy):
             for plan, voice in zip(roles, self.voices, strict=True)
         }
         names = [plan.role for plan in roles]
-        ended = [sum(1 << names.index(by) for by in plan.ended_by) for plan in roles]
         self.teller = RoleTeller(games.rules).to(self.device)
         with torch.device(self.device):
             self.gamma_into, self.gamma_of, self.lambda_of = (
                 torch.zeros(self.members, len(names)) for _ in range(3)
             )
-            self.ended_by = torch.tensor(ended, dtype=torch.int32)
+            self.ended_by = torch.zeros(self.members, len(names), dtype=torch.int32)
             self.final_role = torch.zeros(self.rollout.final_value.shape, dtype=torch.int8)
         self._measured = list(self.parts[names[0]].measure())
         self.figures = Figures(self._measure, self.members)
@@ -125,7 +124,7 @@ class FusedHierarchy(FusedOnPolicy):
                 shown[member][f"learning/lr/{role}"] = mine.lr
                 shown[member][f"learning/entropy_weight/{role}"] = mine.entropy
         found = [discounts_of(self.roles, mine, member) for member, mine in enumerate(knobs)]
-        for name in ("gamma_into", "gamma_of", "lambda_of"):
+        for name in ("gamma_into", "gamma_of", "lambda_of", "ended_by"):
             getattr(self, name).copy_(torch.tensor([getattr(mine, name) for mine in found]))
         return shown
 
@@ -151,7 +150,6 @@ class FusedHierarchy(FusedOnPolicy):
         kernels, rollout = self.kernels, self.rollout
         if self.records:
             self.records.find()
-        by_role = {"ended_by": self.ended_by, "final_role": self.final_role}
         estimate = kernels.view(
             "EstimateView",
             gamma=self.gamma_of,
@@ -160,11 +158,13 @@ class FusedHierarchy(FusedOnPolicy):
             gamma_into=self.gamma_into,
             gamma_of=self.gamma_of,
             lambda_of=self.lambda_of,
+            ended_by=self.ended_by,
             value=rollout.value,
             advantage=rollout.advantage,
             each=self.games.each,
         )
-        views = rollout_view(kernels, rollout, **by_role), links_view(kernels, rollout)
+        played = rollout_view(kernels, rollout, final_role=self.final_role)
+        views = played, links_view(kernels, rollout)
         kernels.estimate_advantages(blocks_of(rollout.games, 64), 64, *views, estimate)
         for part in self.parts.values():
             part.sample_counts.zero_()

@@ -15,10 +15,10 @@ LINKED = ("end", "next", "paid", "discount", "tail")
 ROWS = ("obs", "legal", "action", "log_prob", "value")
 
 
-def rollout_view(kernels: Module, rollout: FusedRollout, **by_role: Tensor) -> View:
+def rollout_view(kernels: Module, rollout: FusedRollout, final_role: Tensor | None = None) -> View:
     """The rows as they were played. Discounts are the members' own, and come apart.
 
-    by_role: what else roles with networks of their own need.
+    final_role: to which role the worth of a cut game belongs; None: to all.
     """
     rules = rollout.rules
     return kernels.view(
@@ -35,7 +35,8 @@ def rollout_view(kernels: Module, rollout: FusedRollout, **by_role: Tensor) -> V
         gamma_into=None,
         gamma_of=None,
         lambda_of=None,
-        **{"ended_by": None, "final_role": None} | by_role,
+        ended_by=None,
+        final_role=final_role,
     )
 
 

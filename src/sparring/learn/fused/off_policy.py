@@ -299,6 +299,7 @@ class FusedOffPolicy(FusedLearner):
             gamma_into=self.gamma_into,
             gamma_of=None,
             lambda_of=None,
+            ended_by=None,
             value=rollout.value,
             advantage=rollout.advantage,
             each=self.games.each,

@@ -84,9 +84,9 @@ class FusedOnPolicy(FusedLearner):
     def _put_saved(self, snapshot: Snapshot, member: int) -> None:
         """Go on from `_saved`."""
         super()._put_saved(snapshot, member)
-        carried = snapshot.tensors.get("carried", {})
-        if self.records and RECORD in carried:
-            self.records.put_front(member, carried[RECORD])
+        if self.records:
+            carried = snapshot.tensors.get("carried", {})
+            self.records.put_front(member, carried.get(RECORD))
 
     # What kinds add
 
@@ -145,6 +145,7 @@ class FusedOnPolicy(FusedLearner):
             rollout.open,
             *(rollout.obs[front], rollout.legal[front], rollout.action[front]),
             *(rollout.log_prob[front], rollout.value[front]),
+            *([self.records.of_place[front]] if self.records else []),
         ]
         before = [tensor.clone() for tensor in kept]
         self._work("free rollout", self._answer_all, whole=True)

@@ -41,7 +41,6 @@ class FusedRollout:
         """Make the arrays, once and for all.
 
         examples: of decisions seen in hindsight, whose rows come behind the places.
-
         final_legal: keep what seats might do when games are cut.
         policies: those that may sit at tables, the learner included.
         chains: of a seat's decisions, one or one for every role.

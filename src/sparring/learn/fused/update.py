@@ -287,6 +287,7 @@ class Update:
             gamma_into=self.gamma_into,
             gamma_of=None,
             lambda_of=None,
+            ended_by=None,
             value=rollout.value,
             advantage=rollout.advantage,
             each=self.games.each,
