@@ -74,6 +74,51 @@ def test_runs_are_grouped_by_what_differs_but_the_seed(model: Path) -> None:
     assert "the runs differ in nothing but the seed: one group" in notes(same)
 
 
+def test_phases_are_told_by_their_names_and_by_what_differs_in_them(tmp_path: Path) -> None:
+    late = {"name": "late", "decisions": 1000, "set": {"skip_forced": 1}}
+    more = [late | {"decisions": 2000, "rewards": {"outcome": 0.5}}, {"name": "whole game"}]
+    make_run(tmp_path, "plain", {5: 0.1})
+    make_run(tmp_path, "short", {5: 0.1}, phases=[late, {"name": "whole game"}], curriculum="a")
+    make_run(tmp_path, "long", {5: 0.1}, phases=more, curriculum="b")
+    named = "phases=late / whole game"
+    assert labels(tmp_path, "plain", "short") == ["phases=none", named]
+    assert labels(tmp_path, "short", "long") == [
+        "phases.late.decisions=1000, phases.late.rewards.outcome=as the run",
+        "phases.late.decisions=2000, phases.late.rewards.outcome=0.5",
+    ]
+    assert labels(tmp_path, "short", "long", by="phases") == [named, named]
+
+
+def test_roles_are_told_by_what_differs_in_them(tmp_path: Path) -> None:
+    on = {"on": True}
+    some = ["manager.ppo.epochs=16", "worker.net.hidden=64,64"]
+    make_run(tmp_path, "plain", {5: 0.1})
+    make_run(tmp_path, "some", {5: 0.1}, hierarchy=on, roles=[*some, "manager.ppo.lr=1e-3"])
+    make_run(tmp_path, "rate", {5: 0.1}, hierarchy=on, roles=[*some, "manager.ppo.lr=0.002"])
+    make_run(tmp_path, "less", {5: 0.1}, hierarchy=on, roles=some[:1], ppo={"lr": 0.001})
+    assert labels(tmp_path, "plain", "some") == ["hierarchy.on=False", "hierarchy.on=True"]
+    assert labels(tmp_path, "some", "rate") == [
+        "roles.manager.ppo.lr=0.001",
+        "roles.manager.ppo.lr=0.002",
+    ]
+    by = "roles.worker.net.hidden,roles.manager.ppo.lr"
+    assert labels(tmp_path, "some", "less", by=by) == [
+        "roles.worker.net.hidden=64,64, roles.manager.ppo.lr=0.001",
+        "roles.worker.net.hidden=256,256, roles.manager.ppo.lr=0.001",
+    ]
+
+
+def test_long_values_are_shortened_to_where_they_differ(tmp_path: Path) -> None:
+    steps = ",".join(f"{at}e3:{at}" for at in range(40))
+    make_run(tmp_path, "one", {5: 0.1}, opponents=[f"self={steps}", "careful=1"])
+    make_run(tmp_path, "two", {5: 0.1}, opponents=[f"self={steps}", "careful=2"])
+    assert labels(tmp_path, "one", "two") == ["opponents=…careful=1", "opponents=…careful=2"]
+
+
+def labels(root: Path, *names: str, by: str = "") -> list[str]:
+    return [group.label for group in compare([root / name for name in names], by).groups]
+
+
 def test_numbers_have_known_answers(model: Path) -> None:
     found = compare(paths(model, "slow", "fast"), "ppo.lr")
     slow, fast = found.groups

@@ -26,12 +26,13 @@ from sparring.league.statistics import (
 )
 from sparring.training.planning.settings import read_config, written
 from sparring.training.records.overview import Overview, final_strength, read_json
+from sparring.training.records.told import flat, names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
     {"seed", "seeds", "name", "runs", "json", "tensorboard", "wandb", "csv", "keep", "config"}
-    | {"checkpoint_every_s", "population", "vary", "game", "set"}
+    | {"checkpoint_every_s", "population", "vary", "game", "set", "curriculum", "roles"}
 )
-"""Settings that say nothing about how something is learned; so do those of `eval`."""
+"""Settings that say nothing about how something is learned, or nothing that others do not say."""
 EACH_RUN = "run"
 """The key that makes a group of every run."""
 SAME_LENGTH = 0.05
@@ -95,16 +96,9 @@ class Group:
     name: str
     settings: dict[str, Any]
     """What makes the group."""
+    label: str
+    """The same, as it is typed, shortened where it is long."""
     entries: tuple[Entry, ...]
-
-    @property
-    def label(self) -> str:
-        """What makes the group, as it is typed."""
-        told = [
-            str(value) if key == EACH_RUN else f"{key}={typed(value)}"
-            for key, value in self.settings.items()
-        ]
-        return ", ".join(told) or "all runs"
 
     def over(self, by: By, *, seed: int = 0) -> Band:
         """The strength over the group's runs as a curve with its interval."""
@@ -186,11 +180,10 @@ def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison
     runs = [Overview(path) for path in paths]
     rules = common_rules(runs)
     opponents = common_opponents(runs)
+    settings = spread([flat(written(read_config(run.config, str(run.path)))) for run in runs])
     entries = [
-        Entry(
-            run, flat(written(read_config(run.config, str(run.path)))), opponents, rules.seats == 1
-        )
-        for run in runs
+        Entry(run, known, opponents, rules.seats == 1)
+        for run, known in zip(runs, settings, strict=True)
     ]
     for entry in entries:
         if not len(entry.strength_by("decisions")[0]):
@@ -261,24 +254,15 @@ def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
     return tuple(shared)
 
 
-def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted names."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
-
-
 def differing(entries: Sequence[Entry]) -> tuple[str, ...]:
     """Return the settings of learning in which some runs differ, of those that have them.
 
-    Runs of another algorithm have other settings; that is said by `algo`.
+    Runs of another algorithm have other settings; that is said by `algo`. Phases differ here by
+    their names; what is otherwise in phases of one name has names of its own.
     """
     keys = dict.fromkeys(key for entry in entries for key in entry.settings)
     there = {key: [e.settings[key] for e in entries if key in e.settings] for key in keys}
+    there["phases"] = [names_of(value) for value in there.get("phases", ())]
     return tuple(
         key
         for key, values in there.items()
@@ -310,10 +294,20 @@ def make_groups(entries: Sequence[Entry], keys: Sequence[str]) -> tuple[Group, .
     found: dict[str, list[Entry]] = {}
     for entry in entries:
         found.setdefault(repr([value_of(entry, key) for key in keys]), []).append(entry)
+    known = [known_of(inner[0], keys) for inner in found.values()]
     return tuple(
-        Group(letter(at), known_of(inner[0], keys), tuple(inner))
+        Group(letter(at), known[at], label(known[at], known), tuple(inner))
         for at, inner in enumerate(found.values())
     )
+
+
+def label(settings: Mapping[str, Any], all_groups: Sequence[Mapping[str, Any]]) -> str:
+    """Say what makes a group, as it is typed; where that is long, what tells it from others."""
+    parts = []
+    for key, value in settings.items():
+        others = [typed(known[key]) for known in all_groups if key in known]
+        parts.append(str(value) if key == EACH_RUN else f"{key}={shortened(typed(value), others)}")
+    return ", ".join(parts) or "all runs"
 
 
 def known_of(entry: Entry, keys: Sequence[str]) -> dict[str, Any]:
@@ -332,13 +326,6 @@ def value_of(entry: Entry, key: str) -> Any:
 def letter(at: int) -> str:
     """Name a group: A to Z, then A2 and so on."""
     return chr(ord("A") + at % 26) + (str(at // 26 + 1) if at >= 26 else "")
-
-
-def typed(value: Any) -> str:
-    """Return a setting as a user would type it."""
-    if isinstance(value, list):
-        return " ".join(map(typed, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def mean_curve(curves: Sequence[Curve]) -> tuple[Floats, Floats]:
