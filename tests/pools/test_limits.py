@@ -15,8 +15,8 @@ from sparring import ConfigError, Pool, _native, machine
 from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.learn.collect import Collector
-from sparring.learn.phases import Phases
 from sparring.learn.room import rollout_bytes
+from sparring.learn.timing import Timing
 from sparring.pools.limits import bytes_per_game
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
@@ -225,7 +225,7 @@ def test_the_room_of_a_rollout_is_what_it_takes(game: str) -> None:
     plan = resolve([merged(TrainConfig(), small, "test")])
     pool = plan.host_pool()
     actor: Any = None
-    collector = Collector(pool, plan.collect, actor, ("log_prob", "value"), Phases())
+    collector = Collector(pool, plan.collect, actor, ("log_prob", "value"), Timing())
     owners = (collector.rollout, collector.transitions)
     found = [value for owner in owners for value in vars(owner).values()]
     found += collector.rollout.columns.values()
