@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparring.curriculum.reading import read_phases
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule
+from sparring.training.planning.curricula import lasting_phases
 from sparring.training.planning.settings import read_config, with_preset, written
 
 WHOLE = """
@@ -87,6 +89,12 @@ def test_from_and_to_are_decisions_of_the_run(tmp_path: Path) -> None:
     assert [phase.decisions for phase in phases_of(text, tmp_path)] == [100, 150, 0]
 
 
+def test_to_counts_from_the_run_behind_phases_with_lengths_too(tmp_path: Path) -> None:
+    text = "[[phases]]\ndecisions = 100\n[[phases]]\nto = 250\n"
+    text += "[[phases]]\ndecisions = 50\n[[phases]]\nto = 400\n[[phases]]\n"
+    assert [phase.decisions for phase in phases_of(text, tmp_path)] == [100, 150, 50, 100, 0]
+
+
 BAD = {
     # what is wrong: (line, what the message says)
     'nmae = "x"': "no key 'nmae'; did you mean 'name'?",
@@ -100,6 +108,7 @@ BAD = {
     "set = { num_players = 3 }": "num_players cannot change while games run; set it for the whole",
     "set = { round_wieghts = [1] }": "no flag 'round_wieghts'; did you mean 'round_weights'?",
     "set = { round_weights = [-1] }": "round_weights=-1 is outside 0..1e+06",
+    'set = { episode = "ROUND", round_weights = ["0:1,9:0"] }': "round_weights are all 0",
     "rewards = { rnak = 1 }": "rewards: no reward part 'rnak'; did you mean 'rank'?",
     'rewards = { "wroker.rank" = 1 }': "rewards: no role 'wroker'; did you mean 'worker'?",
     "rewards = { score_delta = 0 }": "every weight is 0, so that nothing is paid",
@@ -220,3 +229,20 @@ def test_where_games_begin_is_checked_with_its_line(tmp_path: Path) -> None:
     assert one.starts == ("usual=1",)
     with pytest.raises(ConfigError, match=r"line 2: phase 1: starts: .*'nowhere'"):
         phases_of(text.replace("usual", "nowhere"), tmp_path)
+
+
+def test_a_run_keeps_pairs_and_weights_of_0_as_words(tmp_path: Path) -> None:
+    text = """
+game = "laser_hockey"
+[[phases]]
+decisions = 100
+opponents = { weak = [["0%", 1.0], ["100%", 0.2]], strong = 1, "runs/none" = 0 }
+[[phases]]
+"""
+    file = tmp_path / "phases.toml"
+    file.write_text(text)
+    config = with_preset(curriculum=str(file))
+    kept = replace(config, phases=lasting_phases(config))
+    first, _ = read_phases(Rules("laser_hockey"), kept)
+    assert first.opponents == ("weak=0%:1.0,100%:0.2", "strong=1.0")
+    assert read_phases(Rules("laser_hockey"), config)[0] == first

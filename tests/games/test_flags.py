@@ -7,7 +7,13 @@ import pytest
 from sparring import Rules
 from sparring.commands.eval.usi_match import read_options
 from sparring.errors import ConfigError
-from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
+from sparring.games.flags import (
+    as_typed,
+    changed_flags,
+    read_pair,
+    read_rules,
+    scheduled_flags,
+)
 from sparring.league.seating import read_tables
 from sparring.training.planning.settings import read_varied
 
@@ -41,3 +47,8 @@ def test_flags_are_typed_as_they_are_read() -> None:
     rules = read_rules("skull_king", ["num_players=6", "rounds=1,2,3", "skip_forced=1"])
     typed = as_typed(changed_flags(rules))
     assert read_rules("skull_king", typed).config == rules.config
+
+
+def test_a_list_is_no_schedule_of_a_run() -> None:
+    with pytest.raises(ConfigError, match="round_weights is a list, which changes in phases alone"):
+        scheduled_flags(Rules("skull_king"), ["episode=ROUND", "round_weights=0:1,5000:0"])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig
 from sparring.learn.collect import Answer, Collector, Draws
-from sparring.learn.phases import Phases
+from sparring.learn.timing import Timing
 
 REWARDS = {"score_delta": (1.0, 0.5), "manager": (0.25, 0.0), "worker": (0.0, 2.0)}
 Bids = dict[tuple[int, int, int], int]
@@ -50,7 +50,7 @@ def make_collector(
         records=True,
     )
     config = CollectConfig(games=games, steps=steps)
-    collector = Collector(pool, config, ByLot(bids or {}), (), Phases(), by_role=by_role)
+    collector = Collector(pool, config, ByLot(bids or {}), (), Timing(), by_role=by_role)
     collector.actors[1] = ByLot()
     return collector
 

@@ -14,8 +14,8 @@ from sparring.games.rules import Rules
 from sparring.learn.collect import Collector, Sampling
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Learner, Report, Snapshot
-from sparring.learn.phases import Phases
 from sparring.learn.plan import Plan
+from sparring.learn.timing import Timing
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.make import make_net
@@ -37,7 +37,7 @@ class Reinforce:
         heads = {POLICY: head_width(plan.rules)}
         self.net = make_net(plan.rules, plan.net, heads=heads, threads=plan.threads)
         self.optimiser = torch.optim.SGD(self.net.parameters(), lr=self.lr)
-        self.phases, self.updates, self.samples = Phases(), 0, 0
+        self.phases, self.updates, self.samples = Timing(), 0, 0
         forward = Forward(self.net, torch.device("cpu"), CollectConfig())
         actor = Sampling(forward, plan.seed)
         self.collector = Collector(plan.host_pool(), plan.collect, actor, (), self.phases)

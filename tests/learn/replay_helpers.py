@@ -11,8 +11,8 @@ import numpy as np
 import sparring
 from sparring.config import CollectConfig, ReplayConfig
 from sparring.learn.collect import Answer, Collector, Draws
-from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay
+from sparring.learn.timing import Timing
 from sparring.pools.native import Pool
 
 GAMMA = 0.9
@@ -230,7 +230,7 @@ def make(
     pool: Any = Watched(Pool(rules, games, seed=3, threads=1, lineups=lineups, slots=slots))
     collect = CollectConfig(games=games, steps=steps, slots=slots)
     actor = AnyMove(rules, 0)
-    collector = Collector(pool, collect, actor, (), Phases(), squash=squash, by_role=by_role)
+    collector = Collector(pool, collect, actor, (), Timing(), squash=squash, by_role=by_role)
     collector.actors[1] = AnyMove(rules, 1)
     kept = ReplayConfig(**{"batch": 64, "capacity": 2 * collector.transitions.places, **replay})
     made = new_replay(collector, kept, squash=squash)

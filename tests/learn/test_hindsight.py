@@ -22,9 +22,9 @@ from sparring.config import (
 from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import Examples, Hindsight, example_loss
-from sparring.learn.phases import Phases
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import Replay, Samples
+from sparring.learn.timing import Timing
 from sparring.schedule import Moment, Schedule
 
 ON = HindsightConfig(on=True, share=1.0)
@@ -142,7 +142,7 @@ def test_any_game_with_goals_can_be_seen_in_hindsight(by_role: bool, n_step: int
     flags = {"flights": 1, "steps": 3}
     pool = Pool("stairs", 8, seed=1, threads=1, config=flags, rewards=paid, records=True)
     collector = Collector(
-        pool, CollectConfig(games=8, steps=10), ByLot(), (), Phases(), by_role=by_role
+        pool, CollectConfig(games=8, steps=10), ByLot(), (), Timing(), by_role=by_role
     )
     found = filled(collector, 6, n_step, hindsight=True).sample(0)
     climbing, obs = found.obs[:, 3] == 1, found.obs

@@ -16,10 +16,10 @@ from sparring.config import CollectConfig, ReplayConfig, TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
-from sparring.learn.phases import Phases
 from sparring.learn.replay import Replay, Samples, replay_bytes
 from sparring.learn.rollout import Cuts
 from sparring.learn.room import demand_replay
+from sparring.learn.timing import Timing
 from sparring.machine import UNNOTICED
 from sparring.pools.foreign import pool_of
 from sparring.training.planning.plan import resolve
@@ -336,7 +336,7 @@ def test_nothing_follows_for_a_seat_that_was_out_before_the_cut() -> None:
     """Of three agents one leaves in round 1, one in round 2, and the limit cuts the third."""
     pool = pool_of([Fading(limit=2) for _ in range(3)])
     collect = CollectConfig(games=3, steps=4)
-    collector = Collector(pool, collect, AnyMove(pool.rules, 0), (), Phases())
+    collector = Collector(pool, collect, AnyMove(pool.rules, 0), (), Timing())
     played = Played(new_replay(collector, ReplayConfig(batch=64, capacity=200)), collector)
     for number in range(3):
         collector.collect(number)

@@ -18,8 +18,8 @@ from sparring.config import TrainConfig
 from sparring.learn.collect import Collector
 from sparring.learn.fused.examples import room_for
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.phases import Phases
 from sparring.learn.room import chains_of, learning_bytes, rollout_bytes
+from sparring.learn.timing import Timing
 from sparring.pools.limits import bytes_per_game
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged
@@ -236,7 +236,7 @@ def test_the_room_of_a_rollout_is_what_it_takes(game: str, more: dict[str, Any])
     pool = plan.host_pool()
     actor: Any = None
     collector = Collector(
-        pool, plan.collect, actor, ("log_prob", "value"), Phases(), by_role=plan.by_role
+        pool, plan.collect, actor, ("log_prob", "value"), Timing(), by_role=plan.by_role
     )
     owners = (collector.rollout, collector.transitions)
     found = [value for owner in owners for value in vars(owner).values()]

@@ -15,9 +15,12 @@ from sparring.errors import ConfigError
 from sparring.games.starts import write_starts
 from sparring.games.state import new_state
 from sparring.store import checkpoint as checkpoints
+from sparring.training.courses import adjustable, lead
+from sparring.training.member import Member
 from sparring.training.records.metrics import read
-from sparring.training.train import resume
-from training.run_helpers import events, trained
+from sparring.training.session import Session
+from sparring.training.train import new_run, resume
+from training.run_helpers import events, settings, trained
 
 PHASES = [
     {
@@ -159,6 +162,19 @@ def test_a_learner_that_cannot_be_adjusted_is_refused_before_anything_is_written
             tmp_path / "runs", phases=words([{"name": "a"}]), rewards=("result=0:1,9:2",), **changes
         )
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_new_phase_has_patience_again(tmp_path: Path) -> None:
+    config = settings(tmp_path, phases=words([{"decisions": 100}, {"name": "on"}]), updates=1)
+    session = Session.prepare([config])
+    learner, (course,) = adjustable(session.learner), session.courses
+    member = Member(config, new_run(config), session.plan.rules, course=course)
+    member.dry = 4
+    for made, patience in ((0, 4), (99, 4), (100, 0)):
+        member.status.decisions = made
+        lead(learner, 0, member, 0.0)
+        assert member.dry == patience
+    member.close()
 
 
 @pytest.mark.slow

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.places import about
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule
 
 
@@ -86,6 +88,30 @@ def check_weights(weights: Sequence[Schedule], where: str = "opponents") -> None
                 f"{where}: at {moment.decisions or moment.episodes or moment.progress:g} every "
                 "weight is 0, so that nobody is met; raise one"
             )
+
+
+def check_flags(rules: Rules, flags: Mapping[str, Any]) -> None:
+    """Refuse flags that do not go together at a point of their schedules."""
+    if not flags:
+        return
+    members = [one for value in flags.values() for one in listed(value)]
+    for moment in moments([one for one in members if isinstance(one, Schedule)]):
+        rules.changed({name: flag_at(rules, name, value, moment) for name, value in flags.items()})
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """The members of a list; anything else is one itself."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def flag_at(rules: Rules, name: str, value: Any, moment: Moment) -> Any:
+    """A flag at some moment of its schedule; one of whole numbers is the nearest."""
+    if isinstance(value, list | tuple):
+        return [flag_at(rules, name, one, moment) for one in value]
+    if not isinstance(value, Schedule):
+        return value
+    number, field = value.at(moment), rules.fields.get(name)
+    return number if field is None or field.dtype == "float32" else round(number)
 
 
 def moments(schedules: Sequence[Schedule]) -> list[Moment]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from sparring.config.algorithms import RATES
+from sparring.curriculum.checks import flag_at
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.rewards import Weights, weights_of
 from sparring.errors import ConfigError
@@ -65,9 +66,10 @@ class Curriculum:
         found = {}
         for name in self._changed_flags:
             if name in phase.flags:
-                found[name] = self._flag(name, phase.flags[name], now, phase, origin)
+                value = placed_flag(phase.flags[name], phase, origin)
+                found[name] = flag_at(self.rules, name, value, now)
             elif name in self.own.flags:
-                found[name] = self._flag(name, self.own.flags[name], now)
+                found[name] = flag_at(self.rules, name, self.own.flags[name], now)
             elif name in usual:  # environments of somebody's own tell nobody
                 found[name] = usual[name]
         return found
@@ -75,23 +77,6 @@ class Curriculum:
     @cached_property
     def _changed_flags(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for one in (self.own, *self.phases) for name in one.flags))
-
-    def _flag(
-        self,
-        name: str,
-        value: Any,
-        now: Moment,
-        phase: Phase | None = None,
-        origin: Moment = BEGINNING,
-    ) -> Any:
-        """A flag now; one of whole numbers is the nearest."""
-        if isinstance(value, list | tuple):
-            return [self._flag(name, one, now, phase, origin) for one in value]
-        if not isinstance(value, Schedule):
-            return value
-        number = (placed(value, phase, origin) if phase else value).at(now)
-        field = self.rules.fields.get(name)
-        return number if field is None or field.dtype == "float32" else round(number)
 
     def rewards_at(self, index: int, origin: Moment, now: Moment) -> Weights | None:
         """The weights of all parts, one per role; None: the game's own, all the time."""
@@ -163,6 +148,13 @@ class Curriculum:
 def placed(schedule: Schedule, phase: Phase, origin: Moment) -> Schedule:
     """A schedule of a phase on the clock of the run."""
     return schedule.placed(origin, decisions=phase.decisions, episodes=phase.episodes)
+
+
+def placed_flag(value: Any, phase: Phase, origin: Moment) -> Any:
+    """A flag of a phase, its schedules on the clock of the run."""
+    if isinstance(value, list | tuple):
+        return [placed_flag(one, phase, origin) for one in value]
+    return placed(value, phase, origin) if isinstance(value, Schedule) else value
 
 
 def changes(value: Any) -> bool:

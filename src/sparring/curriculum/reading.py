@@ -9,7 +9,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.ranges import read, read_count, settings_of
-from sparring.curriculum.checks import check_course, check_weights, demand_length
+from sparring.curriculum.checks import check_course, check_flags, check_weights, demand_length
 from sparring.curriculum.phases import Phase, Threshold
 from sparring.curriculum.places import Key, about, found_in, unnamed
 from sparring.curriculum.rewards import demand_paid, read_rewards
@@ -68,7 +68,7 @@ class Reader:
         self.rules, self.config = rules, config
         self.own = read_rewards(rules, config.rewards)
         self.end = 0
-        """Decisions after which the phase before ends, as far as `to` says so."""
+        """Decisions after which the phase before ends, where nothing else ends phases."""
         self.at = (0, "")
         """The phase that is being read, and its name."""
 
@@ -123,6 +123,7 @@ class Reader:
         decisions = whole(table.get("decisions", 0), "decisions")
         span = span_of(table)
         if span is None:
+            self.end += decisions
             return decisions
         if decisions:
             raise ConfigError("decisions and from/to say the same thing; give one of them")
@@ -198,9 +199,8 @@ class Reader:
                 if name in found:
                     raise ConfigError(f"set: {name} was given twice; give it once")
                 found[name] = read_flag(self.rules, name, value)
-        first = {name: first_of(value) for name, value in found.items()}
         if self.rules.declares_flags:
-            self.rules.changed(first)  # flags that do not go together
+            check_flags(self.rules, found)
         return found
 
     def _rewards(self, given: Any) -> dict[str, Schedule]:
@@ -312,6 +312,15 @@ def table_word(who: str, weight: Any) -> str:
     return f"{who}={Schedule.read(weight, f'opponents: {who}').plain()}"
 
 
+def words_met(given: Any) -> list[str]:
+    """The tables of a phase as words, without those that are never met."""
+    words = [
+        entry if isinstance(key, int) else table_word(key, entry)
+        for key, entry in entries(given, "opponents")
+    ]
+    return [word for word in words if not is_never(word)]
+
+
 def is_never(word: str) -> bool:
     """Whether a table is given the constant weight 0, so that it is as if it was not there."""
     _, equals, amount = word.rpartition("=")
@@ -319,13 +328,6 @@ def is_never(word: str) -> bool:
         return bool(equals) and float(amount) == 0
     except ValueError:
         return False
-
-
-def first_of(value: Any) -> Any:
-    """A flag as it is when a phase begins."""
-    if isinstance(value, list):
-        return [first_of(one) for one in value]
-    return value.values[0] if isinstance(value, Schedule) else value
 
 
 def remembers(config: TrainConfig) -> bool:

@@ -43,7 +43,14 @@ def listed(text: str) -> list[str]:
 def scheduled_flags(rules: Rules, pairs: Sequence[str]) -> dict[str, Schedule]:
     """Return the flags that change as a run goes on."""
     given = dict(read_pair(pair, "set") for pair in pairs)
-    read = {key: read_flag(rules, key, text) for key, text in given.items() if ":" in text}
+    moved = {key: text for key, text in given.items() if ":" in text}
+    for key in moved:
+        if key in rules.fields and rules.fields[key].count > 1:
+            raise ConfigError(
+                f"set: {key} is a list, which changes in phases alone; give numbers, or a phase "
+                f'set = {{ {key} = ["0:1,1e6:0", ...] }}'
+            )
+    read = {key: read_flag(rules, key, text) for key, text in moved.items()}
     return {key: value for key, value in read.items() if isinstance(value, Schedule)}
 
 

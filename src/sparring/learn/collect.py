@@ -15,8 +15,8 @@ from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import curves
 from sparring.learn.forward import Forward
-from sparring.learn.phases import Phases
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
+from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.pools.lineups import LEARNER, check_answered
@@ -103,7 +103,7 @@ class Collector:
         config: CollectConfig,
         actor: Actor,
         columns: Sequence[str],
-        phases: Phases,
+        phases: Timing,
         *,
         squash: bool = False,
         pinned: bool = False,

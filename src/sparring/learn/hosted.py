@@ -23,7 +23,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
-from sparring.learn.phases import Phases
+from sparring.learn.timing import Timing
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
@@ -73,7 +73,7 @@ class HostedLearner(ABC):
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
-        self.phases = Phases()
+        self.phases = Timing()
         self.hindsight = Hindsight.of(pool, hindsight, seed)
         self.forward = Forward(self.net, self.device, collect)
         self.collector = Collector(

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
-from sparring.learn.phases import Phases
 from sparring.learn.rollout import Episodes
+from sparring.learn.timing import Timing
 from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool
 
@@ -88,7 +88,7 @@ class Learner(Protocol):
         """Whether a snapshot holds the games in flight, so that a resumed run repeats exactly."""
 
     @property
-    def phases(self) -> Phases:
+    def phases(self) -> Timing:
         """Where the time of the last update went."""
 
     def iterate(self, progress: float) -> list[Report]:

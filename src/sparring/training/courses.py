@@ -84,6 +84,7 @@ def lead(learner: Adjustable, index: int, member: Member, progress: float) -> No
         tell(member, Change(1, course.phase.name, "beginning"))
     change = course.advance(now, member.status.update)
     if change is not None:
+        member.dry = 0  # what a new phase is good for is not known yet
         tell(member, change)
     terms = course.terms(now)
     if terms is not None:

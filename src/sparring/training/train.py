@@ -141,7 +141,9 @@ def own_settings(games: int, file: str, changes: Mapping[str, Any], *, box: int 
 
 
 def alone(config: TrainConfig) -> TrainConfig:
-    """Refuse settings of several runs."""
+    """Refuse settings of several runs, and of none."""
+    if config.dry_run:
+        raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
     if len(members_of(config)) > 1:
         raise ConfigError("several runs: use `sparring train --seeds`, or call train once for each")
     return config

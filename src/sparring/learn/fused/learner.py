@@ -31,7 +31,7 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
-from sparring.learn.phases import Phases
+from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
@@ -145,7 +145,7 @@ class FusedLearner:
         self.opponent_rows = [0] * self.members
         self.diverged = [""] * self.members
         """Why members learn no more."""
-        self.phases = Phases()
+        self.phases = Timing()
         self._met: npt.NDArray[np.int64] | None = None
         """Of the last update [members, players, 3]."""
         self._told_cuts = False

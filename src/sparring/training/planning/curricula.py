@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.curriculum.checks import check_flags
 from sparring.curriculum.curriculum import THE_RUN, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
-from sparring.curriculum.reading import read_phases
+from sparring.curriculum.reading import read_phases, words_met
 from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError
 from sparring.games.flags import latest, read_rules, scheduled_flags
@@ -28,9 +29,11 @@ def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
     """The curriculum of a run whose cast is there; one without phases has one that never ends."""
     rewards = read_rewards(rules, config.rewards)
     demand_paid(rules, rewards)
+    flags = scheduled_flags(rules, config.set)
+    check_flags(rules, flags)
     own = Phase(
         THE_RUN,
-        flags=scheduled_flags(rules, config.set),
+        flags=flags,
         rewards=rewards,
         starts=config.starts or None,
     )
@@ -85,7 +88,4 @@ def lasting_phases(config: TrainConfig) -> tuple[str, ...]:
 def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     """A phase with checkpoints for runs."""
     who = phase.get("opponents")
-    if isinstance(who, Mapping):
-        words = pinned(rules, [f"{name}={weight}" for name, weight in who.items()])
-        return {**phase, "opponents": list(words)}
-    return {**phase, "opponents": list(pinned(rules, who))} if who else dict(phase)
+    return {**phase, "opponents": list(pinned(rules, words_met(who)))} if who else dict(phase)

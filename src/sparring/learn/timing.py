@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Phases:
-    """Seconds spent, by phase. Always on: two clock reads per phase."""
+class Timing:
+    """Seconds spent, by part of an update. Always on: two clock reads per part.
+
+    Curves and learners call these parts phases; a curriculum's are stretches of a run.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
 
