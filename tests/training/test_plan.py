@@ -12,6 +12,7 @@ import tomlkit
 import sparring
 from sparring.cli import main
 from sparring.config import TrainConfig
+from sparring.games.starts import lasting
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
 from sparring.training.planning.moved import COLLECTING
@@ -200,3 +201,13 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     assert config.ppo.entropy == Schedule.constant(0.01)
     again = resume(str(agent.run), updates=6, quiet=True)
     assert again.ended == "done"
+
+
+def test_files_of_starts_are_kept_by_their_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.sfen").write_text("any\n")
+    assert lasting("mine.sfen=2") == f"{tmp_path / 'mine.sfen'}=2"
+    assert lasting("usual=3") == "usual=3"
+    assert lasting("rounds:7-10") == "rounds:7-10"

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sparring.curriculum.curriculum import Curriculum
+from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.curriculum.phases import Phase
 from sparring.curriculum.standing import Standing
 from sparring.curriculum.thresholds import sure_of, wanted
 from sparring.learn.adjust import Terms
 from sparring.schedule import Moment
-
-BEGINNING = Moment(0, 0.0)
 
 
 @dataclass(frozen=True)

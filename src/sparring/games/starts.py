@@ -13,6 +13,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.games.state import State, load_state, new_state
+from sparring.schedule import shown
 
 USUAL = "usual"
 """The word for the start that the rules know themselves."""
@@ -80,6 +81,13 @@ def read_starts(rules: Rules, words: Sequence[str]) -> tuple[Start, ...]:
         total = math.fsum(start.weight for start in starts)
         found += [replace(start, weight=weight * start.weight / total) for start in starts]
     return tuple(found)
+
+
+def lasting(word: str) -> str:
+    """The same word with the whole path of a file, for whoever reads it from another folder."""
+    what, weight = split_weight(word)
+    file = Path(what).expanduser()
+    return f"{file.absolute()}={shown(weight)}" if file.is_file() else word
 
 
 def split_weight(word: str) -> tuple[str, float]:

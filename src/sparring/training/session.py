@@ -12,6 +12,7 @@ from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
+from sparring.games.starts import lasting as lasting_start
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner
 from sparring.learn.plan import Plan
@@ -92,7 +93,12 @@ class Session:
         for config in configs:
             check_name(Path(config.runs), config.name)
         configs = [
-            replace(config, init=found_init(config.init), opponents=lasting(config, options))
+            replace(
+                config,
+                init=found_init(config.init),
+                opponents=lasting(config, options),
+                starts=tuple(map(lasting_start, config.starts)),
+            )
             for config in map(with_phases, configs)
         ]
         if options.get("pool") is None:

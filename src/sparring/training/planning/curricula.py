@@ -11,11 +11,12 @@ from sparring.curriculum.checks import check_flags
 from sparring.curriculum.curriculum import THE_RUN, Curriculum
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.curriculum.phases import Phase
-from sparring.curriculum.reading import read_phases, words_met
+from sparring.curriculum.reading import read_phases, words_met, words_of
 from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError
 from sparring.games.flags import latest, read_rules, scheduled_flags
 from sparring.games.rules import Rules
+from sparring.games.starts import lasting as lasting_start
 from sparring.learn.cast import Cast
 from sparring.pools.foreign.base import ForeignPool
 from sparring.training.budget import BUDGETS, COUNTED
@@ -86,6 +87,10 @@ def lasting_phases(config: TrainConfig) -> tuple[str, ...]:
 
 
 def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
-    """A phase with checkpoints for runs."""
-    who = phase.get("opponents")
-    return {**phase, "opponents": list(pinned(rules, words_met(who)))} if who else dict(phase)
+    """A phase with checkpoints for runs, and whole paths of files."""
+    told = dict(phase)
+    if who := phase.get("opponents"):
+        told["opponents"] = list(pinned(rules, words_met(who)))
+    if phase.get("starts"):
+        told["starts"] = [lasting_start(word) for word in words_of(phase["starts"])]
+    return told
