@@ -14,6 +14,7 @@ import torch
 import sparring
 from sparring.cli import main
 from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.plan import Plan, Turns
 from sparring.schedule import Moment
@@ -182,3 +183,9 @@ def test_a_run_resumes_bit_for_bit_and_begins_others_of_its_kind(tmp_path: Path)
     while not state.over:
         state.apply(policy.action(state))
     assert np.isfinite(state.scores).all()
+
+
+@pytest.mark.parametrize("given", [3, True, None, 0.5])
+def test_roles_that_are_neither_words_nor_tables_are_refused(given: object) -> None:
+    with pytest.raises(ConfigError, match="roles needs words or a table by role"):
+        merged(TrainConfig(), {"roles": given}, "file")

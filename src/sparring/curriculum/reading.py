@@ -27,6 +27,10 @@ KEYS = (
     *("name", *LENGTHS, "until", "opponents", "set", "starts", "rewards"),
     *(*SECTIONS, "clear_replay"),
 )
+LONGEST_NAME = 60
+"""Characters of a phase's name: tables, charts and the panel show it in one line."""
+MOST = 10**15
+"""The largest count of decisions or games: more than any run lives to see."""
 UNTIL = ("win", "score", "against")
 MEASURED = 2
 """Bots that a run is measured against unless it says whom."""
@@ -81,9 +85,13 @@ class Reader:
             with about(index, name, key):
                 if key not in KEYS:
                     raise ConfigError(f"no key {key!r}{nearest(key, KEYS)}")
-        with about(index, name, "name"):
+        with about(index, name if readable(name) else "", "name"):
             if not name.strip():
                 raise ConfigError(f"name {table['name']!r} must be text; give the phase a name")
+            if not readable(name):
+                raise ConfigError(
+                    f"a name must be one line of at most {LONGEST_NAME} characters; shorten it"
+                )
         with about(index, name, *[key for key in ("to", "from", "decisions") if key in table][:1]):
             decisions = self._decisions(table)
         with about(index, name, "episodes"):
@@ -270,6 +278,11 @@ class Reader:
                         demand_length(phase, schedule, ".".join(keys), of_learner=of_learner)
 
 
+def readable(name: str) -> bool:
+    """Whether a name fits into a line."""
+    return len(name) <= LONGEST_NAME and name.isprintable()
+
+
 def whole(given: Any, where: str) -> int:
     """Read a count as people write large ones: 2000000, 2e6."""
     try:
@@ -280,6 +293,8 @@ def whole(given: Any, where: str) -> int:
         raise ConfigError(f"{where} {given!r} must be a whole number") from None
     if count < (-1 if where == "from" else 0):
         raise ConfigError(f"{where} {given!r} must be at least 0")
+    if count > MOST:
+        raise ConfigError(f"{where} {given!r} must be at most {MOST:.0e}")
     return count
 
 

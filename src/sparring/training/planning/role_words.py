@@ -14,6 +14,8 @@ def joined(before: Sequence[str], given: Any) -> tuple[str, ...]:
     """Put words or tables behind those that are there; of two of a name the later one counts."""
     if isinstance(given, str):
         given = (given,)
+    if not isinstance(given, Mapping | Sequence):
+        raise ConfigError(f"roles needs words or a table by role, not {given!r}")
     words = list(words_of(given) if isinstance(given, Mapping) else map(str, given))
     return tuple({read_pair(word, "roles")[0]: word for word in (*before, *words)}.values())
 
