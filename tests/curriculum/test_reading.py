@@ -249,3 +249,9 @@ opponents = { weak = [["0%", 1.0], ["100%", 0.2]], strong = 1, "runs/none" = 0 }
     first, _ = read_phases(Rules("laser_hockey"), kept)
     assert first.opponents == ("weak=0%:1.0,100%:0.2", "strong=1.0")
     assert read_phases(Rules("laser_hockey"), config)[0] == first
+
+
+def test_rewards_of_a_role_may_be_a_table_in_a_table() -> None:
+    rules = Rules("skull_king")
+    nested = read_rewards(rules, {"manager": {"manager": "0:1,5:0"}, "score_delta": 0})
+    assert nested == read_rewards(rules, ["manager.manager=0:1,5:0", "score_delta=0"])

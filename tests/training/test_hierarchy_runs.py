@@ -189,3 +189,15 @@ def test_a_run_resumes_bit_for_bit_and_begins_others_of_its_kind(tmp_path: Path)
 def test_roles_that_are_neither_words_nor_tables_are_refused(given: object) -> None:
     with pytest.raises(ConfigError, match="roles needs words or a table by role"):
         merged(TrainConfig(), {"roles": given}, "file")
+
+
+def test_settings_that_no_role_would_hear_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "skull_king", "--hierarchy.on", "--runs", str(tmp_path / "runs")]
+    assert main([*words, "--net.hidden", "32"]) == 2
+    told = capsys.readouterr().err
+    assert "net.hidden" in told and "--roles manager.net.hidden=... worker.net.hidden=..." in told
+    with pytest.raises(ConfigError, match="ppo.epochs: with hierarchy.on every role has its own"):
+        sparring.train("skull_king", hierarchy=True, ppo={"epochs": 1}, runs=str(tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()

@@ -5,7 +5,7 @@ A weight may be a schedule: closeness=0:20,2e6:1.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,19 @@ def read_rewards(rules: Rules, given: Any, where: str = "rewards") -> dict[str, 
 def pairs_of(given: Any, where: str) -> Sequence[tuple[str, Any]]:
     """Return names and values of a table, or of words NAME=VALUE."""
     if isinstance(given, Mapping):
-        return [(str(name), value) for name, value in given.items()]
+        return list(flattened(given))
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ConfigError(f"{where} needs a table, or a list of NAME=VALUE, not {given!r}")
     return [read_pair(str(word), where) for word in given]
+
+
+def flattened(table: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """A table by name; in TOML `manager.win = 1` is a table in a table."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", one) for inner, one in value.items())
+        else:
+            yield str(name), value
 
 
 def read_weight(name: str, weight: Any, where: str) -> Schedule:

@@ -108,6 +108,14 @@ def line(status: Status) -> str:
     return ", ".join([*told, f"{left(status)} left"])
 
 
+def phase_line(status: Status, standing: Standing) -> str:
+    """Which phase a run is in, in one line."""
+    until = f", until {standing.until}" if standing.until else ""
+    return (
+        f"{clock(status.seconds)} phase {standing.phase}/{standing.phases} {standing.name}{until}"
+    )
+
+
 def evaluation_line(status: Status) -> str:
     """What the last evaluation found, in one line."""
     found = ", ".join(

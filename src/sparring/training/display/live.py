@@ -19,7 +19,7 @@ from rich.live import Live
 
 from sparring.draw.marks import InAscii, only_ascii
 from sparring.machine import cores, memory_used
-from sparring.training.display.lines import evaluation_line, line
+from sparring.training.display.lines import evaluation_line, line, phase_line
 from sparring.training.display.panel import draw
 from sparring.training.display.parts import Machine
 from sparring.training.status import Status
@@ -44,6 +44,8 @@ class Display:
         """By run, as they are now."""
         self.told: dict[Path, int] = {}
         """By run, the evaluation that was printed last."""
+        self.phases: dict[Path, int] = {}
+        """By run, the phase that was."""
         self.last_line = 0.0
         if not quiet and self.console.is_terminal and not self.console.is_dumb_terminal:
             self.panel = LivePanel(self.console)
@@ -81,6 +83,11 @@ class Display:
             self.told[status.run] = status.evaluated
             whose = f"{status.run.name}: " if many else ""
             print(whose + evaluation_line(status), file=sys.stderr, flush=True)
+        standing = status.standing
+        if standing and standing.phases > 1 and standing.phase != self.phases.get(status.run, 0):
+            self.phases[status.run] = standing.phase
+            whose = f"{status.run.name}: " if many else ""
+            print(whose + phase_line(status, standing), file=sys.stderr, flush=True)
         first = next(iter(self.statuses))
         if status.run == first and time.monotonic() - self.last_line >= LINE_EVERY_S:
             self.last_line = time.monotonic()

@@ -92,5 +92,5 @@ def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     if who := phase.get("opponents"):
         told["opponents"] = list(pinned(rules, words_met(who)))
     if phase.get("starts"):
-        told["starts"] = [lasting_start(word) for word in words_of(phase["starts"])]
+        told["starts"] = [lasting_start(word) for word in words_of(phase["starts"], "starts")]
     return told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from sparring.errors import ConfigError
@@ -40,6 +40,22 @@ def as_text(value: Any) -> str:
             return str(Schedule.read(value, "roles"))  # points, as files may write them
         return ",".join(map(str, value))
     return str(value)
+
+
+def demand_heard(words: Sequence[str], names: Collection[str]) -> None:
+    """Refuse settings of all networks that every role has its own of: nobody would hear them.
+
+    names: what was typed, such as net.hidden.
+    """
+    own = [read_pair(word, "roles")[0].partition(".") for word in words]
+    roles = {role for role, _, _ in own}
+    for name in names:
+        deaf = {role for role, _, setting in own if setting == name}
+        if deaf and deaf == roles:
+            example = " ".join(f"{role}.{name}=..." for role in sorted(roles))
+            raise ConfigError(
+                f"{name}: with hierarchy.on every role has its own; use --roles {example}"
+            )
 
 
 def changed(
