@@ -14,6 +14,7 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.curriculum.phases import Threshold
 from sparring.curriculum.reading import read_phases
+from sparring.curriculum.rewards import read_rewards
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.schedule import Moment, Schedule

@@ -198,6 +198,6 @@ def test_settings_that_no_role_would_hear_are_refused(
     assert main([*words, "--net.hidden", "32"]) == 2
     told = capsys.readouterr().err
     assert "net.hidden" in told and "--roles manager.net.hidden=... worker.net.hidden=..." in told
-    with pytest.raises(ConfigError, match="ppo.epochs: with hierarchy.on every role has its own"):
+    with pytest.raises(ConfigError, match="every role has its own; use --roles manager"):
         sparring.train("skull_king", hierarchy=True, ppo={"epochs": 1}, runs=str(tmp_path / "runs"))
     assert not (tmp_path / "runs").exists()

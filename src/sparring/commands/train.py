@@ -25,7 +25,7 @@ from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS, one_budget
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.plan import resolve, uses_gpu
-from sparring.training.planning.role_words import demand_heard
+from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     members_of,
     read_config,
@@ -68,7 +68,7 @@ def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConf
         mode = told["mode"] or base.dqn.mode
         demand_own(base.algo, mode, names)
         demand_of_mode(mode, names)
-        demand_heard(base.roles, names)
+        demand_heard(base.roles, typed(words, BY_ROLE))
     device = asked.device
     if device == TrainConfig.device != base.device:  # typed, or left to the file?
         device = parse(words, base).device

@@ -21,7 +21,7 @@ from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.plan import uses_gpu
 from sparring.training.planning.presets import kind_of, own_of
-from sparring.training.planning.role_words import demand_heard
+from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     demand_same,
     members_of,
@@ -97,7 +97,7 @@ def demand_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
     with said_by("train"):
         demand_own(config.algo, config.dqn.mode, named(changes))
         demand_of_mode(config.dqn.mode, named(changes))
-        demand_heard(config.roles, named(changes))
+        demand_heard(config.roles, named(changes, BY_ROLE))
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:

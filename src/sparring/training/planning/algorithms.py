@@ -89,24 +89,22 @@ def demand_own_settings(config: TrainConfig) -> None:
     demand_of_mode(config.dqn.mode, names)
 
 
-def named(settings: Mapping[str, Any]) -> list[str]:
-    """Return the names of all settings of algorithms in a table, as `ppo.lr`."""
+def named(settings: Mapping[str, Any], sections: Sequence[str] = OF_ALGORITHMS) -> list[str]:
+    """Return the names of all settings of algorithms (or `sections`) in a table, as `ppo.lr`."""
     return [
         f"{section}.{key}"
-        for section in OF_ALGORITHMS
+        for section in sections
         if isinstance(table := settings.get(section), Mapping)
         for key in table
     ]
 
 
-def typed(words: Sequence[str]) -> list[str]:
-    """Return the names of all settings of algorithms among the words of a command line."""
+def typed(words: Sequence[str], sections: Sequence[str] = OF_ALGORITHMS) -> list[str]:
+    """Return the names of all settings of algorithms (or `sections`) among the words typed."""
     options = [word.partition("=")[0][2:] for word in words if word.startswith("--")]
     parts = [option.replace("-", "_").partition(".") for option in options]
     return [
-        f"{section}.{key.removeprefix('no_')}"
-        for section, _, key in parts
-        if section in OF_ALGORITHMS
+        f"{section}.{key.removeprefix('no_')}" for section, _, key in parts if section in sections
     ]
 
 

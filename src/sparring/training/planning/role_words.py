@@ -9,6 +9,9 @@ from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
 from sparring.schedule import Schedule
 
+BY_ROLE = ("net", "ppo")
+"""Sections whose settings roles may have their own of."""
+
 
 def joined(before: Sequence[str], given: Any) -> tuple[str, ...]:
     """Put words or tables behind those that are there; of two of a name the later one counts."""
