@@ -65,9 +65,8 @@ extern "C" __global__ void mark_examples(SPARRING_VIEW ExamplesView v, i32* mark
   mark = 0;
   if (at >= v.counts[member]) return;
   const i64 place = v.list[member * v.stride + at];
-  if (!is_record(v.of_place[place]) ||
-      !drawn_for_hindsight(v.seeds[member], v.local(member, place),
-                           static_cast<u32>(v.clock[0]), v.share))
+  if (!is_record(v.of_place[place]) || !drawn_for_hindsight(v.seeds[member], v.local(member, place),
+                                                            static_cast<u32>(v.clock[0]), v.share))
     return;
   u8 row[kRowBytes];
   copy_bytes(row, v.obs + place * kRowBytes, kRowBytes);

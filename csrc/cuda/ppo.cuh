@@ -435,8 +435,7 @@ extern "C" __global__ void __launch_bounds__(256)
   if (mine < v.rows) {
     const i64 row = i64{member} * v.stride + v.first + mine;
     const i32 place = v.picked[row];
-    if (lane() < heads.value_stride)
-      v.value_grad[row * heads.value_stride + lane()] = rounded(0);
+    if (lane() < heads.value_stride) v.value_grad[row * heads.value_stride + lane()] = rounded(0);
     if (place < 0) {
       for (int a = lane(); a < kLogits; a += kWarp) v.policy_grad[row * kLogits + a] = rounded(0);
     } else {
