@@ -4,7 +4,7 @@
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
 // the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
 // SPARRING_MEMORY_BYTES, SPARRING_SIDE_BYTES, SPARRING_ZERO_SUM, and SPARRING_STAGE_BYTES of shared
-// memory at most. src/sparring/pools/cuda.py launches the kernels.
+// memory at most. src/sparring/pools/cuda launches the kernels.
 #pragma once
 
 #include "cuda/stage.cuh"

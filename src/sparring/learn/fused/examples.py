@@ -16,7 +16,7 @@ from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.links import rollout_view
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.nets.flat import Pass, rounded_up
-from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
 from sparring.schedule import Moment
 
 SOURCE = """

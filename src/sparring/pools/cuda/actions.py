@@ -13,7 +13,7 @@ from sparring.games.rules import describe_refusal
 from sparring.pools.native import Pool
 
 if TYPE_CHECKING:
-    from sparring.pools.cuda import CudaPool
+    from sparring.pools.cuda.pool import CudaPool
 
 GIVEN_UP = 255
 """In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""

@@ -18,11 +18,11 @@ from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
-from sparring.pools.cuda_actions import as_given, copies, why_frozen
-from sparring.pools.cuda_batch import CudaBatch
-from sparring.pools.cuda_counts import CountsOnDevice
-from sparring.pools.cuda_sizes import STAGE_BYTES, sizes_of
-from sparring.pools.cuda_starts import DeviceStarts
+from sparring.pools.cuda.actions import as_given, copies, why_frozen
+from sparring.pools.cuda.batch import CudaBatch
+from sparring.pools.cuda.counts import CountsOnDevice
+from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
