@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 
+#include "bind/arrays.hpp"
 #include "bind/rules.hpp"
 
 namespace nb = nanobind;
@@ -14,11 +15,6 @@ using namespace nb::literals;
 
 namespace sparring {
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 // Which of the places `among` are seen in hindsight, by lot.
 void draw_hindsight(In<u32> record, In<i64> among, u64 seed, u32 number, f32 share, Out<u8> drawn) {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "bind/arrays.hpp"
 #include "core/gae.hpp"
 #include "nets/convolution.hpp"
 #include "nets/first_layer.hpp"
@@ -17,11 +18,6 @@ using namespace nb::literals;
 
 namespace sparring {
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 // First feature, count, byte offset, type, divisor.
 using Run = std::tuple<int, int, int, int, f32>;

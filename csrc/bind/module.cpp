@@ -10,6 +10,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "bind/arrays.hpp"
 #include "bind/rules.hpp"
 
 namespace nb = nanobind;
@@ -114,11 +115,6 @@ std::optional<RefusalRow> refusal_row(const Refusal& r) {
   if (r.game < 0) return std::nullopt;
   return RefusalRow{r.game, r.row, r.seat, r.action, r.component, r.value, r.legal};
 }
-
-template <class T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
 // Runs the pool on random play inside C++; the yardstick for calls from Python.
 f64 run_random(AnyPool& pool, int steps) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bind/arrays.hpp"
 #include "bind/rules.hpp"
 #include "core/crew.hpp"
 #include "core/replay.hpp"
@@ -19,10 +20,6 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-template <class T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using MaybeIn = std::optional<In<T>>;
 template <class T>
