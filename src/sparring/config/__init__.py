@@ -18,7 +18,9 @@ from sparring.config.commands import (
 )
 from sparring.config.learning import (
     CollectConfig,
+    EnvConfig,
     EvaluationConfig,
+    FleetConfig,
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
@@ -41,10 +43,12 @@ __all__ = [
     "CompareConfig",
     "DQNConfig",
     "DoctorConfig",
+    "EnvConfig",
     "EvalConfig",
     "EvaluationConfig",
     "ExploitConfig",
     "ExportConfig",
+    "FleetConfig",
     "GamesConfig",
     "HierarchyConfig",
     "HindsightConfig",

@@ -46,6 +46,9 @@ class NetConfig(Checked, section="net"):
     """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
     inputs: tuple[str, ...] = ()
     """Of an mlp: the blocks of the observation that it sees. Left out: all of them."""
+    normalise: bool = False
+    """Of an mlp: observations are centred and scaled by what was seen so far, which is saved with
+    the network. For environments whose numbers are far from 1."""
     norm: bool = False
     """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""
 
@@ -159,3 +162,42 @@ class HindsightConfig(Checked, section="hindsight"):
     def sees(self) -> bool:
         """Whether anything is seen so; a share of 0 changes nothing at all."""
         return self.on and self.share > 0
+
+
+@dataclass(frozen=True)
+class EnvConfig(Checked, section="env"):
+    """How an environment of your own is stepped in worker processes."""
+
+    groups: Annotated[int, between(0, 4096)] = 0
+    """Groups of games, each stepped on as soon as it is answered. More wait less for slow games and
+    ask the network in smaller batches. 0: two for every worker."""
+    step_limit_s: Annotated[float, above(0, 86_400)] = 60.0
+    """Seconds after which a step, or a reset, is taken to hang: its worker is killed and started
+    again."""
+    start_limit_s: Annotated[float, above(0, 86_400)] = 120.0
+    """Seconds that a worker may take to make its environments."""
+    most_restarts: Annotated[int, at_least(0)] = 100
+    """Workers that may die in a run before it gives up."""
+
+
+@dataclass(frozen=True)
+class FleetConfig(Checked, section="fleet"):
+    """How actors, processes that play, work for the learner (`actors`)."""
+
+    lockstep: bool = False
+    """Everybody waits for everybody: the same run as in one process, bit for bit."""
+    batch: Annotated[int, at_least(0)] = 0
+    """Actors whose rollouts an update waits for, whichever come first. 0: half of them."""
+    queue: Annotated[int, between(1, 16)] = 1
+    """Rollouts that an actor may have finished before one is taken. More wait less, lag more."""
+    lag: Annotated[int, at_least(0)] = 4
+    """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
+    whole_episodes: bool = False
+    """A rollout is one whole game in each place, played by the same weights from beginning to end;
+    collect.steps is the longest that it may take."""
+    threads: Annotated[int, between(1, 256)] = 1
+    """Threads of every actor."""
+    limit_s: Annotated[float, above(0, 86_400)] = 300.0
+    """Seconds without a rollout after which an actor is ended and started again."""
+    most_restarts: Annotated[int, at_least(0)] = 100
+    """Actors that may die in a run before it gives up."""

@@ -10,7 +10,9 @@ from tyro.conf import Positional, Suppress, UseAppendAction
 from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
 from sparring.config.learning import (
     CollectConfig,
+    EnvConfig,
     EvaluationConfig,
+    FleetConfig,
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
@@ -33,7 +35,7 @@ class TrainConfig(Checked):
     """Train an agent by self-play and measure its strength."""
 
     game: Positional[str] = "skull_king"
-    """The game to learn."""
+    """The game to learn, or an environment of your own as module:factory (its code is run)."""
     minutes: Annotated[float, above(0)] = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
     updates: Count = 0
@@ -54,6 +56,16 @@ class TrainConfig(Checked):
     """Where the network lives: cpu, cuda, or auto."""
     pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
+    workers: Annotated[str, one_of("auto", pattern=r"\d{1,4}")] = "0"
+    """Processes that step an environment of your own: a number, 0 for none, or auto, which
+    measures whether they pay."""
+    actors: Annotated[int, between(0, 1024)] = 0
+    """Processes that play for the learner, asynchronously. 0: it plays itself."""
+    cluster: str = ""
+    """Actors, runs and replicas in Ray: local (this machine), auto (the cluster that is there), or
+    its address. Left out: processes of this machine."""
+    replicas: Annotated[int, between(1, 1024)] = 1
+    """Learners that share the work of every update, in Ray."""
     seeds: Annotated[int, between(1, 1024)] = 1
     """Runs with this many seeds: one after the other, on a GPU at once as a population."""
     population: Annotated[int, between(1, 1024)] = 1
@@ -96,6 +108,8 @@ class TrainConfig(Checked):
     replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()
     league: LeagueConfig = LeagueConfig()
+    env: EnvConfig = EnvConfig()
+    fleet: FleetConfig = FleetConfig()
     checkpoint_every_s: Annotated[float, at_least(0)] = 60.0
     """Seconds between checkpoints. They are written in the background."""
     checkpoint_every_decisions: Count = 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparring.errors import ConfigError, nearest
+from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
 from sparring.learn.hierarchy import Hierarchy
 from sparring.learn.learner import Learner
@@ -88,6 +86,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "actors": plan.cast.actors,
         "first": plan.first,
         "hindsight": plan.hindsight,
+        "first_row": plan.first_game * plan.rules.rows,
     }
 
 
@@ -120,23 +119,8 @@ def factory_of(algo: str) -> Factory:
     """Return what makes a learner from a plan: one of ours, or `factory` of a module."""
     if algo in LEARNERS:
         return LEARNERS[algo]
-    module, colon, name = algo.partition(":")
-    if not colon or not name or not module or module.startswith("."):
+    if not is_factory(algo):
         raise ConfigError(
             f"algo {algo!r} is neither module:factory nor known{nearest(algo, LEARNERS)}"
         )
-    here = str(Path.cwd())
-    if here not in sys.path:  # a command's own folder is searched, the one it is typed in is not
-        sys.path.append(here)
-    try:
-        factory: Factory = getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"algo {algo!r}: no module called {missing.name!r}; it is looked for in {here} and "
-            "among installed packages"
-        ) from None
-    except AttributeError:
-        raise ConfigError(f"algo {algo!r}: {module} has no {name!r}") from None
-    if not callable(factory):
-        raise ConfigError(f"algo {algo!r}: {name} cannot be called with a plan")
-    return factory
+    return load_factory(algo, "algo")

@@ -108,12 +108,14 @@ class Collector:
         squash: bool = False,
         pinned: bool = False,
         by_role: bool = False,
+        first_row: int = 0,
     ) -> None:
         """Take over a pool and start its games.
 
         actor: answers the learner's rows. columns: what it says besides actions.
         by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
+        first_row: rows of other pools that go before these, so that each has draws of its own.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -122,6 +124,7 @@ class Collector:
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
         self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
+        self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""
         self.slots: GroupedActor | None = None
@@ -222,7 +225,8 @@ class Collector:
         rows = np.arange(len(chosen)) if everyone else np.flatnonzero(chosen)
         obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
         mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
-        return at.start + rows, (obs, mask, Draws(number, step, group.rows.start + rows))
+        numbers = self.first_row + group.rows.start + rows
+        return at.start + rows, (obs, mask, Draws(number, step, numbers))
 
     def _receive(self, step: int, group: Group) -> None:
         """Wait for the games of a group and store what the step brought."""

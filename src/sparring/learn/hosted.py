@@ -56,6 +56,7 @@ class HostedLearner(ABC):
         roles: Mapping[str, NetConfig] | None = None,
         first: Terms | None = None,
         hindsight: HindsightConfig | None = None,
+        first_row: int = 0,
     ) -> None:
         """Take over a pool.
 
@@ -64,6 +65,7 @@ class HostedLearner(ABC):
         actors: who else plays, by policy id.
         first: what the first games begin under, where it is not the run's own.
         hindsight: how decisions are seen once more, if they are; then the pool keeps records.
+        first_row: rows of other pools that go before these.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -76,15 +78,12 @@ class HostedLearner(ABC):
         self.phases = Timing()
         self.hindsight = Hindsight.of(pool, hindsight, seed)
         self.forward = Forward(self.net, self.device, collect)
-        self.collector = Collector(
-            pool,
+        self.collector = self.make_collector(
             collect,
-            self.make_actor(),
-            self.columns,
-            self.phases,
             squash=net.squash,
             pinned=self.device.type == "cuda",
             by_role=by_role,
+            first_row=first_row,
         )
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
@@ -101,6 +100,11 @@ class HostedLearner(ABC):
     @abstractmethod
     def make_actor(self) -> Actor:
         """Return who answers the learner's rows."""
+
+    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+        """Return who plays the pool."""
+        actor = self.make_actor()
+        return Collector(self.pool, collect, actor, self.columns, self.phases, **options)
 
     @property
     @abstractmethod

@@ -81,7 +81,8 @@ class Plan:
     """Roles are paid differently later on, if not from the beginning."""
     starts: tuple[Start, ...] = ()
     """Where games begin; none: as usual."""
-
+    first_game: int = 0
+    """Games of other pools that go before these."""
     first: Terms | None = None
     """What the first games begin under, where it is not what stands here: the first phase."""
     roles: tuple[RolePlan, ...] = ()
@@ -128,6 +129,7 @@ class Plan:
             self.rules,
             self.collect.games,
             seed=self.seed,
+            first_game=self.first_game,
             threads=self.threads,
             lineups=self.cast.lineups,
             pots=self.cast.pots,

@@ -8,7 +8,6 @@ when the process PARENT dies.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import queue
@@ -25,6 +24,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from sparring.errors import SparringError, SparringWarning
+from sparring.processes import follow_parent, start_python
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
@@ -35,7 +35,6 @@ PAIRS = "pairs"
 """Of a match: how often the challenger was ahead of, level with and behind another seat."""
 STDERR_TAIL = 2000
 """Characters of a dead worker's last words that are shown."""
-PR_SET_PDEATHSIG = 1
 DRAIN_EVERY_S = 0.02
 
 
@@ -136,20 +135,16 @@ class EvalWorker:
         # A file takes any number of last words; a pipe would block once it is full.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         words = [str(os.getpid()), *self._priority, self._threads]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "sparring.training.evaluate", *words],
+        # A new session would keep Ctrl-C away too, but Linux gives each session an equal share of
+        # the CPU whatever the priorities within it.
+        self._process = start_python(
+            "sparring.training.evaluate",
+            words,
+            threads=int(self._threads),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             bufsize=0,
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": self._threads,
-                "MKL_NUM_THREADS": self._threads,
-            },
-            # Ctrl-C is for the training alone. A new session would do that too, but Linux gives
-            # each session an equal share of the CPU whatever the priorities within it.
-            process_group=0,
         )
         assert self._process.stdin and self._process.stdout
         os.set_blocking(self._process.stdin.fileno(), False)
@@ -218,20 +213,6 @@ def step_back(nice: int, idle: bool) -> None:
         # A sandbox may forbid it; then the nice value has to do.
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-
-
-def follow_parent(parent: int) -> None:
-    """End when the parent dies, also if somebody else still holds our stdin open."""
-
-    def look(*_: object) -> None:
-        # Linux also signals when only the thread that started us ended; then we stay.
-        if os.getppid() != parent:
-            os._exit(0)
-
-    if sys.platform == "linux":
-        signal.signal(signal.SIGUSR1, look)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
-    look()  # it may have died before we asked for the signal
 
 
 def listen(requests: queue.SimpleQueue[str]) -> None:

@@ -14,6 +14,7 @@ import torch
 from sparring.config import TrainConfig
 from sparring.curriculum.curriculum import BEGINNING
 from sparring.errors import ConfigError, SparringWarning
+from sparring.factories import load_factory
 from sparring.games.flags import latest, read_pair, read_rules
 from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
@@ -151,12 +152,19 @@ def play_apart(why: str, *, several: bool) -> tuple[str, bool]:
     return CPU, False
 
 
+FLEET = "sparring.cluster.learner:make_learner"
+"""What makes a learner whose games are played by other processes. By name: it is loaded only when
+it is asked for, and stands above, as an actor plans its part of a run like any other."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
-    make = factory_of(config.algo)
     torch.set_num_threads(plan.threads)
     with within_memory(config):
-        return make(plan)
+        if config.actors or config.cluster:
+            learner: Learner = load_factory(FLEET, "actors")(config, plan)
+            return learner
+        return factory_of(config.algo)(plan)
 
 
 def demand_alike(configs: Sequence[TrainConfig]) -> None:

@@ -1,0 +1,97 @@
+"""Things that somebody else wrote, by name: `module:factory`, or `path/to/file.py:factory`.
+
+A name can be written to a file, typed, and sent to another process or machine, which an object
+cannot.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sparring.errors import ConfigError
+
+
+def is_factory(word: str) -> bool:
+    """Whether a word has the form of a factory's name."""
+    module, colon, name = word.rpartition(":")
+    return bool(colon and module and name) and not module.startswith(".")
+
+
+def load_factory(word: str, what: str) -> Callable[..., Any]:
+    """Return what a name stands for, which runs its module's code.
+
+    what: the setting that the name was given for, the first word of errors.
+    """
+    if not is_factory(word):
+        raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
+    module, _, name = word.rpartition(":")
+    try:
+        found: Any = load_module(module, what)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        raise ConfigError(f"{what} {word!r}: {module} has no {name!r}") from None
+    if not callable(found):
+        raise ConfigError(f"{what} {word!r}: {name} cannot be called")
+    factory: Callable[..., Any] = found
+    return factory
+
+
+def load_module(name: str, what: str) -> ModuleType:
+    """Import a module by its name, or a file; the folder that a command is typed in is searched."""
+    here = str(Path.cwd())
+    if here not in sys.path:  # a command's own folder is searched, the one it is typed in is not
+        sys.path.append(here)
+    if name.endswith(".py"):
+        return load_file(Path(name), what)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"{what} {name!r}: no module called {missing.name!r}; it is looked for in {here} and "
+            "among installed packages"
+        ) from None
+
+
+def load_file(path: Path, what: str) -> ModuleType:
+    """Import a file under its own name, once; what lies beside it can be imported from it."""
+    if not path.is_file():
+        raise ConfigError(f"{what}: there is no file {path}")
+    path = path.resolve()
+    known = sys.modules.get(path.stem)
+    if known is not None and Path(getattr(known, "__file__", "") or "").resolve() == path:
+        return known
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{what}: {path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[path.stem]
+        raise
+    return module
+
+
+def name_of_factory(factory: Any) -> str:
+    """The name by which another process finds a function or class, "" if none would."""
+    name = getattr(factory, "__qualname__", "")
+    module = getattr(factory, "__module__", "")
+    if not name or "<" in name or not module:
+        return ""
+    if module != "__main__":
+        return f"{module}:{name}"
+    try:
+        return f"{Path(inspect.getfile(factory)).resolve()}:{name}"
+    except (OSError, TypeError):
+        return ""

@@ -1,0 +1,107 @@
+"""Processes that work for this one: memory that they share, and how they end together.
+
+The memory has no name, so that nothing is left behind however a process ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+PR_SET_PDEATHSIG = 1
+ALIGNMENT = 64
+"""Arrays begin at multiples of this many bytes: on cache lines of their own."""
+
+Shapes = Mapping[str, tuple[npt.DTypeLike, tuple[int, ...]]]
+"""Kinds and shapes of arrays by name."""
+
+
+class SharedArrays:
+    """Named arrays in memory that several processes see. What is never written takes no room."""
+
+    def __init__(self, shapes: Shapes, fd: int | None = None) -> None:
+        """Make the memory, or map what another process made with the same shapes."""
+        places, size = {}, 0
+        for name, (kind, shape) in shapes.items():
+            places[name] = size
+            wide = np.dtype(kind).itemsize * int(np.prod(shape, dtype=np.int64))
+            size += -(-wide // ALIGNMENT) * ALIGNMENT
+        self.size = max(size, ALIGNMENT)
+        self.fd = make_memory(self.size) if fd is None else fd
+        """To be inherited by the process that is to share it."""
+        self._memory = mmap.mmap(self.fd, self.size)
+        self._arrays: dict[str, npt.NDArray[Any]] = {
+            name: np.ndarray(shape, kind, self._memory, places[name])
+            for name, (kind, shape) in shapes.items()
+        }
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._arrays[name]
+
+    def items(self) -> Mapping[str, npt.NDArray[Any]]:
+        """All arrays by name."""
+        return self._arrays
+
+    def close(self) -> None:
+        """Let go of it. The memory itself goes when nobody has any of its arrays any more."""
+        self._arrays = {}
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def make_memory(size: int) -> int:
+    """Return a file without a name, of so many bytes that are 0."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("sparring")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, size)
+    return fd
+
+
+def start_python(
+    module: str,
+    words: Sequence[str],
+    *,
+    fds: Sequence[int] = (),
+    threads: int = 1,
+    **options: Any,
+) -> subprocess.Popen[bytes]:
+    """Start `python -m module` in a process group of its own: Ctrl-C is for this process alone.
+
+    fds: files that it inherits, under the same numbers.
+    """
+    room = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        pass_fds=tuple(fds),
+        env={**os.environ, **room},
+        process_group=0,
+        **options,
+    )
+
+
+def follow_parent(parent: int) -> None:
+    """End when the process that started this one does, also if it is killed."""
+
+    def look(*_: object) -> None:
+        # Linux also signals when only the thread that started us ended; then we stay.
+        if os.getppid() != parent:
+            os._exit(0)
+
+    if sys.platform == "linux":
+        signal.signal(signal.SIGUSR1, look)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
+    look()  # it may have died before we asked for the signal
