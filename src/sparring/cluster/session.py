@@ -5,6 +5,7 @@ Ray is an extra and loads slowly: it is imported when a cluster is asked for.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
 import logging
@@ -26,16 +27,16 @@ from sparring.errors import ConfigError, SparringError
 LOCAL, AUTO = "local", "auto"
 ANSWER_S, JOIN_S = 10.0, 60.0
 """Seconds within which somebody has to answer at an address, and to let us in."""
-STORE_BYTES = 1 << 30
-"""Room for weights and rollouts on the way, on one machine; taken from memory as it is used."""
 LONGEST_FOLDER = 40
 """Letters of a folder in which Ray can still make its sockets."""
 MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 USUAL_TOKEN = Path("~/.ray/auth_token")
 """Where Ray itself looks for a token."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error"}
-LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Makes Ray listen on 127.0.0.1 and nowhere else, as it does by itself where it is no cluster."""
+OURS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on 127.0.0.1 and nowhere else
+    "RAY_worker_niceness": "0",  # actors are as important as their learner
+}
+"""What else a cluster of our own is told."""
 
 
 class Cluster:
@@ -91,7 +92,8 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
     """
     if importlib.util.find_spec("ray") is None:
         raise ConfigError(
-            f'cluster {word}: Ray is not installed; install it with: pip install "sparring[cluster]"'
+            f"cluster {word}: Ray is not installed; install it with: "
+            'pip install "sparring[cluster]"'
         )
     with contextlib.ExitStack() as cleanup:
         cleanup.enter_context(kept_environment())
@@ -103,7 +105,10 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
             demand_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
         with time_limit(JOIN_S, f"cluster {word}: no answer within {JOIN_S:.0f} s"):
             ray = initialised(cleanup, options)
-        return Cluster(ray, cleanup.pop_all())
+        whole = cleanup.pop_all()
+        atexit.register(whole.close)  # for programs that end without closing it
+        whole.callback(atexit.unregister, whole.close)
+        return Cluster(ray, whole)
 
 
 def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
@@ -114,11 +119,10 @@ def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32), "utf-8")
     os.environ.pop(TOKEN, None)
-    os.environ.update({MODE: "token", TOKEN_PATH: str(token), **LOOPBACK})
+    os.environ.update({MODE: "token", TOKEN_PATH: str(token), **OURS})
     return {
         "num_cpus": max(cpus, os.cpu_count() or 1),
         "include_dashboard": False,
-        "object_store_memory": STORE_BYTES,
         "_temp_dir": str(folder),
     }
 
@@ -148,7 +152,7 @@ def demand_answer(address: str) -> None:
         return
     if not host or not port.isdigit() or "/" in host:
         raise ConfigError(
-            f"cluster {address}: no such word; local, auto, or HOST:PORT as ray start has printed it"
+            f"cluster {address}: is neither local nor auto nor HOST:PORT, as ray start prints it"
         )
     try:
         socket.create_connection((host, int(port)), ANSWER_S).close()
@@ -161,8 +165,7 @@ def demand_answer(address: str) -> None:
 
 def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
     """Return Ray, connected; what it has to say stays out of our display."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     known = "ray" in sys.modules
     import ray
 
@@ -177,7 +180,18 @@ def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> An
     except Exception as wrong:
         why = next((line for line in str(wrong).splitlines() if line.strip()), repr(wrong))
         raise SparringError(f"cluster {options['address']}: {why.strip()}") from wrong
+    silence(cleanup)
     return ray
+
+
+def silence(cleanup: contextlib.ExitStack) -> None:
+    """Keep Ray from printing that a worker has died: that is told by whoever starts it again."""
+    from ray._private import worker  # has no switch for it
+
+    usual = getattr(worker, "print_to_stdstream", None)
+    if usual is not None:
+        worker.print_to_stdstream = lambda *_, **__: None
+        cleanup.callback(setattr, worker, "print_to_stdstream", usual)
 
 
 def ended(ray: Any) -> None:
@@ -202,9 +216,10 @@ def forget_token() -> None:
     """Let Ray read mode and token anew: it keeps those it was imported or last used with."""
     from ray import _raylet  # has no public name
 
+    own: Any = _raylet
     with contextlib.suppress(AttributeError):
-        _raylet.Config.initialize("")
-        _raylet.AuthenticationTokenLoader.instance().reset_cache()
+        own.Config.initialize("")
+        own.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def make_folder() -> Path:
