@@ -74,7 +74,7 @@ class Body:
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed
         self.collector = self._player.collector
         self._born = place.life == 0
-        """Whether its games have begun. In later lives they do once it has heard everything."""
+        """Whether its games have begun."""
         self._heard = 0
         self.weights = FlatWeights(self._player.net)
 
@@ -89,8 +89,7 @@ class Body:
 
     def play(self, number: int, out: Arrays) -> None:
         """Play rollout `number` and pack it."""
-        if not self._born:
-            self._begin(life_seed(self._seed, self.place.life))
+        self._begin()
         collector = self.collector
         before = collector.decisions, collector.opponent_rows
         with self._player.forward.best_matmul():
@@ -103,11 +102,11 @@ class Body:
             heard=self._heard,
         )
 
-    def _begin(self, seed: int) -> None:
-        """Begin the games of a later life."""
-        self.pool.reset(seed=seed)
-        self.collector.groups = groups_of(self.pool)
-        self._born = True
+    def _begin(self) -> None:
+        """Begin the games of a later life, once it has heard everything."""
+        if not self._born:
+            self.pool.reset(seed=life_seed(self._seed, self.place.life))
+            self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:
         """Do what is said between rollouts; return an answer."""
@@ -125,9 +124,12 @@ class Body:
             weights = seats.heard_weights(message.arrays)
             self._player.put(facts["key"], weights, greedy=facts["greedy"])
         elif message.name == seats.SEATED:
+            self._begin()
             return Message("answer", arrays={"seated": pool.seated(facts["policies"])})
         elif message.name == seats.STATE:
-            return Message("answer", arrays={"games": np.frombuffer(pool.state(), np.uint8)})
+            self._begin()
+            games = np.frombuffer(pool.state(), np.uint8)
+            return Message("answer", {"life": self.place.life}, {"games": games})
         elif message.name == seats.LOAD:
             pool.load_state(message.arrays["games"].tobytes())
             self.collector.groups, self._born = groups_of(pool), True
