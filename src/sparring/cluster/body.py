@@ -13,12 +13,14 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
+from sparring.cluster.episodes import WholeEpisodes
 from sparring.cluster.messages import Message
 from sparring.cluster.packing import Arrays, pack, shapes_of
 from sparring.cluster.weights import FlatWeights
-from sparring.config import TrainConfig
+from sparring.config import CollectConfig, TrainConfig
 from sparring.errors import SparringWarning, StateError
 from sparring.learn.algos import hosted
+from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.processes import Shapes
@@ -68,7 +70,8 @@ class Body:
             _, plan = with_courses(config, plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
-        self._player = PPO(
+        kind = WholePlayer if config.fleet.whole_episodes else PPO
+        self._player = kind(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
         )
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed
@@ -99,6 +102,7 @@ class Body:
             out,
             decisions=collector.decisions - before[0],
             opponent_rows=collector.opponent_rows - before[1],
+            unfinished=getattr(collector, "unfinished", 0),
             heard=self._heard,
         )
 
@@ -136,6 +140,17 @@ class Body:
         else:
             raise StateError(f"an actor was told {message.name!r}, which it does not know")
         return Message("answer")
+
+
+class WholePlayer(PPO):
+    """Plays whole games."""
+
+    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+        """Return who keeps them whole."""
+        actor = self.make_actor()
+        found = WholeEpisodes(self.pool, collect, actor, self.columns, self.phases, **options)
+        found.seed = self.seed
+        return found
 
 
 def part_of(config: TrainConfig, place: Place) -> TrainConfig:

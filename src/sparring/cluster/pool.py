@@ -234,9 +234,6 @@ class FleetPool:
         return ""
 
 
-def plain_rewards(rewards: Rewards) -> Any:
+def plain_rewards(rewards: Rewards) -> dict[str, Any]:
     """Weights as JSON has them."""
-    return {
-        part: [float(one) for one in weight] if isinstance(weight, tuple | list) else float(weight)
-        for part, weight in dict(rewards).items()
-    }
+    return {part: np.asarray(weight, np.float64).tolist() for part, weight in rewards.items()}
