@@ -13,12 +13,14 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
+from sparring.cluster.episodes import WholeEpisodes
 from sparring.cluster.messages import Message
 from sparring.cluster.packing import Arrays, pack, shapes_of
 from sparring.cluster.weights import FlatWeights
-from sparring.config import TrainConfig
+from sparring.config import CollectConfig, TrainConfig
 from sparring.errors import SparringWarning, StateError
 from sparring.learn.algos import hosted
+from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
 from sparring.processes import Shapes
@@ -68,13 +70,14 @@ class Body:
             _, plan = with_courses(config, plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
-        self._player = PPO(
+        kind = WholePlayer if config.fleet.whole_episodes else PPO
+        self._player = kind(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
         )
         self.place, self.pool, self._seed = place, self._player.pool, plan.seed
         self.collector = self._player.collector
         self._born = place.life == 0
-        """Whether its games have begun. In later lives they do once it has heard everything."""
+        """Whether its games have begun."""
         self._heard = 0
         self.weights = FlatWeights(self._player.net)
 
@@ -89,8 +92,7 @@ class Body:
 
     def play(self, number: int, out: Arrays) -> None:
         """Play rollout `number` and pack it."""
-        if not self._born:
-            self._begin(life_seed(self._seed, self.place.life))
+        self._begin()
         collector = self.collector
         before = collector.decisions, collector.opponent_rows
         with self._player.forward.best_matmul():
@@ -100,14 +102,15 @@ class Body:
             out,
             decisions=collector.decisions - before[0],
             opponent_rows=collector.opponent_rows - before[1],
+            unfinished=getattr(collector, "unfinished", 0),
             heard=self._heard,
         )
 
-    def _begin(self, seed: int) -> None:
-        """Begin the games of a later life."""
-        self.pool.reset(seed=seed)
-        self.collector.groups = groups_of(self.pool)
-        self._born = True
+    def _begin(self) -> None:
+        """Begin the games of a later life, once it has heard everything."""
+        if not self._born:
+            self.pool.reset(seed=life_seed(self._seed, self.place.life))
+            self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:
         """Do what is said between rollouts; return an answer."""
@@ -125,15 +128,29 @@ class Body:
             weights = seats.heard_weights(message.arrays)
             self._player.put(facts["key"], weights, greedy=facts["greedy"])
         elif message.name == seats.SEATED:
+            self._begin()
             return Message("answer", arrays={"seated": pool.seated(facts["policies"])})
         elif message.name == seats.STATE:
-            return Message("answer", arrays={"games": np.frombuffer(pool.state(), np.uint8)})
+            self._begin()
+            games = np.frombuffer(pool.state(), np.uint8)
+            return Message("answer", {"life": self.place.life}, {"games": games})
         elif message.name == seats.LOAD:
             pool.load_state(message.arrays["games"].tobytes())
             self.collector.groups, self._born = groups_of(pool), True
         else:
             raise StateError(f"an actor was told {message.name!r}, which it does not know")
         return Message("answer")
+
+
+class WholePlayer(PPO):
+    """Plays whole games."""
+
+    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+        """Return who keeps them whole."""
+        actor = self.make_actor()
+        found = WholeEpisodes(self.pool, collect, actor, self.columns, self.phases, **options)
+        found.seed = self.seed
+        return found
 
 
 def part_of(config: TrainConfig, place: Place) -> TrainConfig:

@@ -19,6 +19,8 @@ from sparring.pools.lineups import NOBODY
 from sparring.processes import Shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+Stretch = tuple[int, npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]
+"""Entries of some games: the first of the games, the step of every entry, and arrays by name."""
 BY_ROW = ("seat", "role", "policy")
 """Of a rollout: [steps, games * rows]."""
 BY_GAME = ("reward", "skipped", "terminated", "truncated", "final_value", "final_role")
@@ -101,8 +103,8 @@ class Gathered:
             array.fill(0)
         rollout.final_value.fill(np.nan)
         rollout.final_role.fill(-1)
-        self._cuts: list[tuple[int, npt.NDArray[Any], dict[str, npt.NDArray[Any]]]] = []
-        self._ends: list[tuple[int, npt.NDArray[Any], Episodes]] = []
+        self._cuts: list[Stretch] = []
+        self._ends: list[Stretch] = []
 
     def add(self, arrays: Arrays, first_game: int, games: int) -> None:
         """Copy the rollout of some games to its place."""
@@ -139,24 +141,37 @@ class Gathered:
         if not count:
             return
         found = {one.name: arrays[f"end.{one.name}"][:count].copy() for one in fields(Episodes)}
+        step = steps_of(found["game"], arrays["terminated"] | arrays["truncated"])
         found["game"] += np.int32(first_game)
-        ended = (arrays["terminated"] | arrays["truncated"]).sum(1)
-        step = np.repeat(np.arange(len(ended)), ended)
-        self._ends.append((first_game, step, Episodes(**found)))
+        self._ends.append((first_game, step, found))
 
     def finish(self) -> None:
         """Hand over cuts and finished games, in the order in which one pool would have had them."""
         self.collector.rollout.cuts, self.collector.earned = Cuts(), Earned()
         if self._cuts:
-            self._cuts.sort(key=lambda one: one[0])
-            order = np.argsort(np.concatenate([step for _, step, _ in self._cuts]), kind="stable")
-            for one in fields(Cuts):
-                joined = np.concatenate([found[one.name] for _, _, found in self._cuts])[order]
-                getattr(self.collector.rollout.cuts, one.name).append(joined)
+            for name, joined in in_order(self._cuts).items():
+                getattr(self.collector.rollout.cuts, name).append(joined)
         if self._ends:
-            self._ends.sort(key=lambda one: one[0])
-            order = np.argsort(np.concatenate([step for _, step, _ in self._ends]), kind="stable")
-            names = [one.name for one in fields(Episodes)]
-            ends = [found for _, _, found in self._ends]
-            joined = [np.concatenate([getattr(end, name) for end in ends])[order] for name in names]
-            self.collector.earned.batches.append(Episodes(*joined))
+            self.collector.earned.batches.append(Episodes(**in_order(self._ends)))
+
+
+def in_order(stretches: list[Stretch]) -> dict[str, npt.NDArray[Any]]:
+    """Join entries of several stretches of games in the order of (step, stretch)."""
+    stretches = sorted(stretches, key=lambda one: one[0])
+    order = np.argsort(np.concatenate([step for _, step, _ in stretches]), kind="stable")
+    names = stretches[0][2]
+    return {name: np.concatenate([one[2][name] for one in stretches])[order] for name in names}
+
+
+def steps_of(game: npt.NDArray[np.int32], ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """In which step every one of some games ended, those of a place in the order of time.
+
+    game: which place each was in. ended: [steps, places]; it may tell of games that nobody has.
+    """
+    place, step = np.nonzero(ended.T)
+    order = np.argsort(game, kind="stable")
+    mine = game[order]
+    nth = np.arange(len(mine)) - np.searchsorted(mine, mine)
+    found = np.empty(len(game), np.intp)
+    found[order] = step[np.searchsorted(place, mine) + nth]
+    return found

@@ -46,7 +46,7 @@ class VectorEnvPool(ForeignPool):
         """Where masks come from: obs, info, method, call or nothing."""
 
     def _reset(self, seed: int | None) -> None:
-        obs, info = self.env.reset(seed=seed)
+        obs, info = self.env.reset(seed=None if seed is None else seed + self.first_game)
         check_info(info)
         self._held = self._nobody
         self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
@@ -54,6 +54,10 @@ class VectorEnvPool(ForeignPool):
         self._check(numbers, np.zeros(self.num_games))
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
+
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+        self.env.close()
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
