@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,6 +100,7 @@ class RayCrew:
         self._standing = Standing(fleet.most_restarts)
         self._weights: tuple[int, Any] | None = None
         self._hands = [Hand(place) for place in places]
+        self._end = weakref.finalize(self, end_all, cluster, self._hands)
         for hand in self._hands:
             self._start(hand)
 
@@ -164,10 +166,7 @@ class RayCrew:
 
     def close(self) -> None:
         """End all actors and leave the cluster."""
-        for hand in self._hands:
-            self._kill(hand)
-        self._hands, self._weights = [], None
-        self._cluster.close()
+        self._end()
 
     def _start(self, hand: Hand) -> None:
         """Start an actor and tell it all it has to know."""
@@ -180,14 +179,10 @@ class RayCrew:
 
     def _again(self, hand: Hand, how: str, words: str) -> None:
         """Start an actor anew; what it had to play is lost."""
-        self._kill(hand)
+        end(self._cluster, hand)
         self._standing.died(hand.place.index, how, hand.orders, words=words, ready=hand.ready)
         hand.place = replace(hand.place, life=hand.place.life + 1)
         self._start(hand)
-
-    def _kill(self, hand: Hand) -> None:
-        """End an actor, whatever it does."""
-        self._cluster.ray.kill(hand.actor, no_restart=True)
 
     def _look(self, timeout_s: float) -> list[Parcel]:
         """Take what has come; start anew whoever is dead or late."""
@@ -248,6 +243,19 @@ def ray_crew(
     except BaseException:
         cluster.close()
         raise
+
+
+def end(cluster: Cluster, hand: Hand) -> None:
+    """End an actor, whatever it does."""
+    if hand.actor is not None:
+        cluster.ray.kill(hand.actor, no_restart=True)
+
+
+def end_all(cluster: Cluster, hands: Sequence[Hand]) -> None:
+    """End all actors and leave the cluster."""
+    for hand in hands:
+        end(cluster, hand)
+    cluster.close()
 
 
 def checked(message: Message) -> Message:
