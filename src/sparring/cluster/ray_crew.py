@@ -82,8 +82,13 @@ class RayCrew:
         settings: Mapping[str, Any],
         places: Sequence[Place],
         fleet: FleetConfig,
+        *,
+        shared: bool = False,
     ) -> None:
-        """Start the actors. settings: of the run, as its file has them."""
+        """Start the actors.
+
+        settings: of the run, as its file has them. shared: others use the cluster when this ends.
+        """
         self._cluster, self._fleet = cluster, fleet
         self._settings = settings
         cluster.demand_cpus(
@@ -100,7 +105,7 @@ class RayCrew:
         self._standing = Standing(fleet.most_restarts)
         self._weights: tuple[int, Any] | None = None
         self._hands = [Hand(place) for place in places]
-        self._end = weakref.finalize(self, end_all, cluster, self._hands)
+        self._end = weakref.finalize(self, end_all, cluster, self._hands, shared)
         for hand in self._hands:
             self._start(hand)
 
@@ -113,6 +118,12 @@ class RayCrew:
     def restarts(self) -> int:
         """How often one was started again."""
         return self._standing.restarts
+
+    @property
+    def pids(self) -> list[int]:
+        """Their processes, each on its own machine."""
+        calls = [hand.actor.pid.options(concurrency_group=POST).remote() for hand in self._hands]
+        return [int(pid) for pid in self._cluster.ray.get(calls)]
 
     def publish(self, version: int, weights: npt.NDArray[np.uint8]) -> None:
         """Let rollouts that begin from now on be played with these weights."""
@@ -251,11 +262,12 @@ def end(cluster: Cluster, hand: Hand) -> None:
         cluster.ray.kill(hand.actor, no_restart=True)
 
 
-def end_all(cluster: Cluster, hands: Sequence[Hand]) -> None:
-    """End all actors and leave the cluster."""
+def end_all(cluster: Cluster, hands: Sequence[Hand], shared: bool) -> None:
+    """End all actors and leave the cluster, if nobody else needs it."""
     for hand in hands:
         end(cluster, hand)
-    cluster.close()
+    if not shared:
+        cluster.close()
 
 
 def checked(message: Message) -> Message:

@@ -6,6 +6,7 @@ Text, bytes and arrays go in and out. It is made by a name that every machine ha
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import fields
@@ -48,6 +49,10 @@ class Host:
         }
         self._idle_since = time.perf_counter()
         return ""
+
+    def pid(self) -> int:
+        """The process that it lives in."""
+        return os.getpid()
 
     def post(self, version: int, weights: Bytes) -> None:
         """Let the next rollout be played with these weights, if there are none newer."""

@@ -95,6 +95,8 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
             f"cluster {word}: Ray is not installed; install it with: "
             'pip install "sparring[cluster]"'
         )
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        raise ConfigError(f"cluster {word}: this process is in a cluster already; leave it first")
     with contextlib.ExitStack() as cleanup:
         cleanup.enter_context(kept_environment())
         options: dict[str, Any] = {"address": word}
