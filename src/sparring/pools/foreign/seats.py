@@ -36,7 +36,7 @@ class TablesPool(ForeignPool):
             if self.read(env) != (agents, encodings):
                 name = self.name_of(env)
                 raise ConfigError(f"{name} has other agents or spaces than the first env")
-        self._tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
+        self.tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
         rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
         sheet = Sheet.make(rules, len(envs), memory)
@@ -57,7 +57,7 @@ class TablesPool(ForeignPool):
         self, first: int, games: int, sheet: Sheet, beat: Callable[[], None] | None = None
     ) -> Playing:
         """Who steps a stretch of the games and writes onto a sheet of its own."""
-        return Playing(self._tables[first : first + games], self.rules, sheet, beat)
+        return Playing(self.tables[first : first + games], self.rules, sheet, beat)
 
     def _reset(self, seed: int | None) -> None:
         self._playing.start(seeds_of(seed, self.first_game, self.num_games))
@@ -65,10 +65,10 @@ class TablesPool(ForeignPool):
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
-        demand_of_envs(self.rules.name, [table.env for table in self._tables], flags)
+        demand_of_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        set_on_envs(self.rules.name, [table.env for table in self._tables], flags)
+        set_on_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         self._playing.step(action)
