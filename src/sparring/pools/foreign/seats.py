@@ -63,6 +63,11 @@ class TablesPool(ForeignPool):
         self._playing.start(seeds_of(seed, self.first_game, self.num_games))
         self._batch.take(self._playing.sheet)
 
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+        for table in self.tables:
+            table.env.close()
+
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
         demand_of_envs(self.rules.name, [table.env for table in self.tables], flags)
