@@ -153,11 +153,11 @@ def independence(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
                 replay.next()
     for driver in drivers:
         driver.close()
-    found = next((replay.found for replay in replays if replay.found), None)
-    if found is None:
+    differences = [replay.found for replay in replays if replay.found]
+    if not differences:
         ledger.ok("independence", "two envs in turn play as each alone")
         return
-    told, place = told_difference(found)
+    told, place = told_difference(min(differences, key=lambda found: found.step))
     advice = "envs share something: keep state in self, not in the class or the module"
     ledger.wrong("independence", f"beside another env {told}", advice, place)
 

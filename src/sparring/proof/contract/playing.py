@@ -61,20 +61,26 @@ def play(
     steps: int,
     see: See | None = None,
     until: Callable[[], bool] = lambda: False,
+    keep: bool = True,
 ) -> Script:
-    """Play an episode at random, of at most so many steps; what is drawn depends on the seed."""
+    """Play an episode at random, of at most so many steps; what is drawn depends on the seed.
+
+    keep: write down what comes, so that it can be played again.
+    """
     rng = np.random.default_rng([seed, 77])
     script = Script(seed)
     seed_globals(SAME_GLOBALS)
     moment = driver.reset(seed)
-    note(script, moment)
+    if keep:
+        note(script, moment)
     if see:
         see(driver, moment, 0)
     while not moment.over and len(script.actions) < steps and not until():
         actions = draw(driver, moment, rng)
         script.actions.append(actions)
         moment = driver.step(actions)
-        note(script, moment)
+        if keep:
+            note(script, moment)
         if see:
             see(driver, moment, len(script.actions))
     script.over = moment.over

@@ -26,9 +26,14 @@ class Fact(NamedTuple):
 
 def fact_of(value: Any) -> Fact:
     """Return what a value is, to the bit."""
+    return Fact(digest_of(value), short(value))
+
+
+def digest_of(value: Any) -> str:
+    """Return a hash of a value, the same in every process."""
     found = hashlib.blake2b(digest_size=12)
     feed(found, value)
-    return Fact(found.hexdigest(), short(value))
+    return found.hexdigest()
 
 
 def feed(found: Any, value: Any) -> None:

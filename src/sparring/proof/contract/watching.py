@@ -12,7 +12,7 @@ from sparring.pools.foreign.encoding import MASK, library
 from sparring.proof.contract.drivers import Driver, Moment
 from sparring.proof.contract.findings import Ledger, Place
 from sparring.proof.contract.playing import StuckError
-from sparring.proof.contract.values import fact_of, fault_in, short
+from sparring.proof.contract.values import digest_of, fault_in, short
 
 KEPT = 3
 """Observations of so many steps ago are looked at again."""
@@ -25,7 +25,8 @@ class Watch:
         self.ledger, self.seen = ledger, Counter[str]()
         self.place = Place()
         self._masked: bool | None = None
-        self._kept: deque[tuple[int, Any, Any]] = deque(maxlen=KEPT)
+        self._kept: deque[tuple[int, Any, Any, str]] = deque(maxlen=KEPT)
+        """Steps with their observations, copies of them and the copies' hashes."""
         self._spaces: dict[Any, Any] = {}
 
     def begin(self, seed: int, episode: int) -> None:
@@ -52,8 +53,8 @@ class Watch:
     def _look_back(self, moment: Moment, step: int) -> None:
         """See whether observations that were given before are still what they were."""
         if not self.ledger.is_wrong("kept observations"):
-            for at, given, was in self._kept:
-                if fact_of(given) != fact_of(was):
+            for at, given, was, digest in self._kept:
+                if digest_of(given) != digest:
                     self.ledger.wrong(
                         "kept observations",
                         f"the observation of step {at} was {short(was)} and has become "
@@ -62,7 +63,8 @@ class Watch:
                         self.place,
                     )
                     break
-        self._kept.append((step, moment.given, copy.deepcopy(moment.given)))
+        own = copy.deepcopy(moment.given)
+        self._kept.append((step, moment.given, own, digest_of(own)))
 
     def _observation(self, driver: Driver, who: Any, obs: Any) -> None:
         if who not in self._spaces:  # PettingZoo may make a new one with every call
