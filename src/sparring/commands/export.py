@@ -168,6 +168,7 @@ class PlainFirstLayer(nn.Module):
         super().__init__()
         self.parts, order, divisors = inputs.stretches()
         self.bias = first.bias
+        self.normaliser = first.normaliser
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
         self.register_buffer("divisor", torch.tensor(divisors))
         exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
@@ -176,7 +177,10 @@ class PlainFirstLayer(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, obs_bytes]."""
         numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
-        return torch.addmm(self.bias, torch.cat(numbers, dim=1) / self.divisor, self.weight)
+        seen = torch.cat(numbers, dim=1) / self.divisor
+        if self.normaliser is not None:
+            seen = self.normaliser(seen)
+        return torch.addmm(self.bias, seen, self.weight)
 
     def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
         """Add up little-endian bytes to the numbers that they stand for."""
