@@ -93,6 +93,8 @@ class ForeignPool(ABC):
         """Bytes per (game, seat), cleared at the game's reset, shown behind its observation."""
         self.steps = 0
         """Steps since the reset."""
+        self.first_game = 0
+        """Games of the same run that are played elsewhere and go before these: seeds count on."""
         self._seed: int | None = checked_seed(seed)
         self._running = False
         self._batch = ForeignBatch(rules, num_games, memory)
@@ -247,7 +249,8 @@ class ForeignPool(ABC):
         for game in games:
             self.memory[game] = 0
             self._episode[game] += 1
-            self._players[game] = self._draw.seats(int(game), int(self._episode[game]))
+            place = self.first_game + int(game)
+            self._players[game] = self._draw.seats(place, int(self._episode[game]))
         if not self._players.any() and not self.memory_bytes:
             return  # the learner is everybody, as rows say already
         batch, rows = self._batch, self.rules.rows

@@ -35,19 +35,30 @@ class TablesPool(ForeignPool):
         envs = list(envs) if isinstance(envs, list | tuple) else [envs]
         if len({id(env) for env in envs}) < len(envs):
             raise ConfigError("the same env object is in the list twice; make one per game")
-        agents, encodings = read_agents(envs[0])
+        agents, encodings = self.read(envs[0])
         for env in envs[1:]:
-            if read_agents(env) != (agents, encodings):
-                raise ConfigError(f"{env_name(env)} has other agents or spaces than the first env")
+            if self.read(env) != (agents, encodings):
+                name = self.name_of(env)
+                raise ConfigError(f"{name} has other agents or spaces than the first env")
         self._tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
-        rules = rules_for(env_name(envs[0]), encodings[0], seats=len(agents), rows=rows)
+        rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
         super().__init__(rules, len(envs), seed, agents, memory)
+
+    @staticmethod
+    def read(env: Any) -> tuple[list[Any], list[Encoding]]:
+        """Return the agents and their encodings."""
+        return read_agents(env)
+
+    @staticmethod
+    def name_of(env: Any) -> str:
+        """Return what the env is called."""
+        return env_name(env)
 
     def _reset(self, seed: int | None) -> None:
         for game, table in enumerate(self._tables):
             table.steps = 0
-            self._start(game, None if seed is None else seed + game)
+            self._start(game, None if seed is None else seed + self.first_game + game)
         self._show()
 
     def demand_flags(self, flags: Iterable[str]) -> None:

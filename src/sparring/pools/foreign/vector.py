@@ -46,7 +46,7 @@ class VectorEnvPool(ForeignPool):
         """Where masks come from: obs, info, method, call or nothing."""
 
     def _reset(self, seed: int | None) -> None:
-        obs, info = self.env.reset(seed=seed)
+        obs, info = self.env.reset(seed=None if seed is None else seed + self.first_game)
         check_info(info)
         self._held = self._nobody
         self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
