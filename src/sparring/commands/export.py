@@ -27,6 +27,8 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net, head_width
 from sparring.nets.policy import VALUES, Policy
+from sparring.pools.foreign.again import check_same, is_own, made_again
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
 from sparring.store.policies import load_policy
@@ -272,6 +274,8 @@ def has_values(policy: Policy) -> bool:
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     """Return observations from all over games that are played at random."""
     games = 32
+    if is_own(rules):
+        return own_observations(rules, rows)
     pool = Pool(rules, games, seed=0, threads=1)
     batch = pool.reset()
     parts: list[npt.NDArray[np.uint8]] = []
@@ -279,4 +283,22 @@ def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
         parts.append(batch.obs.copy())
         for _ in range(7):
             batch = pool.step(pool.sample_actions())
+    return np.concatenate(parts)[:rows]
+
+
+def own_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
+    """Return observations of an environment of somebody's own, played at random.
+
+    Of one that was given as an object nobody knows any: numbers of all sizes stand for them.
+    """
+    assert isinstance(rules, ForeignRules)
+    if not rules.factory:
+        rng = np.random.default_rng(0)
+        size = 10.0 ** rng.integers(-2, 3, (rows, 1))
+        return rules.pack(rng.normal(size=(rows, rules.numbers)) * size)
+    pool = made_again(rules.factory, 1)
+    check_same("the policy", rules, pool.rules)
+    parts = [pool.reset().obs.copy()]
+    while sum(map(len, parts)) < rows:
+        parts.append(pool.step(pool.sample_actions()).obs.copy())
     return np.concatenate(parts)[:rows]

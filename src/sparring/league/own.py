@@ -100,7 +100,8 @@ def random_player(rules: Rules) -> CallablePlayer:
     ) -> npt.NDArray[Any]:
         if rules.box:
             return rng.uniform(-1, 1, (len(obs), rules.box)).astype(np.float32)
-        return np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(1)
+        chosen: npt.NDArray[Any] = np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(1)
+        return chosen
 
     return CallablePlayer(rules, anything, RANDOM)
 

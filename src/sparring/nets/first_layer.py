@@ -54,7 +54,9 @@ class FirstLayer(nn.Module):
 
     def take_in(self, obs: Tensor) -> None:
         """Add byte rows to what observations are normalised by."""
-        for rows in torch.split(obs, CHUNK) if self.normaliser is not None else ():
+        if self.normaliser is None:
+            return
+        for rows in torch.split(obs, CHUNK):
             self.normaliser.take_in(self.widen(rows.to(self.bias.device)))
 
 
