@@ -244,6 +244,10 @@ class ForeignPool(ABC):
             "bytes; call reset(): a resumed run starts with new episodes"
         )
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+
     def _seat(self, games: npt.NDArray[Any]) -> None:
         """Draw who sits in games that begin, and show in every row who is asked."""
         for game in games:

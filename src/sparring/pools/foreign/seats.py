@@ -61,6 +61,11 @@ class TablesPool(ForeignPool):
             self._start(game, None if seed is None else seed + self.first_game + game)
         self._show()
 
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+        for table in self._tables:
+            table.env.close()
+
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
         demand_of_envs(self.rules.name, [table.env for table in self._tables], flags)

@@ -55,6 +55,10 @@ class VectorEnvPool(ForeignPool):
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
 
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+        self.env.close()
+
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
         demand_of_vector(self.rules.name, self.env, flags)
