@@ -28,7 +28,8 @@ _loading: list[str] = []
 def is_factory(word: str) -> bool:
     """Whether a word has the form of a factory's name."""
     module, colon, name = word.rpartition(":")
-    return bool(colon and module and name) and not module.startswith(".")
+    relative = module.startswith(".") and not module.endswith(".py")
+    return bool(colon and module and name) and not relative
 
 
 def load_factory(word: str, what: str) -> Callable[..., Any]:

@@ -110,8 +110,7 @@ def random_player(rules: Rules) -> CallablePlayer:
     def choose(obs: Bytes, mask: Bytes, rng: np.random.Generator) -> npt.NDArray[Any]:
         if rules.box:
             return rng.uniform(-1, 1, (len(obs), rules.box))
-        keys: npt.NDArray[Any] = np.where(mask != 0, rng.random(mask.shape), -1.0)
-        return keys.argmax(axis=1)
+        return np.asarray(np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(axis=1))
 
     return CallablePlayer(rules, choose, "random")
 

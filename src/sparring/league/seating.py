@@ -18,7 +18,7 @@ A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from sparring.errors import ConfigError, nearest
@@ -165,14 +165,19 @@ def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
         return Who("best", typed, greedy=greedy)
     if word == PAST or word.startswith(f"{PAST}:"):
         return Who("past", typed, newest=read_newest(word, where), greedy=greedy)
-    bot = rules.bot_called(word)
-    if bot is not None:
-        refuse_style(where, typed, greedy, "a bot plays as it is written")
-        return Who("bot", typed, means=bot)
+    bot = who_bot(rules, word)
+    if bot is None:
+        return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
+    refuse_style(where, typed, greedy, "a bot plays as it is written")
+    return replace(bot, name=typed)
+
+
+def who_bot(rules: Rules, word: str) -> Who | None:
+    """Describe a bot of the game, or the one that every environment has which has none."""
     if word == RANDOM and not rules.bots:
-        refuse_style(where, typed, greedy, "it draws")
-        return Who("callable", typed, means=RANDOM, player=random_player(rules))
-    return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
+        return Who("callable", word, means=RANDOM, player=random_player(rules))
+    bot = rules.bot_called(word)
+    return None if bot is None else Who("bot", word, means=bot)
 
 
 def who_object(given: Any, where: str) -> Who:
