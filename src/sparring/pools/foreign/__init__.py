@@ -7,8 +7,10 @@ from typing import Any
 from sparring.errors import ConfigError
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
 from sparring.pools.foreign.encoding import library
+from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
+from sparring.pools.foreign.solo import SoloPool
 from sparring.pools.foreign.vector import VectorEnvPool
 
 __all__ = [
@@ -17,18 +19,20 @@ __all__ = [
     "ForeignPool",
     "ForeignRules",
     "ParallelPool",
+    "SoloPool",
     "VectorEnvPool",
+    "make_pool",
     "pool_of",
 ]
 
 ACCEPTED = (
-    "a gymnasium.vector.VectorEnv, a pettingzoo AECEnv, a pettingzoo ParallelEnv, or a list of "
-    "PettingZoo envs of one kind"
+    "a gymnasium.vector.VectorEnv, a pettingzoo AECEnv, a pettingzoo ParallelEnv, a gymnasium.Env, "
+    "or a list of envs of one kind"
 )
 
 
 def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:
-    """Return a pool over an environment object, or over a list of PettingZoo envs.
+    """Return a pool over an environment object, or over a list of envs, each a game.
 
     memory: bytes per (game, seat) that are shown behind the observation.
     """
@@ -41,10 +45,6 @@ def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:
             return AECPool(tables, seed=seed, memory=memory)
         if all(isinstance(table, pettingzoo.ParallelEnv) for table in tables):
             return ParallelPool(tables, seed=seed, memory=memory)
-    hint = ""
-    if gymnasium and any(isinstance(table, gymnasium.Env) for table in tables):
-        hint = (
-            "; a single gymnasium.Env needs company: gymnasium.make_vec(id, num_envs=16) or "
-            "gymnasium.vector.SyncVectorEnv([make_env] * 16)"
-        )
-    raise ConfigError(f"{type(env).__name__} cannot be trained on; give {ACCEPTED}{hint}")
+    if gymnasium and tables and all(isinstance(table, gymnasium.Env) for table in tables):
+        return SoloPool(tables, seed=seed, memory=memory)
+    raise ConfigError(f"{type(env).__name__} cannot be trained on; give {ACCEPTED}")

@@ -1,0 +1,122 @@
+"""As many environments as there are to be games, by the function that makes one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sparring.errors import ConfigError, SparringError
+from sparring.factories import in_a_line, load_factory, name_of_factory
+from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.foreign.encoding import library
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.foreign.seats import AECPool, ParallelPool
+from sparring.pools.foreign.solo import SoloPool, demand_env
+from sparring.pools.foreign.vector import VectorEnvPool
+
+Factory = Callable[[], Any]
+
+USUAL_GAMES = 16
+"""Games of a factory's, where nobody says how many."""
+MADE = "a gymnasium.Env, a gymnasium VectorEnv, a PettingZoo AECEnv or a PettingZoo ParallelEnv"
+SOLO, VECTOR, TURNS, TOGETHER = "env", "vector", "aec", "parallel"
+"""Kinds of environments."""
+POOLS = {SOLO: SoloPool, TURNS: AECPool, TOGETHER: ParallelPool}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a factory's environments before any is played."""
+
+    rules: ForeignRules
+    games: int
+    """Those of a vector, whose sub-envs they are; 0: as many as one likes."""
+
+
+def facts_of(factory: str | Factory) -> Facts:
+    """Make one environment, look at it and close it; of a name this is done once."""
+    if isinstance(factory, str) and factory in _facts:
+        return _facts[factory]
+    pool = make_pool(factory, 0, copies=1)
+    facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
+    pool.close()
+    if isinstance(factory, str):
+        _facts[factory] = facts
+    return facts
+
+
+_facts: dict[str, Facts] = {}
+
+
+def make_pool(
+    factory: str | Factory,
+    games: int = 0,
+    *,
+    seed: int = 0,
+    first_game: int = 0,
+    memory: int = 0,
+    copies: int = USUAL_GAMES,
+) -> ForeignPool:
+    """Return a pool of environments that a factory makes, all in this process.
+
+    factory: a function without arguments that returns an environment, or its name, as in
+        my_game:make_env. A vector is made once: its sub-envs are the games.
+    games: 0 for as many as a vector has, or `copies` of anything else.
+    first_game: how many games of the same run are played elsewhere before these; game i is seeded
+        with seed + first_game + i when it first begins.
+    memory: bytes per (game, seat) that are shown behind the observation.
+    """
+    what = named(factory)
+    make = load_factory(factory, "game") if isinstance(factory, str) else factory
+    first = made(make, what)
+    kind = kind_of(first, what)
+    if kind == VECTOR:
+        pool: ForeignPool = VectorEnvPool(first, seed=seed, memory=memory)
+        if games not in (0, pool.num_games):
+            raise ConfigError(
+                f"collect.games {games}: {what} makes a vector of {pool.num_games} envs, and they "
+                "are the games; leave it out"
+            )
+    else:
+        envs = [first, *(made(make, what) for _ in range((games or copies) - 1))]
+        for env in envs:
+            if kind_of(env, what) != kind:
+                raise ConfigError(f"{what} makes another kind of environment every time")
+        pool = POOLS[kind](envs, seed=seed, memory=memory)
+    pool.first_game = first_game
+    return pool
+
+
+def named(factory: str | Factory) -> str:
+    """What errors call a factory."""
+    word = factory if isinstance(factory, str) else name_of_factory(factory)
+    return f"game {word or getattr(factory, '__name__', type(factory).__name__)!r}"
+
+
+def made(factory: Factory, what: str) -> Any:
+    """Call a factory; what it raises is told in one line, with the place."""
+    try:
+        return factory()
+    except SparringError:
+        raise
+    except Exception as wrong:  # somebody's own code, whatever is wrong with it
+        raise ConfigError(f"{what} cannot be made: {in_a_line(wrong)}") from wrong
+
+
+def kind_of(env: Any, what: str) -> str:
+    """What kind of environment a factory made; anything else is refused."""
+    gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
+    if gymnasium:
+        importlib.import_module("gymnasium.vector")
+        if isinstance(env, gymnasium.vector.VectorEnv):
+            return VECTOR
+        if isinstance(env, gymnasium.Env):
+            demand_env(env)
+            return SOLO
+    if pettingzoo and isinstance(env, pettingzoo.AECEnv):
+        return TURNS
+    if pettingzoo and isinstance(env, pettingzoo.ParallelEnv):
+        return TOGETHER
+    raise ConfigError(f"{what} returns {type(env).__name__}; it has to return {MADE}")
