@@ -138,7 +138,7 @@ class Descent:
         self.together.sum_(flat)
         flat /= flat[-1].clone()
         sizes = [p.numel() for p in parameters]
-        *parts, told = flat.split([*sizes, len(told)])
+        *parts, told = torch.split(flat, [*sizes, len(told)])
         for parameter, part in zip(parameters, parts, strict=True):
             parameter.grad = part.view_as(parameter)
         return told[0], dict(zip(self.shown, told[1:-1], strict=True))
