@@ -165,10 +165,17 @@ FLEET = "sparring.cluster.learner:make_learner"
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
+REPLICATED = "sparring.cluster.replicas:make_learner"
+"""What makes a learner that shares its work with others."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config):
+        if config.replicas > 1:
+            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            return first
         if config.actors or config.cluster:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner
@@ -227,8 +234,10 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
+    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
+    if by_rollouts or config.net.normalise:
+        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
+        return f"{what} plays and learns step by step"
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"
