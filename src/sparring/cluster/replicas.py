@@ -79,9 +79,13 @@ def make_learner(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
 
 def start_others(config: TrainConfig, shares: Sequence[Share]) -> tuple[str, list[Any]]:
     """Start the other learners; return the address at which they find the first, and them."""
+    settings, limit_s = written(config), config.fleet.limit_s
+    if config.cluster:
+        from sparring.cluster.ray_replica import ray_replicas
+
+        return ray_replicas(config.cluster, settings, shares, limit_s)
     from sparring.cluster.replica_process import ReplicaProcess
 
-    settings, limit_s = written(config), config.fleet.limit_s
     return LOOPBACK, [ReplicaProcess(settings, share, limit_s) for share in shares]
 
 
