@@ -179,13 +179,14 @@ def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> An
         forget_token()
     cleanup.callback(ended, ray)
     try:
-        with own_signals():
+        with own_signals(), muted():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except SparringError:
         raise
     except Exception as wrong:
         why = next((line for line in str(wrong).splitlines() if line.strip()), repr(wrong))
-        raise SparringError(f"cluster {options['address']}: {why.strip()}") from wrong
+        hint = "" if options["address"] == LOCAL else "; is the token here the one that it has?"
+        raise SparringError(f"cluster {options['address']}: {why.strip()}{hint}") from wrong
     silence(cleanup)
     return ray
 
@@ -248,6 +249,19 @@ def own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Keep what native code prints meanwhile from the terminal; what matters is raised."""
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 @contextlib.contextmanager
