@@ -29,8 +29,8 @@ class Playing:
     ) -> None:
         """Take over tables. beat: called whenever one of them has answered."""
         self.tables, self.rules, self.sheet, self.beat = tuple(tables), rules, sheet, beat
-        self._numbers = sheet.obs.view(np.float32)[:, : rules.numbers]
-        self._last_numbers = sheet.last_obs.view(np.float32)[..., : rules.numbers]
+        self._obs = sheet.obs[:, : rules.obs_bytes]
+        self._last_obs = sheet.last_obs[..., : rules.obs_bytes]
         self._score = np.zeros((len(tables), rules.seats))
         self._length = np.zeros(len(tables), np.int32)
         self._asked = np.zeros(len(tables), np.int32)
@@ -72,7 +72,7 @@ class Playing:
         """Write down an episode that is over."""
         sheet = self.sheet
         sheet.end[game] = CUT if table.truncated.any() else OVER
-        self._last_numbers[game] = table.numbers
+        self._last_obs[game] = table.obs
         sheet.last_mask[game] = table.mask * table.truncated[:, None]
         sheet.last_over[game] = ~table.truncated
         sheet.last_score[game], sheet.last_length[game] = self._score[game], self._length[game]
@@ -92,5 +92,5 @@ class Playing:
                 sheet.mask[row] = 0
             else:
                 asked += 1
-                self._numbers[row], sheet.mask[row] = table.numbers[seat], table.mask[seat]
+                self._obs[row], sheet.mask[row] = table.obs[seat], table.mask[seat]
         self._asked[game] = asked

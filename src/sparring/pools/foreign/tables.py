@@ -25,7 +25,8 @@ class Table(ABC):
         self.masked: bool | None = None
         """Whether decisions come with masks; the first one tells."""
         count = len(agents)
-        self.numbers = np.zeros((count, encodings[0].numbers), np.float32)
+        self.obs = np.zeros((count, encodings[0].layout.obs_bytes), np.uint8)
+        """What every seat saw last, as rows have it."""
         self.mask = np.zeros((count, encodings[0].actions), np.uint8)
         self.reward = np.zeros(count)
         self.inside = np.zeros(count, np.bool_)
@@ -55,7 +56,7 @@ class Table(ABC):
 
     def clear(self) -> None:
         """Forget the last episode."""
-        for array in (self.numbers, self.mask, self.reward):
+        for array in (self.obs, self.mask, self.reward):
             array.fill(0)
         for flags in (self.inside, self.terminated, self.truncated):
             flags.fill(False)
@@ -64,8 +65,9 @@ class Table(ABC):
         """Take in what an agent sees; `last`: it will not decide any more."""
         seat = self.seats[agent]
         encoding = self.encodings[seat]
-        self.numbers[seat] = encoding.flatten(obs)
-        check_finite(f"{self.where} ({agent})", self.numbers[seat], self.reward[seat])
+        numbers = encoding.flatten(obs)
+        check_finite(f"{self.where} ({agent})", numbers, self.reward[seat])
+        encoding.layout.write(self.obs[seat], numbers)
         if encoding.bounds:
             return
         given = encoding.mask_in(obs) if encoding.masked else info.get(MASK)
