@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pools.workers.helpers import assert_same, copied
 
+from pools.workers.helpers import assert_same, copied
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.pools.foreign import make_pool
 from sparring.pools.lineups import Lineup
