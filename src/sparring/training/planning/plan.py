@@ -103,7 +103,7 @@ def resolve(
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     curriculum = curriculum_of(config, rules, cast)
     if isinstance(pool, ForeignPool):
-        check_own(pool, curriculum)
+        check_own(pool, curriculum, named=is_own(config))
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
@@ -209,6 +209,10 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
+    if not is_own(config):
+        for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
+            values = getattr(config.eval, name), getattr(usual.eval, name)
+            unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
