@@ -7,7 +7,7 @@ from rich.text import Text
 from sparring.commands.printing import make_console, print_json
 from sparring.config import PortConfig
 from sparring.games.flags import read_rules
-from sparring.proof.port import PortDifference, PortReport, port
+from sparring.proof.port import AFTER_THE_END, PortDifference, PortReport, port
 
 FAILED = 3
 
@@ -54,6 +54,8 @@ def show_difference(found: PortDifference) -> None:
     out.print(f"  seed {found.seed}, step {found.step}: {found.what}", style="bold")
     out.print(f"    native: {found.native}")
     out.print(f"    env:    {found.env}")
+    if found.what.endswith(AFTER_THE_END):
+        out.print("    nobody acts on it; if the env means it so: --ignore final-mask", style="dim")
     out.print(f"  actions: {', '.join(found.actions) or 'none, at the start'}")
     if found.numbers:
         out.print(f"  numbers: {', '.join(map(str, found.numbers))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +24,8 @@ COMPARED = ("end", "reward", "seat", "mask", "obs", "score", "final-mask")
 """What is held against each other, in this order; `ignore` leaves some of it out."""
 CLOSE = 1e-5
 """Rewards, scores and observations may differ by so much: one side may count in float64."""
-SHORTER_TRIES = 300
+AFTER_THE_END = "after the end"
+SHORTER_TRIES = 200
 """Further games in search of a shorter difference."""
 
 Mismatch = tuple[str, Any, Any]
@@ -141,11 +143,11 @@ class Pair:
                 break
             found, decisions = self.play(seed + number)
             report.games, report.decisions = number + 1, report.decisions + decisions
+            report.compared = dict(self.counts)
             if found:
                 report.difference = self.shorten(found, seed + number + 1, clock)
                 report.difference = self.with_text_before(report.difference)
                 break
-        report.compared = self.counts
         return report
 
     def shorten(self, found: PortDifference, seed: int, clock: Clock) -> PortDifference:
@@ -251,9 +253,12 @@ def text_of(env: EnvSide) -> str:
 
 def alike(native: Any, env: Any) -> bool:
     """Whether both sides say the same."""
-    if isinstance(native, float | np.ndarray):
-        native, env = np.asarray(native, np.float64), np.asarray(env, np.float64)
-        return native.shape == env.shape and bool(np.allclose(native, env, rtol=CLOSE, atol=CLOSE))
+    if isinstance(native, float):
+        return math.isclose(native, env, rel_tol=CLOSE, abs_tol=CLOSE)
+    if isinstance(native, np.ndarray):
+        if native.shape != env.shape:
+            return False
+        return np.array_equal(native, env) or np.allclose(native, env, rtol=CLOSE, atol=CLOSE)
     return bool(native == env)
 
 
@@ -314,7 +319,7 @@ def compare_final_mask(env: EnvSide, state: State, mover: int) -> Iterator[Misma
     """That nothing is legal any more after the end."""
     if state.over:
         for seat, legal in env.last_legal().items():
-            yield f"legal actions of seat {seat} after the end", [], legal
+            yield f"legal actions of seat {seat} {AFTER_THE_END}", [], legal
 
 
 COMPARISONS: Mapping[str, Callable[[EnvSide, State, int], Iterator[Mismatch]]] = {
