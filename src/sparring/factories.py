@@ -10,18 +10,26 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringError
+
+_given: dict[str, Callable[..., Any]] = {}
+"""What this program itself has under a name: its module is not loaded a second time."""
+_loading: list[str] = []
+"""Modules whose code is being run, the innermost last."""
 
 
 def is_factory(word: str) -> bool:
     """Whether a word has the form of a factory's name."""
     module, colon, name = word.rpartition(":")
-    return bool(colon and module and name) and not module.startswith(".")
+    relative = module.startswith(".") and not module.endswith(".py")
+    return bool(colon and module and name) and not relative
 
 
 def load_factory(word: str, what: str) -> Callable[..., Any]:
@@ -29,11 +37,13 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
 
     what: the setting that the name was given for, the first word of errors.
     """
+    if word in _given:
+        return _given[word]
     if not is_factory(word):
         raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
     module, _, name = word.rpartition(":")
+    found: Any = load_module(module, what)
     try:
-        found: Any = load_module(module, what)
         for part in name.split("."):
             found = getattr(found, part)
     except AttributeError:
@@ -51,13 +61,14 @@ def load_module(name: str, what: str) -> ModuleType:
         sys.path.append(here)
     if name.endswith(".py"):
         return load_file(Path(name), what)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"{what} {name!r}: no module called {missing.name!r}; it is looked for in {here} and "
-            "among installed packages"
-        ) from None
+    with being_loaded(name, what):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as missing:
+            raise ConfigError(
+                f"{what} {name!r}: no module called {missing.name!r}; it is looked for in {here} "
+                "and among installed packages"
+            ) from None
 
 
 def load_file(path: Path, what: str) -> ModuleType:
@@ -76,11 +87,43 @@ def load_file(path: Path, what: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        with being_loaded(str(path), what):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[path.stem]
         raise
     return module
+
+
+@contextmanager
+def being_loaded(name: str, what: str) -> Iterator[None]:
+    """Note whose code is run, and tell in one line what is wrong with it."""
+    _loading.append(name)
+    try:
+        yield
+    except SparringError:
+        raise
+    except Exception as wrong:
+        raise ConfigError(f"{what} {name!r} cannot be imported: {in_a_line(wrong)}") from wrong
+    finally:
+        _loading.pop()
+
+
+def demand_loaded(what: str) -> None:
+    """Refuse to begin something while a module that only has to be read is run."""
+    if _loading:
+        raise ConfigError(
+            f"{what} is called while {_loading[-1]} is imported for its environments, and would "
+            "begin anew without end; put the call under: if __name__ == '__main__':"
+        )
+
+
+def in_a_line(wrong: BaseException) -> str:
+    """Say what somebody's code raised, and where."""
+    frames = extract_tb(wrong.__traceback__)
+    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    first = (str(wrong).splitlines() or [""])[0]
+    return f"{type(wrong).__name__}: {first}{at}"
 
 
 def name_of_factory(factory: Any) -> str:
@@ -90,8 +133,31 @@ def name_of_factory(factory: Any) -> str:
     if not name or "<" in name or not module:
         return ""
     if module != "__main__":
-        return f"{module}:{name}"
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return f"{module}:{name}" if found is factory else ""
     try:
-        return f"{Path(inspect.getfile(factory)).resolve()}:{name}"
+        file = Path(inspect.getfile(factory)).resolve()
     except (OSError, TypeError):
         return ""
+    return f"{file}:{name}" if file.is_file() and file.suffix == ".py" else ""
+
+
+def keep_factory(factory: Callable[..., Any]) -> str:
+    """Return a function's name, which from now on means this very one here; "" if it has none."""
+    name = name_of_factory(factory)
+    if name:
+        _given[name] = factory
+    return name
+
+
+def lasting_name(word: str) -> str:
+    """The same name with the whole path of a file, so that it is found from everywhere."""
+    module, _, name = word.rpartition(":")
+    if not is_factory(word) or not module.endswith(".py"):
+        return word
+    lasting = f"{Path(module).resolve()}:{name}"
+    if word in _given:
+        _given[lasting] = _given[word]
+    return lasting

@@ -11,14 +11,25 @@ import pytest
 import sparring
 from sparring.config import ReplayConfig, TrainConfig
 from sparring.learn.sac import SAC
-from sparring.pools.foreign import pool_of
+from sparring.pools.foreign import ForeignRules, pool_of
+from sparring.pools.foreign.bounds import Bounds
+from sparring.pools.foreign.make import Facts
 from sparring.schedule import Moment
 from sparring.training.records.metrics import read
-from sparring.training.train import own_settings
+from sparring.training.train import complete
 
 gymnasium = pytest.importorskip("gymnasium")
 
 QUICK = {"net": {"hidden": (64, 64)}, "tensorboard": False, "quiet": True, "threads": 1}
+
+
+def own_settings(
+    games: int, changes: dict[str, Any], *, file: str = "", box: int = 0
+) -> TrainConfig:
+    """What an env with so many games, and numbers in an action, is trained with."""
+    bounds = Bounds((-1.0,) * box, (1.0,) * box, (box,), "float32") if box else None
+    rules = ForeignRules("own", seats=1, rows=1, actions=0, numbers=1, bounds=bounds)
+    return complete("", file, changes, facts=Facts(rules, games))
 
 
 def pendulums(count: int) -> Any:
@@ -89,7 +100,7 @@ def test_pendulum_trains_and_its_agent_speaks_the_env_s_language(tmp_path: Path)
 def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None:
     usual = TrainConfig()
     for algo, box in (("ppo", 0), ("dqn", 0), ("sac", 0), ("sac", 2), ("my.module:learner", 0)):
-        config = own_settings(3, "", {"algo": algo}, box=box)
+        config = own_settings(3, {"algo": algo}, box=box)
         changed = {
             name for name in ("ppo", "dqn", "sac") if getattr(config, name) != getattr(usual, name)
         }
@@ -99,10 +110,12 @@ def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None
         assert config.collect.games == 3
     file = tmp_path / "mine.toml"
     file.write_text('algo = "sac"\nreplay = { warmup = 7 }\n')
-    config = own_settings(3, str(file), {"net": {"squash": False}}, box=1)
+    config = own_settings(3, {"net": {"squash": False}}, file=str(file), box=1)
     assert (config.algo, config.replay.warmup, config.replay.ratio) == ("sac", 7, 256)
     assert (config.net.squash, config.net.spread) == (False, "predicted")
-    assert own_settings(3, str(file), {"algo": "ppo"}).ppo.gamma.at(Moment(0, 0.0)) == 0.99
+    file.write_text('algo = "sac"\n')
+    ppo = own_settings(3, {"algo": "ppo"}, file=str(file)).ppo
+    assert ppo.gamma.at(Moment(0, 0.0)) == 0.99
 
 
 def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
@@ -127,7 +140,7 @@ def test_sac_goes_on_with_what_it_remembers_in_new_episodes() -> None:
     """As after a divergence: the games of an env of one's own are not part of a snapshot."""
 
     def learner() -> SAC:
-        config = own_settings(2, "", {"algo": "sac", "net": {"hidden": (8,)}}, box=1)
+        config = own_settings(2, {"algo": "sac", "net": {"hidden": (8,)}}, box=1)
         remember = ReplayConfig(warmup=1, batch=8, ratio=1.0, capacity=5000)
         pool = pool_of(pendulums(2), seed=1)
         made = SAC(pool, config.collect, config.sac, remember, config.net)

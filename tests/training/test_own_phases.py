@@ -76,7 +76,7 @@ def test_an_environment_goes_through_phases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("phase", "why"),
     [
-        ({"opponents": ["self=1"]}, "opponents: .*every seat is the learner's"),
+        ({"opponents": ["past=1"]}, "has one seat, there is none for past"),
         ({"starts": ["usual=1"]}, "starts: .*its own reset decides"),
         ({"until": {"score": 3}}, "until: .*nobody measures it"),
         ({"set": {"limit": 3}}, "limit is named in other phases"),

@@ -104,6 +104,17 @@ class CallablePlayer:
         return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
 
 
+def random_player(rules: Rules) -> CallablePlayer:
+    """Return somebody who takes any legal action, each as likely as the others."""
+
+    def choose(obs: Bytes, mask: Bytes, rng: np.random.Generator) -> npt.NDArray[Any]:
+        if rules.box:
+            return rng.uniform(-1, 1, (len(obs), rules.box))
+        return np.asarray(np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(axis=1))
+
+    return CallablePlayer(rules, choose, "random")
+
+
 def generator(seed: int, rollout: int, step: int, row: int = 0) -> np.random.Generator:
     """Return the chances of one call."""
     key = np.array([seed % 2**64, CALLS], np.uint64)

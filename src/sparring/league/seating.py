@@ -4,6 +4,7 @@
     captain, bot:captain    a bot of the game
     past, past:5            an earlier self of the run, or one of the newest five
     best                    the best self of the run so far
+    random                  any legal action, in an environment of one's own, which has no bots
     latest, runs/x, x/40    a run, a checkpoint, a saved policy
     NAME@greedy, @sampled   the same, always with its most probable action, or always drawing
     NAME                    a table: the learner, and this player in all other seats
@@ -17,19 +18,26 @@ A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import BOT_PREFIX, Rules
-from sparring.league.players import AnyPlayer, CallablePlayer, HasPolicy, Seated, name_of
+from sparring.league.players import (
+    AnyPlayer,
+    CallablePlayer,
+    HasPolicy,
+    Seated,
+    name_of,
+    random_player,
+)
 from sparring.schedule import Schedule
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
-SELF, PAST, BEST = "self", "past", "best"
+SELF, PAST, BEST, RANDOM = "self", "past", "best", "random"
 STYLES = {"greedy": True, "sampled": False}
 MOST_WEIGHT = 10**9
 """Of a table, compared with the others."""
@@ -157,11 +165,19 @@ def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
         return Who("best", typed, greedy=greedy)
     if word == PAST or word.startswith(f"{PAST}:"):
         return Who("past", typed, newest=read_newest(word, where), greedy=greedy)
+    bot = who_bot(rules, word)
+    if bot is None:
+        return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
+    refuse_style(where, typed, greedy, "a bot plays as it is written")
+    return replace(bot, name=typed)
+
+
+def who_bot(rules: Rules, word: str) -> Who | None:
+    """Describe a bot of the game, or the one that every environment has which has none."""
+    if word == RANDOM and not rules.bots:
+        return Who("callable", word, means=RANDOM, player=random_player(rules))
     bot = rules.bot_called(word)
-    if bot is not None:
-        refuse_style(where, typed, greedy, "a bot plays as it is written")
-        return Who("bot", typed, means=bot)
-    return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
+    return None if bot is None else Who("bot", word, means=bot)
 
 
 def who_object(given: Any, where: str) -> Who:
@@ -218,11 +234,12 @@ def find_place(rules: Rules, word: str, where: str) -> str:
     name, at, style = word.rpartition("@")
     if at and locate(name) is not None:
         raise ConfigError(f"{where}: {word}: @{style} is unknown{nearest(style, STYLES)}")
-    usual = [*rules.bots, SELF, PAST, BEST]
+    usual = [*(rules.bots or [RANDOM]), SELF, PAST, BEST]
     close = nearest(word, [*usual, *(run.name for run in sorted_runs(RUNS))])
     hint = close if "did you mean" in close else nearest(word, usual)
     raise ConfigError(
-        f"{where}: {word!r} is neither a bot of {rules.name} nor a folder with a policy{hint}"
+        f"{where}: {word!r} is neither a {'bot of' if rules.bots else 'player of'} {rules.name} "
+        f"nor a folder with a policy{hint}"
     )
 
 

@@ -119,6 +119,7 @@ class Plan:
         """The games on CPU threads, or the environment that was brought along."""
         if self.foreign is None:
             return self.native_pool(slots=self.collect.slots)
+        self.foreign.set_lineups(self.cast.lineups, self.cast.pots)
         if self.rewards is not None:
             self.foreign.set_rewards(self.rewards)
         return self.foreign

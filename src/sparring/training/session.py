@@ -11,13 +11,14 @@ from sparring.config import TrainConfig
 from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
-from sparring.games.flags import latest, read_rules
+from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.learn.algos import LEARNERS
-from sparring.learn.learner import DivergedError, Learner
+from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import Plan
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.policy import BY_VALUE, Policy, check_alike
+from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Schedule
 from sparring.store import checkpoint as checkpoints
@@ -31,6 +32,7 @@ from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
+from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
@@ -54,6 +56,8 @@ class Session:
     quiet: bool
     opponents: Sequence[Any] = ()
     """Instead of those of the settings, where a program has given objects."""
+    brought: bool = False
+    """The games are an object of the program, which closes it itself."""
     courses: Sequence[Course] = ()
     """The way of every member through its phases; none where nothing ever changes."""
 
@@ -83,7 +87,17 @@ class Session:
         learner = make_learner(learned[0], plan)
         if courses:
             adjustable(learner)
-        return cls(configs, plan, learner, lr_factor, called, quiet, opponents, courses)
+        return cls(
+            configs=configs,
+            plan=plan,
+            learner=learner,
+            lr_factor=lr_factor,
+            callbacks=called,
+            quiet=quiet,
+            opponents=opponents,
+            brought=pool is not None,
+            courses=courses,
+        )
 
     @classmethod
     def begin(
@@ -92,17 +106,7 @@ class Session:
         """Prepare runs that are new: their names are free, their weights those of `init`."""
         for config in configs:
             check_name(Path(config.runs), config.name)
-        configs = [
-            replace(
-                config,
-                init=found_init(config.init),
-                opponents=lasting(config, options),
-                starts=tuple(map(lasting_start, config.starts)),
-            )
-            for config in map(with_phases, configs)
-        ]
-        if options.get("pool") is None:
-            configs = [replace(config, phases=lasting_phases(config)) for config in configs]
+        configs = [lasting(config, **options) for config in map(with_phases, configs)]
         session = cls.prepare(configs, **options)
         check_leagues(session.plan.cast, [config.league for config in configs])
         session.start_from_init()
@@ -127,6 +131,15 @@ class Session:
         note: an event of the resume.
         """
         try:
+            return self._finish(runs, resume, note)
+        finally:
+            if isinstance(self.plan.foreign, ForeignPool) and not self.brought:
+                self.plan.foreign.close()
+
+    def _finish(
+        self, runs: Sequence[Run], resume: checkpoints.Checkpoint | None, note: str
+    ) -> list[Agent]:
+        try:
             return self._train(runs, resume, {note: {}} if note else {})
         except DivergedError as wrong:
             why = str(wrong)
@@ -145,6 +158,26 @@ class Session:
         resume: checkpoints.Checkpoint | None,
         events: Mapping[str, Mapping[str, Any]],
     ) -> list[Agent]:
+        with closing_learner(self.learner):
+            trainer, ended = self._loop(runs, resume, events)
+            return [
+                Agent(
+                    self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
+                    member.run.path,
+                    ended if member.active else "diverged",
+                    elsewhere=member.elsewhere,
+                    unsaved=member.unsaved,
+                )
+                for index, member in enumerate(trainer.members)
+            ]
+
+    def _loop(
+        self,
+        runs: Sequence[Run],
+        resume: checkpoints.Checkpoint | None,
+        events: Mapping[str, Mapping[str, Any]],
+    ) -> tuple[Trainer, str]:
+        """Run the loop to its end and say why it ended."""
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
                 self.learner,
@@ -162,17 +195,7 @@ class Session:
                 trainer.members[0].forget_all()
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
-            ended = trainer.train()
-        return [
-            Agent(
-                self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
-                member.run.path,
-                ended if member.active else "diverged",
-                elsewhere=member.elsewhere,
-                unsaved=member.unsaved,
-            )
-            for index, member in enumerate(trainer.members)
-        ]
+            return trainer, trainer.train()
 
     def _calmer(
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None
@@ -237,11 +260,22 @@ def found_init(text: str) -> str:
     return str(folder)
 
 
-def lasting(config: TrainConfig, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """The opponents of a new run as its file is to name them."""
-    if options.get("pool") is not None or options.get("opponents"):
-        return config.opponents
-    return pinned(read_rules(config.game, latest(config.set)), config.opponents)
+def lasting(
+    config: TrainConfig, *, pool: GamePool | None = None, opponents: Sequence[Any] = (), **_: Any
+) -> TrainConfig:
+    """The settings of a new run as its file is to have them: what they name stays what it is.
+
+    pool, opponents: what the program that begins the run brings along.
+    """
+    rules = rules_of(config, pool)
+    return replace(
+        config,
+        game=lasting_name(config.game),
+        init=found_init(config.init),
+        opponents=config.opponents if opponents else pinned(rules, config.opponents),
+        starts=tuple(map(lasting_start, config.starts)),
+        phases=lasting_phases(config, rules),
+    )
 
 
 def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:

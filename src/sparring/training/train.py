@@ -10,7 +10,8 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
-from sparring.pools.foreign import pool_of
+from sparring.factories import demand_loaded, keep_factory
+from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
 from sparring.training.agent import Agent
@@ -19,15 +20,14 @@ from sparring.training.callbacks import Callbacks
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, mode_of, named
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
+from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
 from sparring.training.planning.plan import uses_gpu
-from sparring.training.planning.presets import kind_of, own_of
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     demand_same,
     members_of,
     merged,
     read_config,
-    read_file,
     said_by,
     with_preset,
     written,
@@ -51,45 +51,67 @@ def train(
 ) -> Agent:
     """Train an agent; any setting of `sparring train` may be given by name.
 
-    game: a game's name, or an environment object of your own: a Gymnasium vector environment, a
-        PettingZoo AEC or parallel environment. Left out: the game of the file that `config` names,
-        or skull_king.
+    game: a game's name, or an environment of your own: its factory's name (my_game:make_env), the
+        factory itself, or an object: a Gymnasium env or vector, a PettingZoo AEC or parallel env,
+        or a list of envs. Left out: the game of the file that `config` names, or skull_king.
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
     opponents: words as on the command line; policies, agents and functions (obs, mask, rng) ->
         actions may be among them.
     """
+    demand_loaded("sparring.train")
     changes: dict[str, Any] = dict(settings)
     opponents = given_opponents(changes)
     if isinstance(changes.get("league"), str):
         changes["league"] = {"preset": changes["league"]}
     if isinstance(changes.get("hierarchy"), bool):
         changes["hierarchy"] = {"on": changes["hierarchy"]}
-    league = str(changes.get("league", {}).get("preset", ""))
+    if "workers" in changes:
+        changes["workers"] = str(changes["workers"])
     if minutes is not None:
         changes["minutes"] = float(minutes)
     file = str(changes.pop("config", ""))
-    callbacks = Callbacks(on_update, on_evaluation, on_episode)
+    if is_maker(game):
+        game = keep_factory(game) or game
+    pool = None
     if game is None or isinstance(game, str):
-        algo, mode = str(changes.get("algo", "")), mode_of(changes)
-        asked: dict[str, Any] = {
-            **{"league": league, "algo": algo, "mode": mode},
-            "hierarchy": bool(changes.get("hierarchy", {}).get("on", False)),
-            "curriculum": str(changes.pop("curriculum", "")),
-        }
-        base = one_budget(with_preset(game or "", file, **asked), changes)
-        config = merged(base, changes, "train")
-        if uses_gpu(config.device):
-            base = one_budget(with_preset(game or "", file, gpu=True, **asked), changes)
-            config = merged(base, changes, "train")
-        demand_given(config, changes)
-        return train_with(alone(config), quiet=quiet, callbacks=callbacks, opponents=opponents)
-    pool = pool_of(game, seed=own_settings(1, file, changes).seed)
-    config = own_settings(pool.num_games, file, changes, box=pool.rules.box)
-    config = replace(config, game=pool.rules.name)
+        config = complete(game or "", file, changes)
+    else:
+        facts = facts_of_given(game)
+        config = complete("", file, changes, facts=facts)
+        pool = given_pool(game, config)
     demand_given(config, changes)
     return train_with(
-        alone(config), quiet=quiet, pool=pool, callbacks=callbacks, opponents=opponents
+        alone(config),
+        quiet=quiet,
+        pool=pool,
+        callbacks=Callbacks(on_update, on_evaluation, on_episode),
+        opponents=opponents,
     )
+
+
+def complete(
+    game: str, file: str, changes: Mapping[str, Any], *, facts: Facts | None = None
+) -> TrainConfig:
+    """Every setting of a run, from defaults, presets, a file and keywords.
+
+    facts: of an environment that the program brings along.
+    """
+    changes = dict(changes)
+    asked: dict[str, Any] = {
+        "league": str(changes.get("league", {}).get("preset", "")),
+        "algo": str(changes.get("algo", "")),
+        "mode": mode_of(changes),
+        "hierarchy": bool(changes.get("hierarchy", {}).get("on", False)),
+        "curriculum": str(changes.pop("curriculum", "")),
+        "facts": facts,
+    }
+    config: TrainConfig
+    base = one_budget(with_preset(game, file, **asked), changes)
+    config = merged(base, changes, "train")
+    if uses_gpu(config.device):
+        base = one_budget(with_preset(game, file, gpu=True, **asked), changes)
+        config = merged(base, changes, "train")
+    return config
 
 
 def demand_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
@@ -112,34 +134,6 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
         return []
     changes["opponents"] = told(given)
     return list(given)
-
-
-OWN_USUAL: dict[str, dict[str, Any]] = {
-    "ppo": {"ppo": {"gamma": 0.99}},
-    "pqn": {"net": {"norm": True}},
-    "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
-    "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
-}
-"""What suits environments of somebody else's better than the defaults, by algorithm."""
-OWN_USUAL_BOX: dict[str, dict[str, Any]] = {"sac": {"net": {"squash": True, "spread": "predicted"}}}
-"""What else, where actions are continuous."""
-
-
-def own_settings(games: int, file: str, changes: Mapping[str, Any], *, box: int = 0) -> TrainConfig:
-    """What an environment of somebody else's is trained with, if it plays so many games.
-
-    box: numbers of a continuous action.
-    """
-    given = read_file(file) if file else {}
-    algo = str(changes.get("algo", given.get("algo", TrainConfig.algo)))
-    base: TrainConfig = merged(TrainConfig(), {"collect": {"games": games}}, "your own environment")
-    mode = mode_of(changes) or mode_of(given)
-    for usual in (OWN_USUAL, OWN_USUAL_BOX if box else {}):
-        own = own_of(usual.get(kind_of(algo, mode), {}), algo, mode)
-        base = merged(base, own, "your own environment")
-    base = one_budget(merged(base, given, file), changes)
-    config: TrainConfig = merged(base, {**changes, "config": file}, "train")
-    return config
 
 
 def alone(config: TrainConfig) -> TrainConfig:
@@ -200,6 +194,7 @@ def resume(
     updates: int = 0,
     decisions: int = 0,
     episodes: int = 0,
+    game: Any = None,
     opponents: Sequence[Any] = (),
     clear_replay: bool = False,
     quiet: bool = False,
@@ -210,9 +205,12 @@ def resume(
     """Go on with a run from one of its checkpoints; budgets are totals over its life.
 
     From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
+    game: the environment object, or the function without a name, that the run was begun with, once
+        more. An environment by its factory's name is made anew without it.
     opponents: those that were objects of the program which began the run, once more.
     clear_replay: forget what is remembered and begin the replay anew.
     """
+    demand_loaded("sparring.resume")
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
@@ -235,6 +233,7 @@ def resume(
         config = with_budget(config, saved.meta, budget)
         session = Session.prepare(
             [config],
+            pool=pool_again(game, config, saved.meta, str(run.path)),
             lr_factor=saved.meta.get("lr_factor", 1.0),
             callbacks=callbacks,
             opponents=opponents,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from pathlib import Path
-from traceback import extract_tb
+from dataclasses import dataclass
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import load_factory, name_of_factory
+from sparring.factories import in_a_line, load_factory, name_of_factory
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.encoding import library
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.solo import SoloPool, demand_env
 from sparring.pools.foreign.vector import VectorEnvPool
@@ -26,6 +26,30 @@ SOLO, VECTOR, TURNS, TOGETHER = "env", "vector", "aec", "parallel"
 POOLS = {SOLO: SoloPool, TURNS: AECPool, TOGETHER: ParallelPool}
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a factory's environments before any is played."""
+
+    rules: ForeignRules
+    games: int
+    """Those of a vector, whose sub-envs they are; 0: as many as one likes."""
+
+
+def facts_of(factory: str | Factory) -> Facts:
+    """Make one environment, look at it and close it; of a name this is done once."""
+    if isinstance(factory, str) and factory in _facts:
+        return _facts[factory]
+    pool = make_pool(factory, 0, copies=1)
+    facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
+    pool.close()
+    if isinstance(factory, str):
+        _facts[factory] = facts
+    return facts
+
+
+_facts: dict[str, Facts] = {}
+
+
 def make_pool(
     factory: str | Factory,
     games: int = 0,
@@ -33,12 +57,13 @@ def make_pool(
     seed: int = 0,
     first_game: int = 0,
     memory: int = 0,
+    copies: int = USUAL_GAMES,
 ) -> ForeignPool:
     """Return a pool of environments that a factory makes, all in this process.
 
     factory: a function without arguments that returns an environment, or its name, as in
         my_game:make_env. A vector is made once: its sub-envs are the games.
-    games: 0 for as many as a vector has, or the usual number.
+    games: 0 for as many as a vector has, or `copies` of anything else.
     first_game: how many games of the same run are played elsewhere before these; game i is seeded
         with seed + first_game + i when it first begins.
     memory: bytes per (game, seat) that are shown behind the observation.
@@ -55,7 +80,7 @@ def make_pool(
                 "are the games; leave it out"
             )
     else:
-        envs = [first, *(made(make, what) for _ in range((games or USUAL_GAMES) - 1))]
+        envs = [first, *(made(make, what) for _ in range((games or copies) - 1))]
         for env in envs:
             if kind_of(env, what) != kind:
                 raise ConfigError(f"{what} makes another kind of environment every time")
@@ -76,11 +101,8 @@ def made(factory: Factory, what: str) -> Any:
         return factory()
     except SparringError:
         raise
-    except Exception as wrong:
-        frames = extract_tb(wrong.__traceback__)
-        at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-        text = f"{type(wrong).__name__}: {wrong}".splitlines()[0]
-        raise ConfigError(f"{what} cannot be made: {text}{at}") from wrong
+    except Exception as wrong:  # somebody's own code, whatever is wrong with it
+        raise ConfigError(f"{what} cannot be made: {in_a_line(wrong)}") from wrong
 
 
 def kind_of(env: Any, what: str) -> str:

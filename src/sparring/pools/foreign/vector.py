@@ -19,7 +19,7 @@ from sparring.pools.foreign.base import (
 from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
 from sparring.pools.foreign.flags import demand_of_vector, set_on_vector
 from sparring.pools.foreign.rules import rules_for
-from sparring.pools.lineups import LEARNER
+from sparring.pools.lineups import LEARNER, NOBODY
 
 Bools = npt.NDArray[np.bool_]
 
@@ -44,16 +44,24 @@ class VectorEnvPool(ForeignPool):
         """NextStep: games whose next step only resets them."""
         self._masks_in = "nothing"
         """Where masks come from: obs, info, method, call or nothing."""
+        self._score = np.zeros((self.num_games, 1))
+        self._length = np.zeros(self.num_games, np.int32)
 
     def _reset(self, seed: int | None) -> None:
         obs, info = self.env.reset(seed=None if seed is None else seed + self.first_game)
         check_info(info)
         self._held = self._nobody
+        self._score.fill(0)
+        self._length.fill(0)
         self._masks_in = "nothing" if self.rules.box else self._find_masks(info)
         numbers = self._encoding.flatten(obs, self.num_games)
         self._check(numbers, np.zeros(self.num_games))
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
+
+    def close(self) -> None:
+        """Close the envs; nothing can be played afterwards."""
+        self.env.close()
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
@@ -64,6 +72,7 @@ class VectorEnvPool(ForeignPool):
 
     def _step(self, action: npt.NDArray[Any]) -> None:
         batch, held = self._batch, self._held
+        self._length += batch.policy != NOBODY
         own = self.rules.env_actions(action).astype(self.env.single_action_space.dtype, copy=False)
         obs, reward, terminated, truncated, info = self.env.step(own)
         check_info(info)

@@ -14,7 +14,7 @@ from sparring.curriculum.phases import Phase
 from sparring.curriculum.reading import read_phases, words_met, words_of
 from sparring.curriculum.rewards import demand_paid, read_rewards
 from sparring.errors import ConfigError
-from sparring.games.flags import latest, read_rules, scheduled_flags
+from sparring.games.flags import scheduled_flags
 from sparring.games.rules import Rules
 from sparring.games.starts import lasting as lasting_start
 from sparring.learn.cast import Cast
@@ -48,7 +48,6 @@ def check_own(pool: ForeignPool, curriculum: Curriculum) -> None:
     for number, phase in enumerate(curriculum.phases, start=1):
         where = f"phase {number} {phase.name!r}"
         unfit = {
-            "opponents": (phase.opponents, "every seat is the learner's"),
             "starts": (phase.starts, "its own reset decides where games begin"),
             "until": (phase.until, "nobody measures it beside training"),
         }
@@ -77,11 +76,10 @@ def with_phases(config: TrainConfig) -> TrainConfig:
     return told
 
 
-def lasting_phases(config: TrainConfig) -> tuple[str, ...]:
+def lasting_phases(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
     """The phases of a new run as its file is to name them: `latest` is another run tomorrow."""
     if not config.phases:
         return ()
-    rules = read_rules(config.game, latest(config.set))
     read_phases(rules, config)  # what is wrong is named with its line
     return tuple(as_json(pinned_in(rules, json.loads(phase))) for phase in config.phases)
 

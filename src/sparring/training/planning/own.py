@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.factories import is_factory
+from sparring.games.flags import latest, read_rules
+from sparring.games.rules import Rules
+from sparring.pools.foreign import pool_of
 from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.foreign.make import make_pool
+from sparring.pools.foreign.make import Facts, facts_of, make_pool
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.protocol import GamePool
 
 
 def is_own(config: TrainConfig) -> bool:
@@ -20,3 +29,70 @@ def own_pool(config: TrainConfig, first_game: int = 0) -> ForeignPool:
     """
     # Worker processes are asked for here: config.workers, config.env.
     return make_pool(config.game, config.collect.games, seed=config.seed, first_game=first_game)
+
+
+def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:
+    """What a run plays by. Of an environment by its name, one is made to be looked at.
+
+    pool: an environment that a program brought along.
+    """
+    if pool is not None:
+        return pool.rules
+    if is_own(config):
+        return facts_of(config.game).rules
+    return read_rules(config.game, latest(config.set))
+
+
+def is_maker(game: Any) -> bool:
+    """Whether a program gave a function or a class that makes environments, not one of them."""
+    return (callable(game) and not hasattr(game, "reset")) or isinstance(game, type)
+
+
+def facts_of_given(game: Any) -> Facts:
+    """What is known of an environment that a program brings along."""
+    if is_maker(game):
+        return facts_of(game)
+    pool = pool_of(game)
+    return Facts(pool.rules, pool.num_games)
+
+
+def given_pool(game: Any, config: TrainConfig) -> ForeignPool:
+    """The games that a program brings along, as an object or as a function without a name."""
+    if is_maker(game):
+        return make_pool(game, config.collect.games, seed=config.seed)
+    return pool_of(game, seed=config.seed)
+
+
+def pool_again(
+    game: Any, config: TrainConfig, meta: Mapping[str, Any], run: str
+) -> ForeignPool | None:
+    """The games of a run that goes on, where the program that began it has to bring them again.
+
+    None: they are found by their name. meta: of the checkpoint.
+    """
+    if "foreign" not in meta:
+        if game is not None:
+            raise ConfigError(f"game: {run} plays {config.game}, which needs no environment")
+        return None
+    if game is None and not is_own(config):
+        raise ConfigError(
+            f"{run} learned {config.game}, an environment of the program that began it; give it "
+            "again, in Python: sparring.resume(run, game=env)"
+        )
+    if game is None:
+        check_same(facts_of(config.game).rules, meta, run)
+        return None
+    pool = given_pool(game, config)
+    check_same(pool.rules, meta, run)
+    return pool
+
+
+def check_same(rules: ForeignRules, meta: Mapping[str, Any], run: str) -> None:
+    """Refuse to go on in an environment that sees or does something else."""
+    now, before = rules.plain(), ForeignRules(**meta["foreign"]).plain()
+    for key in before:
+        if before[key] != now.get(key):
+            raise ConfigError(
+                f"{run} learned {before['name']} with {key} {before[key]}, and now it is "
+                f"{now.get(key)}; put the environment back, or start a new run"
+            )

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from sparring.config import TrainConfig
 from sparring.curriculum.curriculum import BEGINNING
 from sparring.errors import ConfigError, SparringWarning
 from sparring.factories import load_factory
-from sparring.games.flags import latest, read_pair, read_rules
+from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
 from sparring.learn.algos import LEARNERS, factory_of
@@ -34,13 +34,13 @@ from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.hindsight import check_hindsight
+from sparring.training.planning.own import is_own, own_pool, rules_of
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
 GPU = "cuda"
 UNFIT = {
     "set": "whoever made it has set its flags",
-    "opponents": "every seat is the learner's",
     "pool": "it is stepped where it was made",
     "starts": "its own reset decides where games begin",
 }
@@ -54,17 +54,21 @@ def resolve(
     *,
     pool: GamePool | None = None,
     opponents: Sequence[Any] = (),
+    first_game: int = 0,
 ) -> Plan:
     """Decide everything about a run or a population.
 
-    pool: brings a foreign environment. opponents: instead of the words of the configuration, with
-    policies and functions among them.
+    pool: brings a foreign environment; one that is named is made here. opponents: instead of the
+    words of the configuration, with policies and functions among them. first_game: how many games
+    of the same run are played by others before these.
     """
     config = configs[0]
     demand_alike(configs)
-    rules = pool.rules if pool else read_rules(config.game, latest(config.set))
-    if pool:
+    rules = rules_of(config, pool)
+    if pool or is_own(config):
         demand_fitting(config, rules)
+    demand_named(config, pool)
+    pool = own_pool(config, first_game) if pool is None and is_own(config) else pool
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -123,6 +127,7 @@ def resolve(
         replay=config.replay,
         options=read_options(config.algo_set),
         foreign=pool,
+        first_game=first_game,
         hindsight=config.hindsight,
         roles=read_roles(rules, configs),
         turns=turns_of(config.hierarchy),
@@ -178,6 +183,24 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
 
 
+def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
+    """Refuse processes that would have to make an environment which has no name."""
+    processes = {"actors": config.actors, "cluster": config.cluster}
+    if config.workers != "0":
+        processes["workers"] = config.workers
+    for name, value in processes.items():
+        if value and (pool is not None and not is_own(config)):
+            raise ConfigError(
+                f"{name} {value}: other processes make environments by a name; give "
+                "module:factory, or a function of a module instead of an object"
+            )
+        if value and name == "workers" and pool is None and not is_own(config):
+            raise ConfigError(
+                f"workers {value}: {config.game} steps its games on threads; use --threads, or "
+                "--actors for processes that play"
+            )
+
+
 def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     """Refuse settings that nothing would come of in an environment that somebody brought along."""
     usual = TrainConfig()
@@ -186,10 +209,6 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
-    for field in fields(config.eval):
-        if field.name != "off":
-            values = (getattr(config.eval, field.name), getattr(usual.eval, field.name))
-            unfit[f"eval.{field.name}"] = (*values, "it has no bots to be measured against")
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
@@ -205,8 +224,10 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
+    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
+    if by_rollouts or config.net.normalise:
+        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
+        return f"{what} plays and learns step by step"
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"

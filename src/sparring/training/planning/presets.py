@@ -13,7 +13,7 @@ A game that has something to say has a `preset.py` in its folder:
 The tables of the same names here are what suits any game. Of two that speak of a setting the later
 goes first: the game's `PRESET`, then `ALGOS` of here and of the game, then `HIERARCHY`; on a GPU
 then `GPU_PRESET`, `GPU_ALGOS` and `GPU_HIERARCHY` in the same way. A file and the command line go
-before them all.
+before them all. An environment of somebody's own has `OWN_ALGOS` instead of all that.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from types import ModuleType
 from typing import Any
 
 from sparring.errors import SparringError
+from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
+from sparring.pools.foreign.make import USUAL_GAMES, Facts, facts_of
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
 PQN = "pqn"
@@ -61,6 +63,13 @@ GPU_ALGOS: dict[str, dict[str, Any]] = {
 }
 """The same by algorithm."""
 
+OWN_ALGOS: dict[str, dict[str, Any]] = {
+    "ppo": {"ppo": {"gamma": 0.99}},
+    "pqn": {"net": {"norm": True}},
+    "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
+    "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
+}
+"""What suits environments of somebody else's better than the defaults, by algorithm."""
 
 LEAGUES: dict[str, dict[str, Any]] = {
     "": {},
@@ -70,14 +79,27 @@ LEAGUES: dict[str, dict[str, Any]] = {
 
 
 def presets_of(
-    game: str, algo: str, mode: str = "", *, gpu: bool = False, hierarchy: bool = False
+    game: str,
+    algo: str,
+    mode: str = "",
+    *,
+    gpu: bool = False,
+    hierarchy: bool = False,
+    facts: Facts | None = None,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return what presets say, each with where it stands; a later one goes before.
 
-    mode: of DQN.
+    mode: of DQN. facts: of an environment of somebody's own, where they are known.
     """
-    own = game_module(game, "preset")
     kind = kind_of(algo, mode)
+    if facts or is_factory(game):
+        facts = facts or facts_of(game)
+        box = BOX_ALGOS.get(kind, {}) if facts.rules.box else {}
+        games: Mapping[str, Any] = {"collect": {"games": facts.games or USUAL_GAMES}}
+        for table in (games, OWN_ALGOS.get(kind, {}), box):
+            yield "your own environment", own_of(table, algo, mode)
+        return
+    own = game_module(game, "preset")
     tables = [
         (f"preset {game}", getattr(own, "PRESET", {})),
         (f"preset of {kind}", ALGOS.get(kind, {})),

@@ -15,6 +15,7 @@ from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
+from sparring.pools.foreign.make import Facts
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.budget import one_budget
@@ -72,6 +73,7 @@ def with_preset(
     mode: str = "",
     curriculum: str = "",
     hierarchy: bool = False,
+    facts: Facts | None = None,
 ) -> TrainConfig:
     """The defaults with what suits the game, the algorithm, the league, and what a file says.
 
@@ -80,6 +82,8 @@ def with_preset(
     gpu: games and network live on a GPU, which likes other sizes.
     curriculum: another file, with phases; what else it says goes before what `file` says.
     hierarchy: every role has a network of its own; left out, the file says it.
+    facts: of an environment that a program brings along; what the file calls its game is not
+    looked at.
     """
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
@@ -88,12 +92,14 @@ def with_preset(
     given = {**own, **course}
     told = merged(told, course, curriculum)
     game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
+    game = facts.rules.name if facts else game
     for source, table in ((file, own), (curriculum, course)):
         with said_by(source):
             demand_own(algo, mode, named(table))
     config = TrainConfig(game=game, algo=algo)
     hierarchy = hierarchy or told.hierarchy.on
-    for where, preset in presets_of(game, algo, mode, gpu=gpu, hierarchy=hierarchy):
+    kind: dict[str, Any] = {"gpu": gpu, "hierarchy": hierarchy, "facts": facts}
+    for where, preset in presets_of(game, algo, mode, **kind):
         config = merged(config, preset, where)
     league = league or str(given.get("league", {}).get("preset", ""))
     if league in LEAGUES:  # an unknown one is refused with the other settings
