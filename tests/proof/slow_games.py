@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import gymnasium
@@ -139,6 +140,28 @@ class Mirrored(TicTacToe):
     def native_obs(self, seat: int) -> Any:
         seen = self.observe(self.possible_agents[seat])["seen"]
         return [*seen[8::-1], *seen[17:8:-1], seen[18]]
+
+
+class OtherSeats(TicTacToe):
+    """Lists the second player first, and says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.possible_agents = ["o", "x"]
+
+    def seat_of(self, agent: str) -> int:
+        return "xo".index(agent)
+
+    def move(self, seat: int, action: int) -> tuple[bool, float]:
+        return super().move(1 - seat, action)
+
+
+class Slow(TicTacToe):
+    """Takes its time."""
+
+    def move(self, seat: int, action: int) -> tuple[bool, float]:
+        time.sleep(0.02)
+        return super().move(seat, action)
 
 
 class Falls(TicTacToe):

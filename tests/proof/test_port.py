@@ -29,7 +29,7 @@ def shown(make: Callable[[], Any], rules: Rules, **options: Any) -> PortDifferen
     return found
 
 
-@pytest.mark.parametrize("make", [slow.TicTacToe, slow.Mirrored, slow.Alone])
+@pytest.mark.parametrize("make", [slow.TicTacToe, slow.Mirrored, slow.OtherSeats, slow.Alone])
 def test_the_same_rules_agree(make: Callable[[], Any]) -> None:
     report = compared(make, TIC_TAC_TOE)
     assert report.passed, report.difference
@@ -142,6 +142,12 @@ def test_what_is_drawn_within_a_step_is_told_before_it() -> None:
     heard = compared(lambda: Rounds(listens=True), SHORT, **options)
     assert heard.passed, heard.difference
     assert not compared(lambda: Rounds(listens=False), SHORT, **options).passed
+
+
+def test_a_slow_env_plays_as_long_as_it_may() -> None:
+    report = compared(slow.Slow, TIC_TAC_TOE, seconds=0.15)
+    assert report.passed
+    assert report.decisions < 9
 
 
 def test_games_that_cannot_be_the_same_are_refused() -> None:

@@ -108,9 +108,10 @@ def port(
         what = f"env {word!r}"
         env = EnvSide(driver_of(made(function, what), what), rules, what)
         demand_common_chance(env, same_seed=same_seed, load=load)
-        pair = Pair(env, load=load, compared=[one for one in COMPARED if one not in ignore])
+        compared = [one for one in COMPARED if one not in ignore]
+        pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))
         try:
-            return pair.run(PortReport(word, rules.name), games, Clock(seconds), seed)
+            return pair.run(PortReport(word, rules.name), games, seed)
         finally:
             env.driver.close()
 
@@ -130,31 +131,33 @@ def demand_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:
 class Pair:
     """The two, played side by side."""
 
-    def __init__(self, env: EnvSide, *, load: str, compared: Sequence[str]) -> None:
-        self.env, self.rules, self.compared = env, env.rules, compared
+    def __init__(self, env: EnvSide, *, load: str, compared: Sequence[str], clock: Clock) -> None:
+        self.env, self.rules, self.compared, self.clock = env, env.rules, compared, clock
+        self.late = 1.0
+        """The part of the time after which no step is played."""
         self.loads_at_start = env.hook("load") is not None
         self.loads_at_steps = load == "step"
         self.counts = dict.fromkeys(compared, 0)
 
-    def run(self, report: PortReport, games: int, clock: Clock, seed: int) -> PortReport:
+    def run(self, report: PortReport, games: int, seed: int) -> PortReport:
         """Play until something differs, then look for a shorter way to it."""
         for number in range(games):
-            if number and clock.used() > 1:
+            if self.clock.used() > self.late:
                 break
             found, decisions = self.play(seed + number)
             report.games, report.decisions = number + 1, report.decisions + decisions
             report.compared = dict(self.counts)
             if found:
-                report.difference = self.shorten(found, seed + number + 1, clock)
-                report.difference = self.with_text_before(report.difference)
+                self.late = self.clock.used() + 0.5
+                found = self.shorten(found, seed + number + 1)
+                report.difference = self.with_text_before(found)
                 break
         return report
 
-    def shorten(self, found: PortDifference, seed: int, clock: Clock) -> PortDifference:
+    def shorten(self, found: PortDifference, seed: int) -> PortDifference:
         """Play other games, none longer than the best difference so far."""
-        late = clock.used() + 0.5
         for number in range(SHORTER_TRIES):
-            if found.step <= 1 or clock.used() > late:
+            if found.step <= 1 or self.clock.used() > self.late:
                 break
             other, _ = self.play(seed + number, most=found.step - 1)
             found = other or found
@@ -164,6 +167,7 @@ class Pair:
         """Play once more up to the last action: positions are not written down all the time."""
         if not found.step:
             return found
+        self.late = math.inf
         self.play(found.seed, most=found.step - 1)
         return replace(found, env_before=text_of(self.env))
 
@@ -180,7 +184,7 @@ class Pair:
                 wrong = next(self.mismatches(state, mover), None)
                 if wrong:
                     break
-                if state.over or len(played) == most:
+                if state.over or len(played) == most or self.clock.used() > self.late:
                     return None, len(played)
                 if self.loads_at_steps:
                     env.load(state)
