@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from sparring.learn.algos import hosted
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import check_slot
-from sparring.learn.plan import CPU, Plan
-from sparring.learn.ppo import PPO
+from sparring.learn.plan import Plan
+from sparring.learn.vtrace import LaggedPPO
 from sparring.nets.make import make_net
+from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.casting import GIVEN
+from sparring.training.planning.own import is_own
 from sparring.training.planning.settings import written
 
 
@@ -82,11 +83,17 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
         raise ConfigError(
             f"actors {actors}: collect.games {games} cannot be shared out equally; nearest: {near}"
         )
+    vector = facts_of(config.game).games if is_own(config) else 0
+    if vector not in (0, games // actors):
+        raise ConfigError(
+            f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "
+            f"of one actor; set collect.games {vector * actors}"
+        )
     if fleet.batch > actors:
         raise ConfigError(f"fleet.batch {fleet.batch} must be at most actors, which is {actors}")
 
 
-class FleetPPO(PPO):
+class FleetPPO(LaggedPPO):
     """Learns from what a crew of actors plays."""
 
     pool: FleetPool
@@ -107,7 +114,6 @@ class FleetPPO(PPO):
             lockstep=fleet.lockstep,
             exact=fleet.lockstep and own is None,
         )
-        plan = replace(plan, fused=False, games_on=CPU)
         super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan))
 
     def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
