@@ -165,10 +165,17 @@ FLEET = "sparring.cluster.learner:make_learner"
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
+REPLICATED = "sparring.cluster.replicas:make_learner"
+"""What makes a learner that shares its work with others."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config):
+        if config.replicas > 1:
+            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            return first
         if config.actors or config.cluster:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner
