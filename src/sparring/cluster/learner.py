@@ -42,7 +42,11 @@ def make_learner(config: TrainConfig, plan: Plan) -> FleetPPO:
 
 
 def make_crew(config: TrainConfig, plan: Plan) -> Crew:
-    """Start the actors of a run: processes of this machine."""
+    """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
+    if config.cluster:
+        from sparring.cluster.ray_crew import ray_crew
+
+        return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
     net = make_net(plan.rules, plan.net, memory=memory_of(plan))
     places = places_of(config)
     return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
@@ -62,6 +66,11 @@ def memory_of(plan: Plan) -> int:
 def demand_fleet(config: TrainConfig, plan: Plan) -> None:
     """Refuse what actors cannot do."""
     actors, games, fleet = config.actors, config.collect.games, config.fleet
+    if not actors:
+        raise ConfigError(
+            f"cluster {config.cluster}: one run without actors has no use for it; add --actors, or "
+            "train several with --seeds or --vary"
+        )
     others = {
         f"algo {config.algo}": config.algo != "ppo" and "learns from actors' rollouts: ppo alone",
         "hierarchy.on": bool(plan.roles) and "has a learner of its own, without actors",

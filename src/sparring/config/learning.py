@@ -99,6 +99,9 @@ class EvaluationConfig(Checked, section="eval"):
     counts as reached when the lower end of the 95 % interval is there."""
     patience: Annotated[int, at_least(0)] = 0
     """Stop after this many evaluations in a row without a new best. 0: never."""
+    limit_s: Annotated[float, above(0, 86_400)] = 60.0
+    """Of an environment of your own: seconds after which an evaluation begins no more episodes;
+    those under way may take as long again. At the end ten times as long."""
     off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.pools.lineups import LEARNER, check_answered
-from sparring.pools.protocol import EXACT, GamePool
+from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
 UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
 """In place of a record that may have come or not."""
@@ -31,8 +31,20 @@ class Draws:
     """Which random numbers answer some rows: the same whatever batch the rows come in."""
 
     rollout: int
-    step: int
+    step: int | npt.NDArray[np.intp]
+    """Of all rows, or of each: groups of games may have come to different ones."""
     rows: npt.NDArray[np.intp]
+
+    @property
+    def one_step(self) -> int:
+        """The step of all rows."""
+        assert isinstance(self.step, int)
+        return self.step
+
+    def of(self, rows: Any) -> Draws:
+        """Those of some of the rows."""
+        step = self.step if isinstance(self.step, int) else self.step[rows]
+        return Draws(self.rollout, step, self.rows[rows])
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,10 @@ class Answer:
     """The learner's as drawn, before bounds or squashing; others' as games take it."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     """What the learner keeps beside it."""
+
+
+Asks = Sequence[tuple[int, Group]]
+"""Groups of games that are asked together, each at a step of its own."""
 
 
 class Actor(Protocol):
@@ -94,7 +110,8 @@ class Sampling:
 class Collector:
     """Plays a pool and fills a rollout.
 
-    With several slots the games of one step while the network answers those of another.
+    With several slots the games of one step while the network answers those of another; where the
+    pool tells which are ready, those are answered, each at its own step of the rollout.
     """
 
     def __init__(
@@ -135,6 +152,8 @@ class Collector:
         self.earned = Earned()
         pool.reset()
         self.groups = groups_of(pool)
+        self.any_order = FIRST_READY in pool.can
+        """Whether slots are played as each is ready."""
 
     @property
     def answered(self) -> set[int]:
@@ -164,75 +183,131 @@ class Collector:
         if anew:
             self.earned = Earned()
             self.pool.clear_counts()
+        if self.any_order:
+            self._play_as_ready(number)
+        else:
+            self._play_in_turn(number)
+        counted = curves(self.pool.rules.stats, self.pool.counts().tolist())
+        fare = cast(WaitsForAny, self.pool).stats() if self.any_order else {}
+        return {**self.earned.stats(), **counted, **fare}
+
+    def _play_in_turn(self, number: int) -> None:
+        """Ask one slot after the other, again and again."""
         for step in range(self.steps):
             for group in self.groups:
                 if step:
                     self._receive(step - 1, group)
-                self._ask(number, step, group)
+                self._ask(number, [(step, group)])
         for group in self.groups:
             self._receive(self.steps - 1, group)
-        return self.earned.stats() | curves(self.pool.rules.stats, self.pool.counts().tolist())
+
+    def _play_as_ready(self, number: int) -> None:
+        """Ask whichever slots are ready, those that are so at once together."""
+        pool = cast(WaitsForAny, self.pool)
+        asks: list[tuple[int, Group]] = [(0, group) for group in self.groups]
+        waiting: dict[int, int] = {}
+        while asks or waiting:
+            if asks:
+                self._ask(number, asks)
+                waiting |= {group.slot: step for step, group in asks}
+            with self.phases("stepping"):
+                ready = pool.ready(waiting)
+            asks = []
+            for slot in ready:
+                step, group = waiting.pop(slot), self.groups[slot]
+                self._receive(step, group)
+                if step + 1 < self.steps:
+                    asks.append((step + 1, group))
 
     def rehearse(self, number: int) -> None:
         """Answer the rows of the last rollout once more, without games."""
         for step in range(self.steps):
             for group in self.groups:
                 with self.phases("inference"):
-                    self._answer(number, step, group)
+                    self._answer(number, [(step, group)])
 
-    def _ask(self, number: int, step: int, group: Group) -> None:
-        """Store the rows of a group, choose their actions and hand them over."""
-        rollout, batch, rows = self.rollout, group.batch, group.rows
-        at = self._places(step, group)
-        with self.phases("stepping"):
-            rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
-            rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
-            rollout.policy[step, rows] = batch.policy
-            self.decisions += int((batch.policy == LEARNER).sum())
-            self.opponent_rows += int((batch.policy > LEARNER).sum())
-        with self.phases("inference"):
-            self._answer(number, step, group)
-        if len(self.groups) > 1:
-            with self.phases("stepping"):
-                self.pool.send(self._played(at), group.slot)
-
-    def _answer(self, number: int, step: int, group: Group) -> None:
-        """Choose an action for every row: one call for all slots, one for each other policy."""
+    def _ask(self, number: int, asks: Asks) -> None:
+        """Store the rows of groups, choose their actions and hand them over."""
         rollout = self.rollout
-        policy = rollout.policy[step, group.rows]
+        with self.phases("stepping"):
+            for step, group in asks:
+                batch, rows, at = group.batch, group.rows, self._places(step, group)
+                rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
+                rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
+                rollout.policy[step, rows] = batch.policy
+                self.decisions += int((batch.policy == LEARNER).sum())
+                self.opponent_rows += int((batch.policy > LEARNER).sum())
+        with self.phases("inference"):
+            self._answer(number, asks)
+        if self.by_slot:
+            with self.phases("stepping"):
+                for step, group in asks:
+                    self.pool.send(self._played(self._places(step, group)), group.slot)
+
+    @property
+    def by_slot(self) -> bool:
+        """Whether slots are sent and received, rather than all games stepped together."""
+        return self.any_order or len(self.groups) > 1
+
+    def _answer(self, number: int, asks: Asks) -> None:
+        """Choose an action for every row: one call for all slots, one for each other policy."""
+        rollout, policy = self.rollout, self._policies(asks)
         slots = self.slots.slots if self.slots else 0
         grouped = (policy > LEARNER) & (policy <= slots)
         for one in np.unique(policy[(policy >= 0) & ~grouped]):
             check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
-            places, asked = self._asked(number, step, group, policy == one)
-            answer = self.actors[int(one)].answer(*asked)
             if one != LEARNER:
-                rollout.action[places] = drawn_for(answer.action, squash=self.squash)
-            else:
-                rollout.action[places] = answer.action
-                for name, kept in rollout.columns.items():
-                    kept[places] = answer.columns[name]
+                self._answer_other(number, int(one), asks)
+                continue
+            places, asked = self._asked(number, asks, policy == LEARNER)
+            answer = self.actors[LEARNER].answer(*asked)
+            rollout.action[places] = answer.action
+            for name, kept in rollout.columns.items():
+                kept[places] = answer.columns[name]
         if self.slots and grouped.any():
-            places, (obs, mask, draws) = self._asked(number, step, group, grouped)
+            places, (obs, mask, draws) = self._asked(number, asks, grouped)
             rollout.action[places] = self.slots.answer(obs, mask, policy[grouped], draws)
 
+    def _answer_other(self, number: int, one: int, asks: Asks) -> None:
+        """Ask another policy group by group: its chances may depend on what is asked at once."""
+        for ask in asks:
+            mine = self._policies([ask]) == one
+            if mine.any():
+                places, asked = self._asked(number, [ask], mine)
+                answer = self.actors[one].answer(*asked)
+                self.rollout.action[places] = drawn_for(answer.action, squash=self.squash)
+
+    def _policies(self, asks: Asks) -> npt.NDArray[np.int16]:
+        """Who decides in the rows of groups."""
+        found = [self.rollout.policy[step, group.rows] for step, group in asks]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
     def _asked(
-        self, number: int, step: int, group: Group, chosen: npt.NDArray[np.bool_]
+        self, number: int, asks: Asks, chosen: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.intp], tuple[Any, Any, Draws]]:
-        """Where some rows of a group lie, and what their policy is asked."""
-        rollout, at = self.rollout, self._places(step, group)
-        everyone = bool(chosen.all())
-        rows = np.arange(len(chosen)) if everyone else np.flatnonzero(chosen)
-        obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
-        mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
-        numbers = self.first_row + group.rows.start + rows
-        return at.start + rows, (obs, mask, Draws(number, step, numbers))
+        """Where some rows of groups lie, and what their policy is asked."""
+        rollout, everyone = self.rollout, bool(chosen.all())
+        if len(asks) == 1:
+            ((step, group),) = asks
+            at = self._places(step, group)
+            rows = np.arange(len(chosen)) if everyone else np.flatnonzero(chosen)
+            obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
+            mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
+            numbers = self.first_row + group.rows.start + rows
+            return at.start + rows, (obs, mask, Draws(number, step, numbers))
+        rows = np.concatenate([np.arange(g.rows.start, g.rows.stop) for _, g in asks])[chosen]
+        lengths = [group.rows.stop - group.rows.start for _, group in asks]
+        steps = np.repeat([step for step, _ in asks], lengths)[chosen]
+        places = self.transitions.carried + steps * (self.pool.num_games * self.pool.rules.rows)
+        places += rows
+        draws = Draws(number, steps, self.first_row + rows)
+        return places, (rollout.obs[places], rollout.mask[places], draws)
 
     def _receive(self, step: int, group: Group) -> None:
         """Wait for the games of a group and store what the step brought."""
         rollout, games = self.rollout, group.games
         with self.phases("stepping"):
-            if len(self.groups) > 1:
+            if self.by_slot:
                 batch = self.pool.recv(group.slot)
             else:
                 batch = self.pool.step(self._played(self._places(step, group)))

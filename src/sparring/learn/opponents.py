@@ -82,13 +82,9 @@ class SlotActor:
     def _draw(
         self, heads: Tensor, mask: Bytes, draws: Draws, rows: Any, *, greedy: bool
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        mine = draws.of(rows)
         return self.sampler.draw(
-            heads,
-            mask,
-            rollout=draws.rollout,
-            step=draws.step,
-            rows=draws.rows[rows],
-            greedy=greedy,
+            heads, mask, rollout=mine.rollout, step=mine.step, rows=mine.rows, greedy=greedy
         )
 
 
@@ -123,7 +119,7 @@ class PlayerActor:
             greedy=self.greedy,
             seed=self.seed,
             rollout=draws.rollout,
-            step=draws.step,
+            step=draws.one_step,
             rows=draws.rows,
         )
         return Answer(action)

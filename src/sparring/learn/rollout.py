@@ -119,6 +119,8 @@ class Cuts:
     ) -> None:
         """Note the games of a batch that were cut in this step."""
         cut = np.flatnonzero(batch.truncated[batch.final_game])
+        if not len(cut):
+            return  # of games that were lost nobody saw a last position
         games = batch.final_game[cut] + first_game
         movers, over = movers_of(rules, batch.final_mask[cut]), getattr(batch, "final_over", None)
         if over is not None:  # a foreign env: seats that were out before the cut get nothing

@@ -100,7 +100,7 @@ class Sampler:
         mask: npt.NDArray[np.uint8],
         *,
         rollout: int,
-        step: int,
+        step: int | npt.NDArray[Any],
         rows: npt.NDArray[Any] | None = None,
         greedy: bool = False,
         epsilon: npt.NDArray[np.float32] | None = None,
@@ -108,6 +108,7 @@ class Sampler:
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
         """Return an action and its log-probability for every row. `rows` are their numbers.
 
+        step: of all rows, or of each.
         Masks of no columns mean that the head is a Gaussian's; its actions are not yet squashed.
         epsilon: for every row, how probable it is that any legal action is taken instead; the
             log-probability stays that of the head's. Continuous ones are uniform for the games,
@@ -115,6 +116,9 @@ class Sampler:
         """
         count = len(mask)
         numbers = np.arange(count) if rows is None else rows
+        if isinstance(step, np.ndarray):
+            same: dict[str, Any] = {"rollout": rollout, "greedy": greedy, "squash": squash}
+            return self._draw_steps(logits, mask, step, rows=numbers, epsilon=epsilon, **same)
         rows = np.ascontiguousarray(numbers, np.uint32)
         head = np.ascontiguousarray(logits.detach().float().cpu().numpy())
         log_prob = np.empty(count, np.float32)
@@ -129,3 +133,31 @@ class Sampler:
             legal = np.ascontiguousarray(mask)
             _native.sample_masked(head, legal, *where, action, log_prob)
         return action, log_prob
+
+    def _draw_steps(
+        self,
+        logits: Tensor,
+        mask: npt.NDArray[np.uint8],
+        step: npt.NDArray[Any],
+        *,
+        rows: npt.NDArray[Any],
+        epsilon: npt.NDArray[np.float32] | None,
+        **same: Any,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
+        """Draw for rows of several steps: those of each as if they were alone."""
+        head, order = logits.detach().float().cpu(), np.argsort(step, kind="stable")
+        actions, log_probs = [], []
+        for one in np.split(order, np.flatnonzero(np.diff(step[order])) + 1):
+            own = None if epsilon is None else epsilon[one]
+            drawn = self.draw(
+                head[torch.from_numpy(one)],
+                mask[one],
+                step=int(step[one[0]]),
+                rows=rows[one],
+                epsilon=own,
+                **same,
+            )
+            actions.append(drawn[0])
+            log_probs.append(drawn[1])
+        back = np.argsort(order, kind="stable")
+        return np.concatenate(actions)[back], np.concatenate(log_probs)[back]

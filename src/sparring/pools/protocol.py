@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,9 @@ from sparring.pools.starts import Start
 
 EXACT = "exact state"
 """What a pool must be able to do for its games to be part of a checkpoint."""
+
+FIRST_READY = "first ready"
+"""What a pool must be able to do for its slots to be played as each is ready: `WaitsForAny`."""
 
 
 class BatchLike(Protocol):
@@ -173,3 +176,19 @@ class GamePool(Protocol):
 
     def load_state(self, raw: bytes) -> BatchLike:
         """Continue from `state()`."""
+
+
+class WaitsForAny(GamePool, Protocol):
+    """A pool whose slots step at their own pace ("first ready")."""
+
+    def ready(self, slots: Iterable[int], timeout_s: float | None = None) -> list[int]:
+        """Wait until any of these slots, which were sent, can be received; return those that can.
+
+        timeout_s: how long at most; none may be there then.
+        """
+
+    def stats(self) -> dict[str, float]:
+        """How its processes fare, as curves show it."""
+
+    def close(self) -> None:
+        """End whatever works for it."""

@@ -12,7 +12,9 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
-from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
+from sparring.pools.foreign.layout import ROW_ALIGNMENT
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.foreign.sheet import CUT, OVER, Sheet
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, FilledPots, Lineup, Pots
 from sparring.pools.starts import Start
 
@@ -21,13 +23,42 @@ TERMINATED, TRUNCATED = 0, 1
 
 
 class ForeignBatch:
-    """The arrays of a foreign pool; the next step overwrites them."""
+    """The arrays of a foreign pool, or of a stretch of its games; the next step overwrites them."""
 
-    def __init__(self, rules: ForeignRules, games: int, memory: int = 0) -> None:
+    def __init__(
+        self,
+        rules: ForeignRules,
+        games: int,
+        memory: int = 0,
+        *,
+        sheet: Sheet | None = None,
+        whole: ForeignBatch | None = None,
+        first: int = 0,
+    ) -> None:
+        """Make the arrays.
+
+        sheet: where rows are written by those who step the envs; then they are not copied.
+        whole: take over a stretch of another batch, from its game `first` on.
+        """
         rows, self._rules, self._row_bytes = games * rules.rows, rules, rules.obs_bytes + memory
+        self.first, self.sheet = first, sheet
+        if whole is not None:
+            by_row = slice(first * rules.rows, first * rules.rows + rows)
+            self.sheet = whole.sheet and whole.sheet.part(rules.rows, first, games)
+            for name in ("obs", "mask", "seat", "role", "policy"):
+                setattr(self, name, getattr(whole, name)[by_row])
+            for name in ("reward", "skipped", "terminated", "truncated"):
+                setattr(self, name, getattr(whole, name)[first : first + games])
+        else:
+            self._make(rows, games)
+            if sheet is not None:
+                self.obs, self.mask, self.seat = sheet.obs, sheet.mask, sheet.seat
+        self.make_ends(0)
+        self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
+
+    def _make(self, rows: int, games: int) -> None:
+        rules = self._rules
         self.obs = np.zeros((rows, self._row_bytes), np.uint8)
-        self.numbers = self.obs.view(np.float32)[:, : rules.numbers]
-        """[R, numbers], the same memory as `obs`."""
         self.mask = np.zeros((rows, rules.actions), np.uint8)
         self.seat = np.full(rows, -1, np.int8)
         self.role = np.zeros(rows, np.int8)
@@ -36,8 +67,29 @@ class ForeignBatch:
         self.skipped = np.zeros((games, rules.seats), np.uint16)
         self.terminated = np.zeros(games, np.bool_)
         self.truncated = np.zeros(games, np.bool_)
-        self.make_ends(0)
-        self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
+
+    def take(self, sheet: Sheet) -> None:
+        """Read what a step brought from where tables have written it; rows are there already."""
+        np.copyto(self.policy, np.where(sheet.seat < 0, NOBODY, LEARNER))
+        self.reward[:, :, 0] = sheet.reward
+        np.equal(sheet.end, OVER, out=self.terminated)
+        np.equal(sheet.end, CUT, out=self.truncated)
+        games = np.flatnonzero(sheet.end)
+        self.clear_ends(len(games))
+        if not len(games):
+            return
+        self.final_game[:] = games
+        self.final_obs[:] = sheet.last_obs[games]
+        self.final_mask[:] = sheet.last_mask[games]
+        self.final_over[:] = sheet.last_over[games]
+        self.final_score[:] = sheet.last_score[games]
+        self.final_length[:] = sheet.last_length[games]
+        self.final_reason[:] = np.where(self.truncated[games], TRUNCATED, TERMINATED)
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float32]:
+        """[R, numbers], what networks see of the observations."""
+        return self._rules.widen(self.obs[:, : self._rules.obs_bytes])
 
     def clear_ends(self, count: int = 0) -> None:
         """Make room for games that end."""
@@ -51,8 +103,6 @@ class ForeignBatch:
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
-        self.final_numbers = self.final_obs.view(np.float32)[..., : rules.numbers]
-        """[E, seats, numbers], the same memory as `final_obs`."""
         self.final_mask = np.zeros((count, seats, rules.actions), np.uint8)
         self.final_score = np.zeros((count, seats), np.float32)
         self.final_policy = np.full((count, seats), LEARNER, np.int16)
@@ -60,11 +110,6 @@ class ForeignBatch:
         self.final_reason = np.zeros(count, np.uint8)
         self.final_over = np.zeros((count, seats), np.bool_)
         """[E, seats], seats whose own part the rules had ended, also if the game was then cut."""
-
-    def ask(self, row: int, seat: int, numbers: Any, mask: Any) -> None:
-        """Ask a seat for a decision in this row."""
-        self.numbers[row], self.mask[row] = numbers, mask
-        self.seat[row], self.policy[row] = seat, LEARNER
 
     def ask_nobody(self, rows: Any) -> None:
         """Ignore the actions of these rows in the next step."""
@@ -85,6 +130,8 @@ class ForeignPool(ABC):
         seed: int,
         agents: Sequence[Any],
         memory: int = 0,
+        *,
+        sheet: Sheet | None = None,
     ):
         if memory < 0 or memory % ROW_ALIGNMENT:
             raise ConfigError(f"memory={memory} must be a multiple of {ROW_ALIGNMENT} bytes")
@@ -97,14 +144,12 @@ class ForeignPool(ABC):
         """Games of the same run that are played elsewhere and go before these: seeds count on."""
         self._seed: int | None = checked_seed(seed)
         self._running = False
-        self._batch = ForeignBatch(rules, num_games, memory)
+        self._batch = ForeignBatch(rules, num_games, memory, sheet=sheet)
         self._weight = 1.0
         self._draw = Draw(rules, [Lineup((LEARNER,) * rules.seats)], seed)
         self._players = np.full((num_games, rules.seats), LEARNER, np.int16)
         """Who sits where, by game."""
         self._episode = np.zeros(num_games, np.int64)
-        self._score = np.zeros((num_games, rules.seats))
-        self._length = np.zeros(num_games, np.int32)
 
     def reset(self, seed: int | None = None) -> ForeignBatch:
         """Start every env anew; the first time with the pool's own seed, unless one is given."""
@@ -112,11 +157,11 @@ class ForeignPool(ABC):
         batch, self._running, self.steps = self._batch, False, 0
         batch.clear_ends()
         batch.ask_nobody(slice(None))
-        for array in (batch.reward, batch.terminated, batch.truncated, self._score, self._length):
+        for array in (batch.reward, batch.terminated, batch.truncated):
             array.fill(0)
         self._reset(seed)
-        self._seat(np.arange(self.num_games))
-        self._check_masks()
+        self._seat(batch, np.arange(self.num_games))
+        self._check_masks(batch)
         self._running = True
         return batch
 
@@ -124,24 +169,31 @@ class ForeignPool(ABC):
         """Answer all rows at once. An illegal action refuses the whole step."""
         if not self._running:
             raise IllegalActionError("no game is running; call reset() first")
-        given, batch = self._checked(action), self._batch
+        batch = self._batch
+        given = self._checked(action, batch)
         # An env that raises, or whose answer is refused below, leaves games half stepped.
         self._running = False
         self.steps += 1
-        deciding = (batch.policy != NOBODY).reshape(self.num_games, self.rules.rows)
-        self._length += deciding.sum(axis=1, dtype=np.int32)
         self._step(given)
+        self._settle(batch)
+        self._running = True
+        return batch
+
+    def _settle(self, batch: ForeignBatch, lost: npt.NDArray[Any] | None = None) -> None:
+        """Do what follows a step of these games, whoever made it: weights, seats, memory.
+
+        lost: those that begin anew without having ended.
+        """
         if self._weight != 1:
             batch.reward *= self._weight
         ended = batch.final_game
         if len(ended):
-            batch.final_policy[:] = self._players[ended]
+            batch.final_policy[:] = self._players[batch.first + ended]
             if self.memory_bytes:
-                batch.final_obs[..., self.rules.obs_bytes :] = self.memory[ended]
-        self._seat(ended)
-        self._check_masks()
-        self._running = True
-        return batch
+                batch.final_obs[..., self.rules.obs_bytes :] = self.memory[batch.first + ended]
+        began = ended if lost is None else np.union1d(ended, lost)
+        self._seat(batch, began)
+        self._check_masks(batch)
 
     @property
     def memory_bytes(self) -> int:
@@ -248,18 +300,17 @@ class ForeignPool(ABC):
     def close(self) -> None:
         """Close the envs; nothing can be played afterwards."""
 
-    def _seat(self, games: npt.NDArray[Any]) -> None:
-        """Draw who sits in games that begin, and show in every row who is asked."""
-        for game in games:
+    def _seat(self, batch: ForeignBatch, games: npt.NDArray[Any]) -> None:
+        """Draw who sits in games of a batch that begin, and show in every row who is asked."""
+        for game in batch.first + games:
             self.memory[game] = 0
             self._episode[game] += 1
             place = self.first_game + int(game)
             self._players[game] = self._draw.seats(place, int(self._episode[game]))
-        if not self._players.any() and not self.memory_bytes:
+        if not self.memory_bytes and not self._players.any():
             return  # the learner is everybody, as rows say already
-        batch, rows = self._batch, self.rules.rows
         asked = np.flatnonzero(batch.policy != NOBODY)
-        game, seat = asked // rows, batch.seat[asked]
+        game, seat = batch.first + asked // self.rules.rows, batch.seat[asked]
         batch.policy[asked] = self._players[game, seat]
         if self.memory_bytes:
             batch.obs[:, self.rules.obs_bytes :] = 0
@@ -284,13 +335,13 @@ class ForeignPool(ABC):
     def _where(self, game: int) -> str:
         return f"{self.rules.name} env {game}, step {self.steps}"
 
-    def _checked(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
-        given, batch, rules = np.asarray(action), self._batch, self.rules
+    def _checked(self, action: npt.ArrayLike, batch: ForeignBatch) -> npt.NDArray[Any]:
+        given, rules = np.asarray(action), self.rules
         wanted = (*batch.policy.shape, rules.box) if rules.box else batch.policy.shape
         if given.shape != wanted:
             raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
         if rules.box:
-            return self._checked_numbers(given)
+            return self._checked_numbers(given, batch)
         if given.dtype.kind not in "iu":
             raise IllegalActionError(f"actions are {given.dtype}, need integers")
         asked = batch.policy != NOBODY
@@ -300,40 +351,41 @@ class ForeignPool(ABC):
         for row in np.flatnonzero(asked & ~legal)[:1]:
             options = ", ".join(str(a) for a in np.flatnonzero(batch.mask[row]))
             raise IllegalActionError(
-                f"{self._who(row)}: action {given[row]} is not legal; legal: {options}"
+                f"{self._who(row, batch)}: action {given[row]} is not legal; legal: {options}"
             )
         return answer
 
-    def _checked_numbers(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _checked_numbers(self, given: npt.NDArray[Any], batch: ForeignBatch) -> npt.NDArray[Any]:
         """Refuse what is not finite; what lies beyond -1..1 is cut off later."""
         if given.dtype.kind not in "iuf":
             raise IllegalActionError(f"actions are {given.dtype}, need numbers within -1..1")
         fine = np.isfinite(given)
         if fine.all():
             return given
-        asked = (self._batch.policy != NOBODY)[:, None]
+        asked = (batch.policy != NOBODY)[:, None]
         for row, number in np.argwhere(asked & ~fine)[:1]:
             raise IllegalActionError(
-                f"{self._who(row)}: action component {number} is {given[row, number]}; give finite "
-                "numbers"
+                f"{self._who(row, batch)}: action component {number} is {given[row, number]}; give "
+                "finite numbers"
             )
         return np.where(asked, given, 0.0)
 
-    def _who(self, row: int) -> str:
+    def _who(self, row: int, batch: ForeignBatch) -> str:
         """Say whose row it is."""
-        seat = int(self._batch.seat[row])
+        seat = int(batch.seat[row])
         named = f" ({self.agents[seat]})" if self.agents else ""
-        return f"{self.rules.name} env {row // self.rules.rows}, seat {seat}{named}"
+        game = batch.first + row // self.rules.rows
+        return f"{self.rules.name} env {game}, seat {seat}{named}"
 
-    def _check_masks(self) -> None:
+    def _check_masks(self, batch: ForeignBatch) -> None:
         """Refuse a decision without a choice; no policy could answer it."""
-        batch = self._batch
         if self.rules.box:
             return
         stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
+            where = self._where(batch.first + row // self.rules.rows)
             raise SparringError(
-                f"{self._where(row // self.rules.rows)}: seat {batch.seat[row]} is to act and its "
+                f"{where}: seat {batch.seat[row]} is to act and its "
                 "action mask allows nothing; end the episode instead"
             )
 
@@ -341,6 +393,8 @@ class ForeignPool(ABC):
 def check_finite(where: str, numbers: npt.NDArray[Any], reward: npt.NDArray[Any]) -> None:
     """Refuse what would poison the network: NaN or infinity in one env's answer."""
     for what, values in (("observation", numbers), ("reward", reward)):
+        if np.isfinite(values).all():  # as nearly always: looking where costs several times that
+            continue
         for place in np.argwhere(~np.isfinite(values))[:1]:
             at = "".join(f"[{i}]" for i in place)
             raise SparringError(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, SparringError
-from sparring.pools.foreign.base import (
-    TERMINATED,
-    TRUNCATED,
-    ForeignPool,
-    check_finite,
-)
-from sparring.pools.foreign.encoding import Encoding, encoding_of
+from sparring.errors import ConfigError
+from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.foreign.encoding import Encoding, encoding_of, names_of
 from sparring.pools.foreign.flags import demand_of_envs, set_on_envs
+from sparring.pools.foreign.layout import plain_layout
+from sparring.pools.foreign.playing import Playing
 from sparring.pools.foreign.rules import rules_for
+from sparring.pools.foreign.sheet import Sheet
 from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_name
 
 
@@ -40,10 +38,12 @@ class TablesPool(ForeignPool):
             if self.read(env) != (agents, encodings):
                 name = self.name_of(env)
                 raise ConfigError(f"{name} has other agents or spaces than the first env")
-        self._tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
+        self.tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
         rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
-        super().__init__(rules, len(envs), seed, agents, memory)
+        sheet = Sheet.make(rules, len(envs), memory)
+        super().__init__(rules, len(envs), seed, agents, memory, sheet=sheet)
+        self._playing = self.playing(0, len(envs), sheet)
 
     @staticmethod
     def read(env: Any) -> tuple[list[Any], list[Encoding]]:
@@ -55,69 +55,31 @@ class TablesPool(ForeignPool):
         """Return what the env is called."""
         return env_name(env)
 
+    def playing(
+        self, first: int, games: int, sheet: Sheet, beat: Callable[[], None] | None = None
+    ) -> Playing:
+        """Who steps a stretch of the games and writes onto a sheet of its own."""
+        return Playing(self.tables[first : first + games], self.rules, sheet, beat)
+
     def _reset(self, seed: int | None) -> None:
-        for game, table in enumerate(self._tables):
-            table.steps = 0
-            self._start(game, None if seed is None else seed + self.first_game + game)
-        self._show()
+        self._playing.start(seeds_of(seed, self.first_game, self.num_games))
+        self._batch.take(self._playing.sheet)
 
     def close(self) -> None:
         """Close the envs; nothing can be played afterwards."""
-        for table in self._tables:
+        for table in self.tables:
             table.env.close()
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""
-        demand_of_envs(self.rules.name, [table.env for table in self._tables], flags)
+        demand_of_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        set_on_envs(self.rules.name, [table.env for table in self._tables], flags)
+        set_on_envs(self.rules.name, [table.env for table in self.tables], flags)
 
     def _step(self, action: npt.NDArray[Any]) -> None:
-        batch, rows = self._batch, self.rules.rows
-        own = self.rules.env_actions(action)
-        for game, table in enumerate(self._tables):
-            table.reward.fill(0)
-            table.play(own[game * rows : (game + 1) * rows])
-            check_finite(table.where, np.zeros(0), table.reward)
-            batch.reward[game, :, 0] = table.reward
-            self._score[game] += table.reward
-            batch.truncated[game] = table.over and table.truncated.any()
-            batch.terminated[game] = table.over and not batch.truncated[game]
-        self._end(np.flatnonzero([table.over for table in self._tables]))
-        self._show()
-
-    def _end(self, games: npt.NDArray[np.intp]) -> None:
-        """Write down the episodes that are over and start the next ones."""
-        batch = self._batch
-        batch.clear_ends(len(games))
-        batch.final_game[:] = games
-        batch.final_score[:] = self._score[games]
-        batch.final_length[:] = self._length[games]
-        batch.final_reason[:] = np.where(batch.truncated[games], TRUNCATED, TERMINATED)
-        self._score[games], self._length[games] = 0, 0
-        for place, game in enumerate(games):
-            table = self._tables[game]
-            batch.final_numbers[place] = table.numbers
-            batch.final_mask[place] = table.mask * table.truncated[:, None]
-            batch.final_over[place] = ~table.truncated
-            self._start(int(game), None)
-
-    def _start(self, game: int, seed: int | None) -> None:
-        table = self._tables[game]
-        table.start(seed)
-        if table.over:
-            raise SparringError(f"{table.where}: there are no agents after a reset")
-
-    def _show(self) -> None:
-        """Ask whoever is to decide."""
-        rows, batch = self.rules.rows, self._batch
-        for game, table in enumerate(self._tables):
-            for row, seat in enumerate(table.deciding(), start=game * rows):
-                if seat < 0:
-                    batch.ask_nobody(row)
-                else:
-                    batch.ask(row, seat, table.numbers[seat], table.mask[seat])
+        self._playing.step(action)
+        self._batch.take(self._playing.sheet)
 
 
 class AECPool(TablesPool):
@@ -138,7 +100,9 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
     if not agents:
         raise ConfigError(f"{env_name(env)} has no possible_agents; every agent needs a seat")
     encodings = [
-        encoding_of(env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}")
+        encoding_of(
+            env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}", names_of(env)
+        )
         for a in agents
     ]
     for agent, other in zip(agents, encodings, strict=True):
@@ -155,4 +119,13 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
                 f"{agents[0]} are {env.action_space(agents[0])}; one network plays all seats, so "
                 "give them one action space"
             )
+    if any(other.layout != encodings[0].layout for other in encodings):
+        # Names and kinds of numbers differ by agent; one network takes them for plain floats.
+        layout = plain_layout(encodings[0].numbers)
+        encodings = [replace(other, layout=layout) for other in encodings]
     return agents, encodings
+
+
+def seeds_of(seed: int | None, first_game: int, games: int) -> list[int | None]:
+    """What games are seeded with when a pool is reset: by their number in the run."""
+    return [None if seed is None else seed + first_game + game for game in range(games)]

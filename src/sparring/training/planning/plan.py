@@ -105,7 +105,7 @@ def resolve(
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     curriculum = curriculum_of(config, rules, cast)
     if isinstance(pool, ForeignPool):
-        check_own(pool, curriculum)
+        check_own(pool, curriculum, named=is_own(config))
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
@@ -171,10 +171,17 @@ FLEET = "sparring.cluster.learner:make_learner"
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
+REPLICATED = "sparring.cluster.replicas:make_learner"
+"""What makes a learner that shares its work with others."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config):
+        if config.replicas > 1:
+            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            return first
         if config.actors or config.cluster:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner
@@ -218,6 +225,10 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
+    if not is_own(config):
+        for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
+            values = getattr(config.eval, name), getattr(usual.eval, name)
+            unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
@@ -233,8 +244,10 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
+    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
+    if by_rollouts or config.net.normalise:
+        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
+        return f"{what} plays and learns step by step"
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"

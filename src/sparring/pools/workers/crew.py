@@ -1,0 +1,317 @@
+"""The workers of a pool: asked, waited for, watched, and started again when they fail."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.pools.workers.lines import codes
+from sparring.pools.workers.parts import Part, Seeds
+from sparring.pools.workers.worker import Worker
+from sparring.processes import SharedArrays
+
+LOOK_S = 0.5
+"""How often workers are looked after while nothing happens."""
+PATIENCE_S = 2.0
+"""Seconds that workers have to close their environments at the end."""
+IN_A_ROW = 3
+"""Starts of one worker without a single answer after which the next would not help either."""
+MOST_LINES = 200
+"""Different lines of workers' standard errors that are passed on."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long things may take, and how often they may fail."""
+
+    step_s: float = 60.0
+    """For one step, or reset, of one env."""
+    start_s: float = 120.0
+    """For all envs of a worker to be made."""
+    restarts: int = 100
+
+
+class Crew:
+    """Processes that step parts of a pool's games. It knows nothing of what they play."""
+
+    def __init__(self, job: dict[str, Any], parts: list[Part], limits: Limits) -> None:
+        """Start all of them.
+
+        job: what every worker is told; "seed", "first_game" and "word" are read here too.
+        """
+        self.job, self.parts, self.limits = job, parts, limits
+        self.restarts = 0
+        """Of all workers together."""
+        self.flags: dict[str, Any] = {}
+        """What games were told while they ran; a worker that starts again is told too."""
+        self.memory: SharedArrays | None = None
+        self.hello: dict[str, Any] = {}
+        self._shown: set[str] = set()
+        self._heard: set[str] = set()
+        self._done, done = os.pipe()
+        os.set_blocking(self._done, False)
+        self._done_theirs = done
+        self._poll = select.poll()
+        self._poll.register(self._done, select.POLLIN)
+        self._of_file: dict[int, Worker] = {}
+        count = parts[-1].worker + 1
+        self.workers = [Worker(i, [p for p in parts if p.worker == i]) for i in range(count)]
+        self.ended = False
+        self._look_s = min(LOOK_S, limits.step_s / 2, limits.start_s / 2)
+        self._next_look = 0.0
+        try:
+            for worker in self.workers:
+                self._start(worker)
+            self._until(lambda: all(worker.answers for worker in self.workers))
+            self.hello = self._greeted(self.workers[0])
+            for worker in self.workers[1:]:
+                self._greeted(worker)
+        except BaseException:
+            self.end()
+            raise
+
+    # What is asked of workers
+
+    def share(self, memory: SharedArrays) -> None:
+        """Hand over the memory that they write into."""
+        self.memory = memory
+        for worker in self.workers:
+            worker.share(memory.fd)
+
+    def step(self, part: Part) -> None:
+        """Ask for a step of a part; if its games are lost, for new ones."""
+        part.asked = True
+        part.seeds = None if part.running else self._life_seeds(part)
+        self._tell(part)
+
+    def begin(self, part: Part, seeds: Seeds) -> None:
+        """Ask for new games, whatever became of those before."""
+        fresh = not part.running and seeds[0] is None
+        part.asked, part.seeds = True, self._life_seeds(part) if fresh else seeds
+        part.running = part.lost = False
+        self._tell(part)
+
+    def wait(self, parts: list[Part]) -> None:
+        """Wait until none of these parts owes an answer."""
+        self._until(lambda: not any(part.asked for part in parts))
+
+    def tell_all(self, message: dict[str, Any]) -> str:
+        """Say something to all workers, when nothing else is asked; return what one refuses."""
+        self._until(lambda: all(worker.up for worker in self.workers))
+        lives = [worker.life for worker in self.workers]
+        for worker in self.workers:
+            worker.answers.clear()
+            worker.since, worker.owes = time.monotonic(), True
+            worker.say(message)
+
+        def answered(worker: Worker) -> bool:  # one that starts again is told by its job
+            return bool(worker.answers) or worker.life > lives[worker.index]
+
+        self._until(lambda: all(map(answered, self.workers)))
+        for worker in self.workers:
+            worker.owes = False
+        told = [worker.answers.pop(0) for worker in self.workers if worker.answers]
+        return next((str(answer["answer"]) for answer in told if answer.get("answer")), "")
+
+    def memory_mib(self) -> float:
+        """What all of them take."""
+        return sum(worker.memory_mib() for worker in self.workers)
+
+    def end(self) -> None:
+        """End all processes."""
+        if self.ended:
+            return
+        self.ended = True
+        until = time.monotonic() + PATIENCE_S
+        for worker in self.workers:
+            worker.let_go()
+        for worker in self.workers:
+            worker.end(max(until - time.monotonic(), 0.01) if worker.up else 0.0)
+        os.close(self._done)
+        os.close(self._done_theirs)
+        if self.memory is not None:
+            self.memory.close()
+
+    # Waiting
+
+    def _until(self, reached: Callable[[], bool]) -> None:
+        while not reached():
+            self.look()
+
+    def look(self, timeout_s: float = LOOK_S) -> None:
+        """Wait a little for anything to happen, and deal with it."""
+        if self.ended:
+            raise SparringError("the workers of this pool have ended; make another one")
+        events = self._poll.poll(min(timeout_s, self._look_s) * 1000)
+        troubled: set[int] = set()
+        for fd, _ in events:
+            if fd == self._done:
+                self._answered()
+            elif fd in self._of_file:
+                worker = self._of_file[fd]
+                if fd == worker.err:
+                    self._pass_on(worker)
+                else:
+                    worker.hear()
+                    self._greet_again(worker)
+                if worker.lines.closed:
+                    troubled.add(worker.index)
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + self._look_s
+            self._look_after(now, troubled)
+        for index in sorted(troubled):
+            self._lost(self.workers[index])
+
+    def _answered(self) -> None:
+        """Note the parts that are done."""
+        with contextlib.suppress(BlockingIOError):
+            for index in codes(os.read(self._done, 4096)):
+                part = self.parts[index]
+                part.asked = part.told = False
+                part.running = True
+                worker = self.workers[part.worker]
+                worker.steady, worker.since = True, time.monotonic()
+
+    def _look_after(self, now: float, troubled: set[int]) -> None:
+        """Find workers that are gone without a word, or do nothing."""
+        for worker in self.workers:
+            if worker.process.poll() is not None:
+                troubled.add(worker.index)
+                continue
+            busy = worker.owes or any(part.told for part in worker.parts)
+            if worker.up and self.memory is not None:
+                beat = int(self.memory["beat"][worker.index, 0])
+                if beat != worker.beat or not busy:
+                    worker.beat, worker.since = beat, now
+            limit = self.limits.step_s if worker.up else self.limits.start_s
+            if now - worker.since > limit and (busy or not worker.up):
+                what = "a step or reset" if worker.up else "making its environments"
+                setting = "env.step_limit_s" if worker.up else "env.start_limit_s"
+                last = f"{what} took longer than {setting} {limit:g}"
+                worker.said = {"raised": last, "last": last, "refused": True}
+                troubled.add(worker.index)
+
+    # Beginnings and ends of workers
+
+    def _start(self, worker: Worker) -> None:
+        job = {
+            **self.job,
+            "flags": self.flags,
+            "worker": worker.index,
+            "workers": len(self.workers),
+            "first": worker.parts[0].first,
+            "games": sum(part.games for part in worker.parts),
+            "parts": [(part.index, part.first, part.games) for part in worker.parts],
+        }
+        worker.start(job, self._done_theirs)
+        for fd in (worker.lines.end.fileno(), worker.err):
+            self._of_file[fd] = worker
+            self._poll.register(fd, select.POLLIN)
+
+    def _forget(self, fd: int) -> None:
+        """Do not look at a file any more."""
+        if self._of_file.pop(fd, None):
+            self._poll.unregister(fd)
+
+    def _greeted(self, worker: Worker) -> dict[str, Any]:
+        """Take a worker's first word: what its environments are. All have to be alike."""
+        hello = worker.answers.pop(0)
+        if self.hello and hello != self.hello:
+            raise SparringError(f"{self.job['word']} makes other environments every time")
+        return hello
+
+    def _greet_again(self, worker: Worker) -> None:
+        """Go on with a worker that was started again and has made its environments."""
+        if self.memory is None or worker.up or not worker.answers:
+            return
+        self._greeted(worker)
+        worker.share(self.memory.fd)
+        worker.since, worker.beat = time.monotonic(), int(self.memory["beat"][worker.index, 0])
+        for part in worker.parts:
+            if part.asked and not part.told:
+                worker.tell(part)
+
+    def _tell(self, part: Part) -> None:
+        worker = self.workers[part.worker]
+        if worker.up:
+            worker.tell(part)
+
+    def _life_seeds(self, part: Part) -> Seeds:
+        """Seeds of games that begin because others were lost: by game, and how often it was."""
+        life, seed = self.workers[part.worker].life, self.job["seed"] % 2**64
+        first = self.job["first_game"] + part.first
+        return [life_seed(seed, first + game, life) for game in range(part.games)]
+
+    def _lost(self, worker: Worker) -> None:
+        """End what is left of a worker and start it again, or give up."""
+        for fd in (worker.lines.end.fileno(), worker.err):
+            self._forget(fd)
+        worker.end()
+        self._answered()  # what it finished is finished
+        if self.memory is None:
+            raise self._failed_start(worker)
+        worker.fruitless = 0 if worker.steady else worker.fruitless + 1
+        self.restarts += 1
+        if self.restarts > self.limits.restarts or worker.fruitless >= IN_A_ROW:
+            often = f"{self.restarts} times, more than env.most_restarts {self.limits.restarts}"
+            if worker.fruitless >= IN_A_ROW:
+                often = f"{IN_A_ROW} times in a row without a single step"
+            text, how = worker.farewell(), worker.how()
+            self.end()
+            raise SparringError(f"{text}\nworkers of {self.job['word']} failed {often}: {how}")
+        worker.life += 1
+        for part in worker.parts:
+            part.lost = part.lost or part.running
+            part.running = part.told = False
+            if part.asked and (part.seeds is None or part.seeds[0] is None):
+                part.seeds = self._life_seeds(part)
+        text, how = worker.farewell(), worker.how()
+        self._start(worker)
+        self._show(worker, how, text)
+
+    def _failed_start(self, worker: Worker) -> Exception:
+        """What to say when environments cannot even be made."""
+        refused = bool(worker.said and worker.said["refused"])
+        said = worker.how() if worker.said else worker.farewell()
+        text = said if refused else f"game {self.job['word']!r} cannot be made: {said}"
+        return ConfigError(text)
+
+    def _show(self, worker: Worker, how: str, text: str) -> None:
+        """Tell a fault, the same one once."""
+        if how in self._shown:
+            return
+        self._shown.add(how)
+        warnings.warn(
+            SparringWarning(
+                f"{text}\nworker {worker.index} of {self.job['word']} failed and starts again, "
+                f"its games too; its open decisions are dropped ({how})"
+            ),
+            stacklevel=2,
+        )
+
+    def _pass_on(self, worker: Worker) -> None:
+        """Show what a worker writes to its standard error; what several say alike, once."""
+        raw = worker.overhear()
+        if not raw:  # closed: the process is gone, or has closed it
+            self._forget(worker.err)
+        for line in raw.decode(errors="replace").splitlines():
+            if line not in self._heard and len(self._heard) < MOST_LINES:
+                self._heard.add(line)
+                print(line, file=sys.stderr)
+
+
+def life_seed(seed: int, game: int, life: int) -> int:
+    """Another beginning than those before; every env takes a seed of 31 bits."""
+    mixed = np.random.SeedSequence([seed, game, life]).generate_state(1, np.uint32)
+    return int(mixed[0]) >> 1

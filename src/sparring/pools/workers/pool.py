@@ -1,0 +1,244 @@
+"""A pool whose environments live in worker processes; `pools.foreign.make` is its reference."""
+
+from __future__ import annotations
+
+import json
+import time
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, IllegalActionError
+from sparring.pools.foreign.base import ForeignBatch, ForeignPool
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.foreign.seats import seeds_of
+from sparring.pools.foreign.sheet import Sheet
+from sparring.pools.protocol import FIRST_READY
+from sparring.pools.workers.crew import Crew, Limits
+from sparring.pools.workers.parts import Part, parts_of, shared_shapes
+from sparring.processes import SharedArrays
+
+
+class WorkerPool(ForeignPool):
+    """Games of a factory's in processes; the rows lie in memory that all of them see.
+
+    Its slots are groups of games: each is stepped on as soon as it is answered, whatever the others
+    do. A worker that fails is started again with new games; those that were running are cut without
+    a value: `truncated`, and not among `final_game`.
+    """
+
+    can = frozenset({FIRST_READY})
+
+    def __init__(
+        self,
+        word: str,
+        games: int,
+        *,
+        workers: int,
+        groups: int = 0,
+        seed: int = 0,
+        first_game: int = 0,
+        memory: int = 0,
+        step_limit_s: float = 60.0,
+        start_limit_s: float = 120.0,
+        most_restarts: int = 100,
+    ) -> None:
+        """Start workers and let them make their environments.
+
+        word: the factory's name, module:factory or file.py:factory.
+        groups: 0 for two per worker.
+        """
+        parts = parts_of(games, workers, groups)
+        job = {
+            "word": word,
+            "seed": seed,
+            "first_game": first_game,
+            "all_games": games,
+            "memory": memory,
+        }
+        crew = Crew(job, parts, Limits(step_limit_s, start_limit_s, most_restarts))
+        # The crew does not know the pool: it ends with it, also at the end of the program.
+        self._finalizer = weakref.finalize(self, crew.end)
+        rules = ForeignRules(**crew.hello["hello"])
+        shapes = shared_shapes(rules, games, workers, memory)
+        shared = SharedArrays(shapes)
+        self._crew, self._action, self._busy = crew, shared["action"], shared["busy"]
+        sheet = Sheet.of(shared.items())
+        crew.share(shared)
+        super().__init__(rules, games, seed, crew.hello["agents"], memory, sheet=sheet)
+        self.first_game = first_game
+        self.word, self.workers, self.slots = word, workers, parts[-1].slot + 1
+        self._slots = [[part for part in parts if part.slot == slot] for slot in range(self.slots)]
+        self._stretches = [self._stretch(own) for own in self._slots]
+        self._sent: set[int] = set()
+        """Groups whose answer was not received yet."""
+        self._told_at, self._told_busy = time.monotonic(), 0.0
+
+    def _stretch(self, parts: Sequence[Part]) -> ForeignBatch:
+        first, last = parts[0], parts[-1]
+        games = last.first + last.games - first.first
+        return ForeignBatch(
+            self.rules, games, self.memory_bytes, whole=self._batch, first=first.first
+        )
+
+    # Stepping
+
+    def step(self, action: npt.ArrayLike) -> ForeignBatch:
+        """Answer all rows at once and wait for all. An illegal action refuses the whole step."""
+        parts, batch = self._crew.parts, self._batch
+        self._demand_idle(range(self.slots))
+        given = self._checked(action, batch)
+        self._running = False
+        self.steps += 1
+        self._ask(given, batch, parts)
+        self._crew.wait(parts)
+        self._finish(batch, parts)
+        self._running = True
+        return batch
+
+    def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
+        """Hand over a group's actions; `recv` or `ready` wait for what comes of them."""
+        batch = self._stretches[slot]
+        self._demand_idle([slot])
+        self._ask(self._checked(action, batch), batch, self._slots[slot])
+        self._sent.add(slot)
+
+    def ready(self, slots: Iterable[int], timeout_s: float | None = None) -> list[int]:
+        """Wait until any of these groups has stepped; return those that have.
+
+        timeout_s: how long at most; none may be ready then.
+        """
+        asked = list(slots)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        self._crew.look(0.0)
+        while not (found := [slot for slot in asked if self._is_done(slot)]):
+            left = 1.0 if until is None else until - time.monotonic()
+            if left <= 0:
+                break
+            self._crew.look(left)
+        return found
+
+    def recv(self, slot: int = 0) -> ForeignBatch:
+        """Wait for a group and return its rows."""
+        parts, batch = self._slots[slot], self._stretches[slot]
+        if slot not in self._sent:
+            return batch
+        self._crew.wait(parts)
+        self._sent.discard(slot)
+        self._finish(batch, parts)
+        return batch
+
+    def batch(self, slot: int | None = None) -> ForeignBatch:
+        """Return the current rows, of all games or of one group."""
+        return self._batch if slot is None else self._stretches[slot]
+
+    def _is_done(self, slot: int) -> bool:
+        return not any(part.asked for part in self._slots[slot])
+
+    def _demand_idle(self, slots: Iterable[int]) -> None:
+        if not self._running:
+            raise IllegalActionError("no game is running; call reset() first")
+        for slot in self._sent.intersection(slots):
+            raise IllegalActionError(f"group {slot} is being stepped; receive it first")
+
+    def _ask(self, given: npt.NDArray[Any], batch: ForeignBatch, parts: Sequence[Part]) -> None:
+        first = batch.first * self.rules.rows
+        self._action[first : first + len(given)] = given
+        for part in parts:
+            self._crew.step(part)
+
+    def _finish(self, batch: ForeignBatch, parts: Sequence[Part]) -> None:
+        """Read what workers have written; games that were lost are cut, unseen."""
+        assert batch.sheet is not None
+        batch.take(batch.sheet)
+        lost = None
+        gone = [part for part in parts if part.lost]
+        if gone:
+            lost = np.concatenate([np.arange(p.first, p.first + p.games) for p in gone])
+            lost -= batch.first
+            batch.truncated[lost] = True
+            for part in gone:
+                part.lost = False
+        self._settle(batch, lost)
+
+    def _reset(self, seed: int | None) -> None:
+        crew, parts = self._crew, self._crew.parts
+        crew.wait(parts)
+        self._sent.clear()
+        seeds = seeds_of(seed, self.first_game, self.num_games)
+        for part in parts:
+            crew.begin(part, seeds[part.first : part.first + part.games])
+        crew.wait(parts)
+        for batch in (self._batch, *self._stretches):
+            assert batch.sheet is not None
+            batch.take(batch.sheet)
+
+    def _step(self, action: npt.NDArray[Any]) -> None:
+        raise NotImplementedError("workers step")
+
+    # Everything else
+
+    def demand_flags(self, flags: Iterable[str]) -> None:
+        """Refuse flags that the envs have no place for; nothing changes."""
+        self._say({"demand": list(flags)})
+
+    def _set_config(self, flags: Mapping[str, Any]) -> None:
+        self._say({"flags": dict(flags)})
+        self._crew.flags.update(flags)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        try:
+            json.dumps(message)
+        except TypeError:
+            raise ConfigError(
+                f"flags {message} cannot be sent to worker processes; give numbers, texts, lists"
+            ) from None
+        refused = self._crew.tell_all(message)
+        if refused:
+            raise ConfigError(refused)
+
+    @property
+    def restarts(self) -> int:
+        """How often a worker was started again."""
+        return self._crew.restarts
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        return [worker.process.pid for worker in self._crew.workers]
+
+    def memory_mib(self) -> float:
+        """What all workers take together."""
+        return self._crew.memory_mib()
+
+    def stats(self) -> dict[str, float]:
+        """Failures so far, memory, and which share of the time since the last call was waited."""
+        now, busy = time.monotonic(), float(self._busy[:, 0].sum())
+        passed = max(now - self._told_at, 1e-9) * self.workers
+        idle = min(max(1 - (busy - self._told_busy) / passed, 0.0), 1.0)
+        self._told_at, self._told_busy = now, busy
+        return {
+            "workers/restarts": float(self.restarts),
+            "workers/idle": idle,
+            "workers/memory_mib": self.memory_mib(),
+        }
+
+    def close(self) -> None:
+        """End all workers; the pool cannot be used any more."""
+        self._running = False
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        wrong: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
