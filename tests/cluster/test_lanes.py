@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 import torch
 
 import sparring
-from cluster.crews import LocalCrew, alone, settings, together
+from cluster.crews import TINY, LocalCrew, alone, settings, together
 from sparring.cluster.packing import counts_of
+from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.adjust import Terms
 from sparring.learn.learner import Learner, Report, Snapshot
@@ -50,7 +52,7 @@ def demand_same(report: Report, other: Report) -> None:
 SHORT: dict[str, Any] = {"set": ("num_players=3", "rounds=1,2"), "collect": {"steps": 16}}
 """Games of Skull King that end in a rollout."""
 GAMES: dict[str, dict[str, Any]] = {
-    "tic_tac_toe": {},
+    "tic_tac_toe": {"net": {"hidden": (16,), "normalise": True}},
     "skull_king": {**SHORT, "opponents": ("self=1", "captain=1", "past=1"), "league": {"slots": 2}},
     "kuhhandel": {"set": ("max_decisions=9",), "rewards": ()},
     "cage2": {"set": ("max_steps=5",)},
@@ -241,6 +243,34 @@ def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> 
     assert gone
     taken = (learner.collector.decisions - decisions) / counts_of(handed_in[0].arrays)["decisions"]
     assert taken == len(handed_in) - gone - len(waiting)
+
+
+# Environments of somebody's own
+
+
+def test_actors_make_environments_by_name_and_play_the_same_games(tmp_path: Path) -> None:
+    base = merged(TrainConfig(), TINY, "test")
+    changes = {"game": "own_envs:make_cards", "collect": {"games": 8, "steps": 9}, **LOCKSTEP}
+    config = merged(base, changes, "test")
+    fleet, one = together(config), alone(replace(config, actors=1))
+    fleet.iterate(0.0)
+    one.iterate(0.0)
+    first = [learner.collector.rollout for learner in (one, fleet)]  # type: ignore[attr-defined]
+    carried = fleet.collector.transitions.carried
+    for name in ("obs", "mask"):
+        mine, theirs = (getattr(rollout, name)[carried : carried + 8] for rollout in first)
+        assert (mine == theirs).all()  # game i is seeded with its number, wherever it is played
+    assert not fleet.exact
+    assert fleet.snapshot().blobs == {}
+    assert fleet.iterate(0.1)[0].episodes is not None
+
+
+def test_a_vector_has_to_be_the_games_of_one_actor(tmp_path: Path) -> None:
+    base = merged(TrainConfig(), {**TINY, "runs": str(tmp_path), "updates": 1}, "test")
+    config = merged(base, {"game": "own_envs:make_vector", "actors": 4}, "test")
+    with pytest.raises(ConfigError, match=r"makes a vector of \d+ envs.*set collect.games"):
+        train_with(config, quiet=True)
+    assert not list(tmp_path.iterdir())
 
 
 # Whole games

@@ -70,8 +70,7 @@ def resolve(
         demand_fitting(config, rules)
     demand_named(config, pool)
     elsewhere = bool(config.actors or config.cluster)
-    if pool is None and is_own(config):  # where actors play, one is enough to look at
-        pool = make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
+    pool = pool or named_pool(config, first_game, elsewhere=elsewhere)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -106,7 +105,7 @@ def resolve(
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     curriculum = curriculum_of(config, rules, cast)
     if isinstance(pool, ForeignPool):
-        check_own(pool, curriculum)
+        check_own(pool, curriculum, named=is_own(config))
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
@@ -138,6 +137,13 @@ def resolve(
     demand_mirror(plan)
     demand_room(plan)
     return plan
+
+
+def named_pool(config: TrainConfig, first_game: int, *, elsewhere: bool) -> GamePool | None:
+    """The games of an environment that has a name; where actors play, one is made to look at."""
+    if not is_own(config):
+        return None
+    return make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
 
 
 def why_apart(cast: Cast, config: TrainConfig) -> str:
@@ -219,6 +225,10 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
+    if not is_own(config):
+        for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
+            values = getattr(config.eval, name), getattr(usual.eval, name)
+            unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given

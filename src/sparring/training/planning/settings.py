@@ -15,6 +15,8 @@ from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
 from sparring.games.rules import Rules
+from sparring.league.seating import player_called
+from sparring.pools.foreign.again import is_own
 from sparring.pools.foreign.make import Facts
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
@@ -287,6 +289,9 @@ def check_against(rules: Rules, names: Sequence[str]) -> None:
     if names and rules.seats == 1:
         raise ConfigError(f"eval.against: {rules.name} has one seat and no opponents; leave it out")
     for name in names:
-        rules.bot(name)
+        if is_own(rules):
+            player_called(name, rules)
+        else:
+            rules.bot(name)
     if len(set(names)) < len(names):
         raise ConfigError(f"eval.against: {', '.join(names)} names a bot twice; give each once")
