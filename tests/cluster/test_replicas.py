@@ -150,6 +150,19 @@ def check_death(learner: ReplicatedPPO) -> None:
 
 
 @pytest.mark.slow
+def test_a_learner_in_ray_learns_with_the_run() -> None:
+    pytest.importorskip("ray")
+    config = config_of(cluster="local")
+    learner = make_learner(config, resolve([config]))
+    try:
+        reports = [learner.iterate(0.0)[0] for _ in range(2)]
+        assert reports[-1].decisions == 2 * 8 * 12
+        assert {"games.bin", "1.games.bin"} <= learner.snapshot().blobs.keys()
+    finally:
+        learner.close()
+
+
+@pytest.mark.slow
 def test_a_run_whose_replica_dies_is_saved_and_goes_on(tmp_path: Path) -> None:
     killed: list[int] = []
 
