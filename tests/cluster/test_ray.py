@@ -112,14 +112,14 @@ def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -
 
 
 def test_two_replicas_in_ray_are_two_processes(tmp_path: Path, cluster: Cluster) -> None:
-    from sparring.cluster.ray_replica import RayReplica
+    from sparring.cluster.ray_replicas import RayReplica
     from sparring.cluster.replica import Share
     from sparring.cluster.replicas import ReplicatedPPO, make_learner
 
     config = settings("tic_tac_toe", replicas=2, fleet={"limit_s": 60.0})
     shares = [Share(rank, 2, config.collect.games // 2, 1) for rank in range(2)]
     there = ReplicatedPPO(
-        [RayReplica(cluster, written(config), shares[1], 60.0, shared=True)],
+        [RayReplica(cluster, written(config), shares[1], 60.0)],
         shares[0],
         resolve([config]),
         host="127.0.0.1",
