@@ -252,6 +252,11 @@ class ClosesOnce(Good):
         self.closed = True
 
 
+class NeverCloses(Good):
+    def close(self) -> None:
+        raise RuntimeError("there never was a window")
+
+
 class GoesOn(Good):
     """Plays on after its end."""
 

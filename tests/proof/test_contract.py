@@ -81,6 +81,7 @@ BROKEN: list[tuple[Callable[[], Any], str, str]] = [
     (broken.OldReset, "reset and step", r"reset\(\) returned ndarray"),
     (broken.NumbersForFlags, "ends", r"terminated of env is 0 \(int\)"),
     (broken.ClosesOnce, "close", "RuntimeError: there is no window"),
+    (broken.NeverCloses, "close", "there never was a window"),
     (broken.StaysInAgents, "agents", "stepped with None, and is still in agents"),
     (broken.WrongTurn, "reset and step", "agent_selection is 'third', which is not in"),
     (broken.ForgetsAPlayer, "agents", "rewards has no 'second'"),
@@ -104,7 +105,15 @@ def test_a_mistake_is_found_and_told(make: Callable[[], Any], name: str, told: s
     assert re.search(told, finding.detail), finding.detail
 
 
-ONLY = ("WideNumbers", "Beyond", "OneArray", "StartsAgain", "OneForAll", "EverybodysNumbers")
+ONLY = (
+    "WideNumbers",
+    "Beyond",
+    "OneArray",
+    "StartsAgain",
+    "OneForAll",
+    "EverybodysNumbers",
+    "NeverCloses",
+)
 
 
 @pytest.mark.parametrize("name", ONLY)
@@ -142,6 +151,7 @@ def test_slow_environments_play_as_long_as_they_may() -> None:
     report = checked(own_envs.make_slow_cards, games=1000, seconds=0.3)
     assert report.passed, report
     assert 2 <= report.episodes < 1000
+    assert report.steps >= 10
 
 
 def test_global_random_numbers_are_left_as_they_were() -> None:

@@ -113,7 +113,7 @@ def port(
         try:
             return pair.run(PortReport(word, rules.name), games, seed)
         finally:
-            env.driver.close()
+            env.driver.dismiss()
 
 
 def demand_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:

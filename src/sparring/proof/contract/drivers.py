@@ -10,6 +10,7 @@ import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,6 +141,11 @@ class Driver(ABC):
     def close(self) -> None:
         """Close the env."""
         self.call("close")
+
+    def dismiss(self) -> None:
+        """Close the env; that it fails is found elsewhere."""
+        with suppress(EnvRaisedError):
+            self.close()
 
 
 def parts_of(answer: Any, count: int, call: str, names: str) -> Any:
