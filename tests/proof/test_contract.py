@@ -70,6 +70,8 @@ BROKEN: list[tuple[Callable[[], Any], str, str]] = [
     (broken.OneArray, "kept observations", r"was \[.*\] and has become \["),
     (broken.StartsAgain, "last observation", "is what a reset returns"),
     (broken.StartsAgainAtTheLimit, "last observation", "is what a reset returns"),
+    (broken.ResetsItself, "last observation", r"the last step calls reset\(\) and returns what"),
+    (broken.make_resetting, "last observation", "the info at the end has a final_observation"),
     (broken.Remembers, "same object", "obs env was .*, now it is"),
     (broken.NeverSeeded, "same object", "obs env was"),
     (broken.NeverSeeded, "fresh object", "obs env was"),
