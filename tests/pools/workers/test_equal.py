@@ -116,7 +116,7 @@ def test_flags_reach_every_process() -> None:
     word = "pools.workers.faulty_envs:make_trouble"
     with WorkerPool(word, 3, workers=2) as pool:
         pool.reset()
-        pool.set_config(speed=4)
+        pool.set_config(speed=6)
         pool.step(np.zeros(3, np.int64))
         assert pool.step(np.zeros(3, np.int64)).truncated.all()
         with pytest.raises(ConfigError, match="has no flags colour"):
