@@ -12,7 +12,7 @@ from typing import Any
 
 from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.commands.results import draw_lines, next_command, results_table
+from sparring.commands.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.stopping import Interrupted, interruptible, stopped
 from sparring.commands.timeline import show_timeline
 from sparring.config import ResumeConfig, TrainConfig
@@ -135,7 +135,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         return code
     if agent.ended != "done":
         say(f"ended before its time: {why_early(agent)}")
-    print_table(results_table(results))
+    print_table(results_table(results, score_word(agent.policy.rules)))
     for line in draw_lines(results):
         say(line)
     for name, value in summary["progress"].items():

@@ -24,6 +24,7 @@ from sparring.learn.hindsight import Examples
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
+from sparring.learn.normalising import take_in_rows
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -80,6 +81,7 @@ class FromRollouts(HostedLearner, Generic[Ks]):
             stats = self.learn(knobs)
         except DivergedError as wrong:
             raise DivergedError(f"update {self.updates}: {wrong}") from None
+        take_in_rows(self.net, self.collector)  # only now: it was played and learned as it was
         self.samples += int(stats["learning/samples"])
         self.updates += 1
         stats["learning/decisions"] = float(self.collector.rollout.decisions())

@@ -139,13 +139,18 @@ class PolicyDescent(Descent):
         self.has_unit = True
 
     def arrays(self, rows: Arrays, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
-        """Rows and targets; advantages normalised, values in units of the value scale."""
+        """Rows and targets; advantages normalised, values in units of the value scale.
+
+        Decisions of older policies have a weight `rho` besides.
+        """
         scale, advantage = float(self.net.value_scale), targets["advantage"]
         spread = float(advantage.std()) + 1e-8
         arrays = {name: array[samples] for name, array in rows.items()}
         arrays["value"] = arrays["value"] / scale
         arrays["returns"] = (targets["returns"] / scale).astype(np.float32)
         arrays["advantage"] = ((advantage - advantage.mean()) / spread).astype(np.float32)
+        if "rho" in targets:
+            arrays["advantage"] *= targets["rho"]
         return arrays
 
     def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
@@ -229,18 +234,26 @@ class PPO(OnPolicy[Knobs]):
 
     def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
         """Advantages and returns of every decision that is complete, and the value unit."""
-        value = self.collector.rollout.columns["value"]
         value_cuts(self)
         samples = self.collector.link(knobs.gamma, self.config.gamma_into)
-        advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
-        returns = advantage + value[samples]
+        targets = self.estimates(samples, knobs)
         if self.collector.transitions.paid[samples].any():
-            self.descent.choose_unit(returns)
-        return samples, {"advantage": advantage, "returns": returns}
+            self.descent.choose_unit(targets["returns"])
+        return samples, targets
+
+    def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:
+        """Advantages and returns of some decisions; the rollout is linked."""
+        value = self.rows()["value"]
+        advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
+        return {"advantage": advantage, "returns": advantage + value[samples]}
+
+    def rows(self) -> Arrays:
+        """What is known of every place of the rollout."""
+        return self.collector.rollout.rows()
 
     def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets."""
-        return self.descent.arrays(self.collector.rollout.rows(), samples, targets)
+        return self.descent.arrays(self.rows(), samples, targets)
 
     def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
         """The clipped surrogate and what belongs to it."""
@@ -254,7 +267,7 @@ class PPO(OnPolicy[Knobs]):
         self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
     ) -> dict[str, float]:
         """How well values were known, and in which unit."""
-        value = self.collector.rollout.columns["value"][samples]
+        value = self.rows()["value"][samples]
         return self.descent.stats(targets["returns"], value, knobs)
 
     def notes(self) -> dict[str, Any]:

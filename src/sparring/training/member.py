@@ -19,12 +19,14 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
+from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
 from sparring.store.snapshots import SUFFIX
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.league import League
+from sparring.training.own import TrainingReturn, by_training, own_request
 from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
@@ -66,6 +68,8 @@ class Member:
         """The one of them that is evaluated now."""
         self.evaluated = -1
         """The last one that was."""
+        self.earned = TrainingReturn()
+        """What training games have paid since the last checkpoint."""
         self.unsaved = False
         """Whether the run's own disk did not take the last checkpoint."""
         self.elsewhere: Path | None = None
@@ -159,6 +163,7 @@ class Member:
         if self.league:
             values |= self.league.after(report, update=update, seconds=seconds)
             status.league = self.league.told()
+        self.earned.add(stats)
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
@@ -230,6 +235,7 @@ class Member:
     def save(self, snapshot: Snapshot) -> None:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
         self.metrics.flush()  # a run that is resumed here has every curve up to here
+        self._judge_training()
         try:
             self._submit(snapshot)
         except checkpoints.CheckpointError as wrong:
@@ -240,6 +246,7 @@ class Member:
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
         self.metrics.flush()
+        self._judge_training()
         self.wait_for_save()
         if self.saver.saved == snapshot.meta["update"]:
             self._prune(self.config.keep)
@@ -353,6 +360,7 @@ class Member:
             "rivals": rivals,
             "games": self.config.eval.games,
             "seed": 1_000_000 + number,
+            **own_request(self.rules, self.config),
         }
 
     def take_in(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
@@ -384,6 +392,7 @@ class Member:
         strength = strength_of(self.rules, results)
         self.status.evaluated = number
         values["eval/strength"] = strength
+        values |= self._episodes_played(results)
         values |= self._pace(results, seconds)
         self.metrics.add(number, values, seconds=seconds)
         self._reach_targets(least_share(self.rules, results), seconds)
@@ -400,6 +409,21 @@ class Member:
             self.course.measured(number, results)
         return results
 
+    def _episodes_played(self, results: Mapping[str, Any]) -> dict[str, float]:
+        """How many episodes an environment of somebody's own had time for; said once if too few."""
+        if not is_own(self.rules):
+            return {}
+        games, wanted = min(found["games"] for found in results.values()), self.config.eval.games
+        what = "evaluations have no time for all episodes"
+        if games < wanted and not self.noted(what):
+            self.note(what, episodes=games)
+            text = (
+                f"an evaluation of {self.rules.name} had time for {games} of {wanted} episodes; "
+                f"set eval.games to fewer, or eval.limit_s above {self.config.eval.limit_s:g}"
+            )
+            warnings.warn(SparringWarning(text), stacklevel=3)
+        return {"eval/games": float(games)}
+
     def _tell_best(self, number: int, seconds: float) -> None:
         """Let the league meet the best checkpoint, if that can be read."""
         assert self.league
@@ -407,6 +431,18 @@ class Member:
             saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
             when = {"update": number, "decisions": int(saved.meta["decisions"])}
             self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
+
+    def _judge_training(self) -> None:
+        """Find the best checkpoint by what training games paid, where nothing else measures it."""
+        earned, self.earned = self.earned, TrainingReturn()
+        update = self.status.update
+        if not by_training(self.rules) or not earned.games or update == self.best["update"]:
+            return
+        if self.best["update"] < 0 or earned.mean > self.best["strength"]:
+            self.status.best = update
+            self.best = {"update": update, "strength": earned.mean}
+            self.note("best", checkpoint=update, strength=earned.mean, by="training return")
+            self._name_best()
 
     def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
         """The mean score over opponents, and what was gained of it per hour since the first."""

@@ -224,8 +224,10 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
+    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
+    if by_rollouts or config.net.normalise:
+        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
+        return f"{what} plays and learns step by step"
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"
