@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.pools.foreign.base import check_finite
 from sparring.pools.foreign.encoding import MASK, Encoding
 
 
@@ -25,8 +24,7 @@ class Table(ABC):
         self.masked: bool | None = None
         """Whether decisions come with masks; the first one tells."""
         count = len(agents)
-        self.obs = np.zeros((count, encodings[0].layout.obs_bytes), np.uint8)
-        """What every seat saw last, as rows have it."""
+        self.numbers = np.zeros((count, encodings[0].numbers), np.float32)
         self.mask = np.zeros((count, encodings[0].actions), np.uint8)
         self.reward = np.zeros(count)
         self.inside = np.zeros(count, np.bool_)
@@ -52,11 +50,11 @@ class Table(ABC):
     @property
     def over(self) -> bool:
         """Whether nobody is left."""
-        return not self.inside.any()
+        return True not in self.inside.tolist()  # of a few, faster than asking the array
 
     def clear(self) -> None:
         """Forget the last episode."""
-        for array in (self.obs, self.mask, self.reward):
+        for array in (self.numbers, self.mask, self.reward):
             array.fill(0)
         for flags in (self.inside, self.terminated, self.truncated):
             flags.fill(False)
@@ -65,9 +63,7 @@ class Table(ABC):
         """Take in what an agent sees; `last`: it will not decide any more."""
         seat = self.seats[agent]
         encoding = self.encodings[seat]
-        numbers = encoding.flatten(obs)
-        check_finite(f"{self.where} ({agent})", numbers, self.reward[seat])
-        encoding.layout.write(self.obs[seat], numbers)
+        self.numbers[seat] = encoding.flatten(obs)
         if encoding.bounds:
             return
         given = encoding.mask_in(obs) if encoding.masked else info.get(MASK)
