@@ -25,14 +25,16 @@ SPARRING_FN inline void gae_of_game(const RolloutView& v, const Links& links, co
     if (links.end[place] != kNotASample) {
       sum = links.paid[place] - value[place];
       const f32 discount = links.discount[place];
-      const int next = links.next[place];
       if (links.end[place] == kTruncated) sum += discount * links.tail[place];
-      if (links.end[place] == kToNext) sum += discount * value[next];
-      if (weights.rho) sum *= weights.rho[place];
-      if (links.end[place] == kToNext && links.end[next] != kNotASample) {
+      if (links.end[place] == kToNext) {
+        const int next = links.next[place];
+        sum += discount * value[next];
+        if (weights.rho) sum *= weights.rho[place];
         f32 far = v.lambda_of ? v.lambda_of[role] : lambda;
         if (weights.rho) far *= weights.trace[place];
-        sum += discount * far * advantage[next];
+        if (links.end[next] != kNotASample) sum += discount * far * advantage[next];
+      } else if (weights.rho) {
+        sum *= weights.rho[place];
       }
     }
     advantage[place] = sum;

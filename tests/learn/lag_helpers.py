@@ -69,3 +69,15 @@ def make_late(
 ) -> LatePPO:
     pool = Pool(sparring.Rules(game, game_config), collect.games, seed=seed, threads=1)
     return LatePPO(pool, collect, config, net, seed=seed, behind=behind, **options)
+
+
+def not_lost(ppo: LatePPO, rounds: int = 40) -> float:
+    """The share of tic-tac-toe that its sampled play does not lose, half of it against each bot."""
+    seats: list[tuple[Any, ...]] = [(0, "careful"), ("careful", 0), (0, "random"), ("random", 0)]
+    lineups = [sparring.Lineup(players, shuffle=False) for players in seats]
+    pool = Pool(sparring.Rules("tic_tac_toe"), 256, seed=77, threads=1, lineups=lineups)
+    policy, batch, scores = ppo.policy(), pool.reset(), []
+    for step in range(rounds):
+        batch = pool.step(policy.act(batch.obs, batch.mask, step=step))
+        scores += list(batch.final_score[batch.final_policy == 0])
+    return float(np.mean(np.array(scores) >= 0))

@@ -199,8 +199,8 @@ class ByHash(Good):
     """Walks through a set of words, whose order every process has its own."""
 
     def look(self) -> Any:
-        first = next(iter({f"word {i}" for i in range(9)}))
-        return np.array([self.age, int(first[-1])], np.float32)
+        order = "".join(word[-1] for word in {f"word {i}" for i in range(9)})
+        return np.array([self.age, float(f"0.{order}")], np.float64).astype(np.float32)
 
 
 class NoEnd(Good):

@@ -62,8 +62,9 @@ class Board:
         raise SparringError(f"no whole weights in {MOST_TRIES} tries; publish less often")
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Let go of the memory; nothing can be read afterwards."""
         self._memory.close()
+        del self._memory, self._newest, self._version, self._checksum, self._flat
 
 
 def checksum(version: int, flat: Flat) -> int:

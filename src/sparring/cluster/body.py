@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
-from sparring.cluster.episodes import WholeEpisodes
+from sparring.cluster.episodes import WholeEpisodes, mixed_seed
 from sparring.cluster.messages import Message
 from sparring.cluster.packing import Arrays, pack, shapes_of
 from sparring.cluster.weights import FlatWeights
@@ -66,7 +66,7 @@ class Body:
         config = part_of(read_config(settings, "the run's settings"), place)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
-            plan = replace(resolve([config]), first_game=place.first_game)
+            plan = resolve([config], first_game=place.first_game)
             _, plan = with_courses(config, plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
@@ -174,5 +174,4 @@ def part_of(config: TrainConfig, place: Place) -> TrainConfig:
 
 def life_seed(seed: int, life: int) -> int:
     """Other games than in the life before."""
-    mixed = np.random.SeedSequence([seed % 2**64, life]).generate_state(1, np.uint64)
-    return int(mixed[0])
+    return mixed_seed(seed, life)

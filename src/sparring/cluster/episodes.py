@@ -29,8 +29,7 @@ class WholeEpisodes(Collector):
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
         """Play rollout `number`, and keep what is whole."""
-        mixed = np.random.SeedSequence([self.seed % 2**64, number, 1]).generate_state(1, np.uint64)
-        self.pool.reset(seed=int(mixed[0]))
+        self.pool.reset(seed=mixed_seed(self.seed, number, 1))
         self.groups = groups_of(self.pool)
         before = self.decisions, self.opponent_rows
         stats = super().collect(number)
@@ -75,3 +74,9 @@ class WholeEpisodes(Collector):
         step, game = np.divmod(arrays["where"] // seats, self.pool.num_games)
         kept = step == last[game]
         self.rollout.cuts = Cuts(**{name: [array[kept]] for name, array in arrays.items()})
+
+
+def mixed_seed(*numbers: int) -> int:
+    """A seed that depends on all of these; any environment takes 31 bits."""
+    words = [number % 2**64 for number in numbers]
+    return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

@@ -26,6 +26,8 @@ from sparring.processes import SharedArrays, start_python
 
 LAST_WORDS = 2000
 """Bytes of a dead actor's last words that are shown."""
+START_S = 120.0
+"""Seconds more than `fleet.limit_s` that an actor may take until it is ready."""
 MOST_WORDS = 1 << 20
 """Bytes of what it says that are kept while it lives."""
 
@@ -139,8 +141,10 @@ class Hand:
         """Whether it should have done something for too long."""
         if self._broken:
             return True
-        waits = bool(self.given) or not self.ready
-        return waits and time.monotonic() - self.since > self._limit_s
+        waited_s = time.monotonic() - self.since
+        if not self.ready:
+            return waited_s > self._limit_s + START_S
+        return bool(self.given) and waited_s > self._limit_s
 
     def bury(self, timeout_s: float = 0.0) -> str:
         """End the process and let go of everything; return how it ended, in words."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from sparring.learn.algos import hosted
 from sparring.learn.collect import Collector
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import check_slot
-from sparring.learn.plan import CPU, Plan
-from sparring.learn.ppo import PPO
+from sparring.learn.plan import Plan
+from sparring.learn.vtrace import LaggedPPO
 from sparring.nets.make import make_net
+from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.casting import GIVEN
+from sparring.training.planning.own import is_own
 from sparring.training.planning.settings import written
 
 
@@ -41,7 +42,11 @@ def make_learner(config: TrainConfig, plan: Plan) -> FleetPPO:
 
 
 def make_crew(config: TrainConfig, plan: Plan) -> Crew:
-    """Start the actors of a run: processes of this machine."""
+    """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
+    if config.cluster:
+        from sparring.cluster.ray_crew import ray_crew
+
+        return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
     net = make_net(plan.rules, plan.net, memory=memory_of(plan))
     places = places_of(config)
     return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
@@ -61,6 +66,11 @@ def memory_of(plan: Plan) -> int:
 def demand_fleet(config: TrainConfig, plan: Plan) -> None:
     """Refuse what actors cannot do."""
     actors, games, fleet = config.actors, config.collect.games, config.fleet
+    if not actors:
+        raise ConfigError(
+            f"cluster {config.cluster}: one run without actors has no use for it; add --actors, or "
+            "train several with --seeds or --vary"
+        )
     others = {
         f"algo {config.algo}": config.algo != "ppo" and "learns from actors' rollouts: ppo alone",
         "hierarchy.on": bool(plan.roles) and "has a learner of its own, without actors",
@@ -82,11 +92,17 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
         raise ConfigError(
             f"actors {actors}: collect.games {games} cannot be shared out equally; nearest: {near}"
         )
+    vector = facts_of(config.game).games if is_own(config) else 0
+    if vector not in (0, games // actors):
+        raise ConfigError(
+            f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "
+            f"of one actor; set collect.games {vector * actors}"
+        )
     if fleet.batch > actors:
         raise ConfigError(f"fleet.batch {fleet.batch} must be at most actors, which is {actors}")
 
 
-class FleetPPO(PPO):
+class FleetPPO(LaggedPPO):
     """Learns from what a crew of actors plays."""
 
     pool: FleetPool
@@ -107,7 +123,6 @@ class FleetPPO(PPO):
             lockstep=fleet.lockstep,
             exact=fleet.lockstep and own is None,
         )
-        plan = replace(plan, fused=False, games_on=CPU)
         super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan))
 
     def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:

@@ -12,8 +12,9 @@ from sparring import _native
 from sparring.cluster import seats
 from sparring.cluster.crew import Crew
 from sparring.cluster.messages import Message
-from sparring.errors import SparringError, StateError
+from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.lineups import LEARNER, FilledPots, Lineup, Pots, numbered
 from sparring.pools.protocol import EXACT, BatchLike
 from sparring.pools.starts import Start
@@ -111,11 +112,12 @@ class FleetPool:
 
     def set_config(self, **flags: Any) -> None:
         """Change flags that may change while games run; each game follows at its next reset."""
-        known = {**self.rules.fields, "skip_forced": SKIP_FORCED}
-        fixed = [name for name in flags if name in known and not known[name].live]
-        if fixed:
-            raise SparringError(f"{', '.join(fixed)} cannot change in running games")
-        self.rules = self.rules.changed(flags)
+        if not isinstance(self.rules, ForeignRules):  # an env of somebody's own has its own flags
+            known = {**self.rules.fields, "skip_forced": SKIP_FORCED}
+            fixed = [name for name in flags if name in known and not known[name].live]
+            if fixed:
+                raise ConfigError(f"{', '.join(fixed)} cannot change in running games")
+            self.rules = self.rules.changed(flags)
         self._flags |= flags
         self._tell(Message(seats.FLAGS, {"flags": self._flags}))
 

@@ -254,6 +254,9 @@ class ArenaConfig(Checked):
     """Draw actions as in training instead of taking the most probable one."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
+    cluster: str = ""
+    """Play pairings as tasks in Ray: local (this machine), auto (the cluster that is there), or its
+    address. Threads are those of a pairing then; 0: an equal share."""
     out: str = ""
     """A folder for the pictures payoff.png and ladder.png. Left out: none are drawn."""
     json: bool = False

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from sparring.errors import SparringError
 from sparring.games.rules import Rules
-from sparring.league.players import CallablePlayer, Seated
+from sparring.league.players import Seated
 from sparring.league.results import Record
-from sparring.pools.foreign.again import RANDOM, check_same, factory_of, made_again, tables_of
+from sparring.pools.foreign.again import check_same, factory_of, made_again, tables_of
 from sparring.pools.foreign.base import TERMINATED, TRUNCATED, ForeignPool
 from sparring.pools.foreign.tables import Table
 from sparring.pools.lineups import NOBODY
@@ -90,20 +90,6 @@ class Sheet:
     def may_go_on(self) -> bool:
         """Whether those under way are still waited for."""
         return time.monotonic() - self.started < PATIENCE * self.terms.limit_s
-
-
-def random_player(rules: Rules) -> CallablePlayer:
-    """Somebody who plays any legal action, or any numbers."""
-
-    def anything(
-        obs: npt.NDArray[Any], mask: npt.NDArray[Any], rng: np.random.Generator
-    ) -> npt.NDArray[Any]:
-        if rules.box:
-            return rng.uniform(-1, 1, (len(obs), rules.box)).astype(np.float32)
-        chosen: npt.NDArray[Any] = np.where(mask != 0, rng.random(mask.shape), -1.0).argmax(1)
-        return chosen
-
-    return CallablePlayer(rules, anything, RANDOM)
 
 
 def play_own(

@@ -26,6 +26,10 @@ class DivergedError(SparringError):
     """A loss that is not a number. The weights are those before it."""
 
 
+class LostError(SparringError):
+    """Somebody that a learner needs is gone. What it has learned so far can still be saved."""
+
+
 @dataclass(frozen=True)
 class Report:
     """What one member earned and learned in an update."""

@@ -265,7 +265,7 @@ def find_player(text: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     if locate(text) is None:
         raise ConfigError(
             f"{text!r} is neither a bot of {rules.name} nor a folder with a policy"
-            f"{nearest(text, rules.bots)}"
+            f"{nearest(text, rules.bots or [RANDOM])}"
         )
     policy = load_policy(text, name=text, threads=threads)
     policy.check_fits(rules)

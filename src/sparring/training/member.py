@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,10 +24,11 @@ from sparring.store.policies import BEST, foreign_meta
 from sparring.store.snapshots import SUFFIX
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.league import League
-from sparring.training.own import TrainingReturn, by_training, own_request
+from sparring.training.own import TrainingReturn, by_training, own_request, too_few
 from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
+from sparring.training.records.rescue import save_elsewhere
 from sparring.training.records.run import EVENTS, RESULTS, Run
 from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
@@ -264,31 +263,13 @@ class Member:
                 self._prune(keep)
                 return
         self.unsaved = True
-        number, meta = snapshot.meta["update"], self.meta(snapshot)
-        for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
-            place: Path | None = None
-            try:
-                place = Path(tempfile.mkdtemp(prefix=f"sparring-{self.run.name}-", dir=folder))
-                self.elsewhere = checkpoints.save(
-                    place,
-                    number,
-                    tensors=snapshot.tensors,
-                    blobs=snapshot.blobs,
-                    meta=meta,
-                    segments=snapshot.segments,
-                    alone=True,
-                )
-            except (checkpoints.CheckpointError, OSError):
-                if place:
-                    shutil.rmtree(place, ignore_errors=True)
-                continue
+        self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
+        text = f"{wrong}; no other place took it either: it is lost when this program ends"
+        if self.elsewhere:
             text = (
                 f"{wrong}; it lies in {self.elsewhere} instead: once there is space, move it to "
                 f"{self.run.checkpoints} to go on from it"
             )
-            warnings.warn(SparringWarning(text), stacklevel=2)
-            return
-        text = f"{wrong}; no other place took it either: it is lost when this program ends"
         warnings.warn(SparringWarning(text), stacklevel=2)
 
     def _submit(self, snapshot: Snapshot) -> None:
@@ -399,10 +380,7 @@ class Member:
         self.dry += 1
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
-            self.status.best = number
-            self.best = {"update": number, "strength": strength}
-            self.note("best", checkpoint=number, strength=strength)
-            self._name_best()
+            self._take_best(number, strength)
             if self.league:
                 self._tell_best(number, seconds)
         if self.course:
@@ -413,14 +391,11 @@ class Member:
         """How many episodes an environment of somebody's own had time for; said once if too few."""
         if not is_own(self.rules):
             return {}
-        games, wanted = min(found["games"] for found in results.values()), self.config.eval.games
+        games = min(found["games"] for found in results.values())
         what = "evaluations have no time for all episodes"
-        if games < wanted and not self.noted(what):
+        text = too_few(self.rules, self.config.eval, games)
+        if text and not self.noted(what):
             self.note(what, episodes=games)
-            text = (
-                f"an evaluation of {self.rules.name} had time for {games} of {wanted} episodes; "
-                f"set eval.games to fewer, or eval.limit_s above {self.config.eval.limit_s:g}"
-            )
             warnings.warn(SparringWarning(text), stacklevel=3)
         return {"eval/games": float(games)}
 
@@ -439,10 +414,14 @@ class Member:
         if not by_training(self.rules) or not earned.games or update == self.best["update"]:
             return
         if self.best["update"] < 0 or earned.mean > self.best["strength"]:
-            self.status.best = update
-            self.best = {"update": update, "strength": earned.mean}
-            self.note("best", checkpoint=update, strength=earned.mean, by="training return")
-            self._name_best()
+            self._take_best(update, earned.mean, by="training return")
+
+    def _take_best(self, number: int, strength: float, **how: Any) -> None:
+        """Note that a checkpoint is the best so far."""
+        self.status.best = number
+        self.best = {"update": number, "strength": strength}
+        self.note("best", checkpoint=number, strength=strength, **how)
+        self._name_best()
 
     def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
         """The mean score over opponents, and what was gained of it per hour since the first."""

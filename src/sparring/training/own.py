@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.config import TrainConfig
+from sparring.config import EvaluationConfig, TrainConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.pools.foreign.rules import ForeignRules
@@ -52,6 +52,16 @@ def own_request(rules: Rules, config: TrainConfig) -> dict[str, Any]:
     if not isinstance(rules, ForeignRules):
         return {}
     return {"seed": SEED, "limit_s": config.eval.limit_s, "paths": [p for p in sys.path if p]}
+
+
+def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:
+    """What to say of an evaluation that had no time for all of its episodes, "" if it had."""
+    if games >= wanted.games:
+        return ""
+    return (
+        f"an evaluation of {rules.name} had time for {games} of {wanted.games} episodes; set "
+        f"eval.games to fewer, or eval.limit_s above {wanted.limit_s:g}"
+    )
 
 
 @dataclass

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from sparring.commands.players import player_called
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
-from sparring.league.own import random_player
-from sparring.league.players import Seated
+from sparring.league.players import Seated, random_player
 from sparring.pools.foreign.again import (
     check_same,
     factory_of,

@@ -66,14 +66,13 @@ def made_again(word: str, games: int, mode: str = "") -> ForeignPool:
 
 def tables_of(pool: ForeignPool) -> list[Table]:
     """Environments that play one game each; a vector has none."""
-    return pool._tables if isinstance(pool, TablesPool) else []
+    return pool.tables if isinstance(pool, TablesPool) else []
 
 
 def close(pool: ForeignPool) -> None:
     """Let go of what environments hold, such as windows or simulators."""
-    for env in [table.env for table in tables_of(pool)] or [getattr(pool, "env", None)]:
-        with suppress(Exception):  # at the end of a program nobody can do anything about it
-            env.close()
+    with suppress(Exception):  # at the end of a program nobody can do anything about it
+        pool.close()
 
 
 def takes_mode(factory: Callable[..., Any]) -> bool:

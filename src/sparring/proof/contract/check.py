@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from resource import RUSAGE_SELF, getpagesize, getrusage
 from typing import Any
 
 import numpy as np
@@ -263,6 +263,9 @@ def readable(seconds: float) -> str:
 
 def tell_memory(sizes: Sequence[int], ledger: Ledger) -> None:
     """Say how much memory episodes leave behind; the first third fills caches."""
+    if not any(sizes):
+        ledger.unsure("memory", "no figures on this machine" if sizes else "no episode was over")
+        return
     later = sizes[len(sizes) // 3 :]
     if len(sizes) < FEWEST_FOR_MEMORY:
         ledger.unsure("memory", f"{len(sizes)} episodes in one object are too few", "raise --games")
@@ -276,6 +279,6 @@ def memory_in_use() -> int:
     """Return the bytes that this process holds now."""
     gc.collect(0)
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
-    except OSError:  # not on Linux: the most that it ever held, in KiB
-        return getrusage(RUSAGE_SELF).ru_maxrss * 1024
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:  # only Linux tells
+        return 0

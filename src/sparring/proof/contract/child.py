@@ -31,7 +31,7 @@ def play_elsewhere(
 
     hashes: the seed of Python's hashes there.
     """
-    asked = {"word": word, "settings": settings, "episodes": list(episodes)}
+    asked = {"word": word, "settings": settings, "episodes": list(episodes), "path": sys.path}
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
         process = start_python(
             "sparring.proof.contract.child",
@@ -73,6 +73,7 @@ def main(words: Sequence[str]) -> int:
     fd, parent = int(words[0]), int(words[1])
     follow_parent(parent)
     asked = json.load(sys.stdin)
+    sys.path[:] = asked["path"]
     make = load_factory(asked["word"], "game")
     found = []
     try:

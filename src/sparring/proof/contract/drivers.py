@@ -95,6 +95,13 @@ class Driver(ABC):
         """Answer everyone who is asked."""
 
     @abstractmethod
+    def look_again(self, answer: Any) -> Moment:
+        """Return what an env shows that was put into another position.
+
+        answer: what it said to that, in the form of a reset's, or None.
+        """
+
+    @abstractmethod
     def everyone(self) -> Sequence[Any]:
         """Return all who may ever decide."""
 
@@ -173,6 +180,11 @@ class SoloDriver(Driver):
         """Begin an episode."""
         obs, info = parts_of(self.restart(seed), 2, "reset()", "(observation, info)")
         return self._moment(Moment(asked=(ALONE,)), obs, info)
+
+    def look_again(self, answer: Any) -> Moment:
+        """Return what the env answered; without an answer nothing is known."""
+        moment = Moment(asked=(ALONE,))
+        return moment if answer is None else self._moment(moment, *answer)
 
     def step(self, actions: Actions) -> Moment:
         """Play an action."""

@@ -66,6 +66,12 @@ class TurnDriver(TableDriver):
         self._look(moment)
         return moment
 
+    def look_again(self, answer: Any) -> Moment:
+        """Look at the env anew."""
+        moment = Moment()
+        self._look(moment)
+        return moment
+
     def step(self, actions: Actions) -> Moment:
         """Play the action of the agent whose turn it is."""
         (agent,) = actions
@@ -126,6 +132,14 @@ class ParallelDriver(TableDriver):
         if not agents:
             moment.faults.append(Fault("agents", "nobody is there after a reset", "fill agents"))
         self._look(moment, obs, infos, agents)
+        return moment
+
+    def look_again(self, answer: Any) -> Moment:
+        """Return what the env answered; without an answer only who is there is known."""
+        moment = Moment(asked=tuple(self.env.agents))
+        if answer is not None:
+            obs, infos = answer
+            self._look(moment, obs, infos, moment.asked)
         return moment
 
     def step(self, actions: Actions) -> Moment:

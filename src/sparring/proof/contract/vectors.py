@@ -56,6 +56,13 @@ class VectorDriver(Driver):
             moment.faults.append(Fault("autoreset", text, "say it in metadata"))
         return moment
 
+    def look_again(self, answer: Any) -> Moment:
+        """Return what the envs answered."""
+        moment = Moment(asked=tuple(self.everyone()))
+        if answer is not None:
+            self._look(moment, *answer)
+        return moment
+
     def step(self, actions: Actions) -> Moment:
         """Play the actions of all sub-envs; for those that only reset, any will do."""
         space = self.env.single_action_space
