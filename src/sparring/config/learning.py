@@ -195,6 +195,11 @@ class FleetConfig(Checked, section="fleet"):
     """Rollouts that an actor may have finished before one is taken. More wait less, lag more."""
     lag: Annotated[int, at_least(0)] = 4
     """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
+    rho: Annotated[float, above(0, 1000)] = 1.0
+    """Of V-trace: most that a decision weighs which the present policy would make more often than
+    the one that played. Higher is less biased and more noisy."""
+    trace: Annotated[float, between(0, 1000)] = 1.0
+    """Of V-trace: most that what came after it weighs, rho at most. Lower looks less far ahead."""
     whole_episodes: bool = False
     """A rollout is one whole game in each place, played by the same weights from beginning to end;
     collect.steps is the longest that it may take."""
@@ -204,3 +209,12 @@ class FleetConfig(Checked, section="fleet"):
     """Seconds without a rollout after which an actor is ended and started again."""
     most_restarts: Annotated[int, at_least(0)] = 100
     """Actors that may die in a run before it gives up."""
+
+    def __post_init__(self) -> None:
+        """Refuse weights for which V-trace is not made."""
+        super().__post_init__()
+        if self.trace > self.rho:
+            raise ConfigError(
+                f"fleet.trace {self.trace:g} is above fleet.rho {self.rho:g}; give {self.rho:g} at "
+                "most, or raise fleet.rho"
+            )

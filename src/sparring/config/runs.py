@@ -67,11 +67,13 @@ class TrainConfig(Checked):
     replicas: Annotated[int, between(1, 1024)] = 1
     """Learners that share the work of every update, in Ray."""
     seeds: Annotated[int, between(1, 1024)] = 1
-    """Runs with this many seeds: one after the other, on a GPU at once as a population."""
+    """Runs with this many seeds: one after the other, on a GPU at once as a population, in a
+    cluster each as a task."""
     population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU, with seeds of their own."""
     vary: UseAppendAction[tuple[str, ...]] = ()
-    """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
+    """A setting that several runs have otherwise, for example ppo.lr=1e-3,3e-4, or a flag of the
+    game, for example set.num_players=4,6 or set.order=[0,1,2],[2,1,0]."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """A flag of the game as key=value, for example num_players=6."""
     config: str = ""

@@ -25,6 +25,7 @@ from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
+from sparring.learn.together import ALONE, Together
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -44,6 +45,8 @@ class FromRollouts(HostedLearner, Generic[Ks]):
     """Decisions that were learned from so far."""
     descents: dict[str, Descent]
     """Networks that are improved, by what snapshots call their optimisers."""
+    together: Together = ALONE
+    """With whom it learns."""
 
     # What kinds add
 
@@ -64,9 +67,15 @@ class FromRollouts(HostedLearner, Generic[Ks]):
 
     # Learning
 
+    def join(self, together: Together) -> None:
+        """Learn as one with others from now on."""
+        self.together = together
+        for descent in self.descents.values():
+            descent.together = together
+
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; returns what was earned and learned."""
-        moment = Moment(self.collector.decisions, progress)
+        moment = Moment(int(self.together.total(self.collector.decisions)), progress)
         knobs = self.knobs_at(moment)
         if self.hindsight:
             self.hindsight.turn(moment)

@@ -15,7 +15,7 @@ from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.errors import SparringWarning
 from sparring.learn.cast import Cast
-from sparring.learn.learner import DivergedError, Learner, Report, Snapshot
+from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -153,6 +153,11 @@ class Trainer:
             except DivergedError as wrong:
                 for _, member in self._active():
                     member.note("diverged", why=str(wrong), seconds=self.status.seconds)
+                raise
+            except LostError as wrong:
+                self._save_last()
+                for _, member in self._active():
+                    member.note("lost", why=str(wrong), seconds=self.status.seconds)
                 raise
             finally:
                 self._close()

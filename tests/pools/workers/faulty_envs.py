@@ -16,7 +16,7 @@ STAY, RAISE, HANG, DIE, SPEAK = range(5)
 
 
 class Trouble(gymnasium.Env[Any, Any]):
-    """Counts steps; other actions than STAY are faults. Cut after 8 steps."""
+    """Counts steps; other actions than STAY are faults. Cut after 12 steps."""
 
     observation_space = spaces.Box(-1e9, 1e9, (2,), np.float32)
     action_space = spaces.Discrete(5)
@@ -44,7 +44,7 @@ class Trouble(gymnasium.Env[Any, Any]):
             sys.stderr.flush()
             os._exit(3)
         self.age += self.speed
-        return self._seen(), 1.0, False, self.age >= 8, {}
+        return self._seen(), 1.0, False, self.age >= 12, {}
 
     def _seen(self) -> Any:
         return np.array([self.number, self.age], np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ def gone(pids: list[int], within_s: float = 20.0) -> bool:
 
 def open_files() -> int:
     """How many files this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def memory_maps() -> int:

@@ -65,12 +65,12 @@ def test_groups_step_at_their_own_pace() -> None:
         at, waiting, seen = dict.fromkeys(slots, 0), set(), 0
         rng = np.random.default_rng(2)
         while min(at.values()) < 12:
-            for slot in [
-                s for s in slots if s not in waiting and at[s] < 12 and rng.random() < 0.5
-            ]:
-                first, count = pool.batch(slot).first, len(pool.batch(slot).policy)
-                pool.send(actions[at[slot]][first : first + count], slot)
-                waiting.add(slot)
+            idle = [slot for slot in slots if slot not in waiting and at[slot] < 12]
+            for slot in idle:
+                if rng.random() < 0.5:
+                    first, count = pool.batch(slot).first, len(pool.batch(slot).policy)
+                    pool.send(actions[at[slot]][first : first + count], slot)
+                    waiting.add(slot)
             for slot in pool.ready(waiting, timeout_s=30) if waiting else ():
                 batch, waiting, at[slot] = pool.recv(slot), waiting - {slot}, at[slot] + 1
                 assert_stretch(batch, whole[at[slot]])
@@ -116,7 +116,7 @@ def test_flags_reach_every_process() -> None:
     word = "pools.workers.faulty_envs:make_trouble"
     with WorkerPool(word, 3, workers=2) as pool:
         pool.reset()
-        pool.set_config(speed=4)
+        pool.set_config(speed=6)
         pool.step(np.zeros(3, np.int64))
         assert pool.step(np.zeros(3, np.int64)).truncated.all()
         with pytest.raises(ConfigError, match="has no flags colour"):

@@ -139,6 +139,8 @@ class Crew:
             worker.end(max(until - time.monotonic(), 0.01) if worker.up else 0.0)
         os.close(self._done)
         os.close(self._done_theirs)
+        if self.memory is not None:
+            self.memory.close()
 
     # Waiting
 

@@ -65,10 +65,10 @@ class WorkerPool(ForeignPool):
         self._finalizer = weakref.finalize(self, crew.end)
         rules = ForeignRules(**crew.hello["hello"])
         shapes = shared_shapes(rules, games, workers, memory)
-        self._crew, self._memory = crew, SharedArrays(shapes)
-        self._action = self._memory["action"]
-        crew.share(self._memory)
-        sheet = Sheet.of(self._memory.items())
+        shared = SharedArrays(shapes)
+        self._crew, self._action, self._busy = crew, shared["action"], shared["busy"]
+        sheet = Sheet.of(shared.items())
+        crew.share(shared)
         super().__init__(rules, games, seed, crew.hello["agents"], memory, sheet=sheet)
         self.first_game = first_game
         self.word, self.workers, self.slots = word, workers, parts[-1].slot + 1
@@ -217,7 +217,7 @@ class WorkerPool(ForeignPool):
 
     def stats(self) -> dict[str, float]:
         """Failures so far, memory, and which share of the time since the last call was waited."""
-        now, busy = time.monotonic(), float(self._memory["busy"][:, 0].sum())
+        now, busy = time.monotonic(), float(self._busy[:, 0].sum())
         passed = max(now - self._told_at, 1e-9) * self.workers
         idle = min(max(1 - (busy - self._told_busy) / passed, 0.0), 1.0)
         self._told_at, self._told_busy = now, busy

@@ -88,7 +88,7 @@ def serve(service: Service, lines: Lines, go: int, done: int) -> None:
 
 def make(job: dict[str, Any]) -> TablesPool:
     """Make the environments; vectors are refused."""
-    pool = make_pool(job["word"], job["games"])  # seeds come when games begin
+    pool = make_pool(job["word"], copies=job["games"])  # seeds come when games begin
     if not isinstance(pool, TablesPool):
         raise ConfigError(
             f"workers: {job['word']} makes a vector of {pool.num_games} envs, which steps them "
@@ -123,8 +123,7 @@ def work(lines: Lines, go: int, done: int) -> None:
     try:
         serve(Service(job, pool, SharedArrays(shapes, fd)), lines, go, done)
     finally:
-        for table in pool.tables:
-            table.env.close()
+        pool.close()
 
 
 def main(words: list[str]) -> int:

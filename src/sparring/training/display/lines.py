@@ -63,7 +63,7 @@ def interval(found: Mapping[str, Any]) -> str:
 
 
 def learning_words(learning: Mapping[str, float]) -> list[str]:
-    """How a learner from replay learns: in words, nothing of one that does not."""
+    """How a learner from replay learns, and how its workers fare: in words, where there are any."""
     told = dict(learning)
     words = []
     if "replay_ratio" in told:
@@ -73,7 +73,17 @@ def learning_words(learning: Mapping[str, float]) -> list[str]:
         age = f", {count(told['replay_age'])} decisions old" if "replay_age" in told else ""
         words.append(f"replay {told['replay_fill']:.0%} full{age}")
     words += [f"{name} {told[name]:.3g}" for name in ("epsilon", "temperature") if name in told]
+    if "workers/memory_mib" in told:
+        words.append(workers_words(told))
     return words
+
+
+def workers_words(told: Mapping[str, float]) -> str:
+    """How worker processes fare."""
+    failed = int(told.get("workers/restarts", 0))
+    again = f", {failed} failed and started again" if failed else ""
+    idle = f", {told['workers/idle']:.0%} idle" if "workers/idle" in told else ""
+    return f"workers {size(told['workers/memory_mib'] * 2**20)}{idle}{again}"
 
 
 def phase_told(standing: Standing | None) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sparring.config import TrainConfig
@@ -10,11 +12,16 @@ from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
+from sparring.machine import cores
 from sparring.pools.foreign import pool_of
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import Facts, facts_of, make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.protocol import GamePool
+from sparring.pools.workers import WorkerPool
+from sparring.pools.workers.auto import choose_workers
+
+AUTO = "auto"
 
 
 def is_own(config: TrainConfig) -> bool:
@@ -27,8 +34,22 @@ def own_pool(config: TrainConfig, first_game: int = 0) -> ForeignPool:
 
     first_game: how many games of the same run are played by others before these.
     """
-    # Worker processes are asked for here: config.workers, config.env.
-    return make_pool(config.game, config.collect.games, seed=config.seed, first_game=first_game)
+    workers, games = workers_of(config), config.collect.games
+    if not workers:
+        return make_pool(config.game, games, seed=config.seed, first_game=first_game)
+    limits = asdict(config.env)
+    return WorkerPool(
+        config.game, games, workers=workers, seed=config.seed, first_game=first_game, **limits
+    )
+
+
+def workers_of(config: TrainConfig) -> int:
+    """How many worker processes a run has; `auto` finds out whether they pay, and says why."""
+    if config.workers != AUTO:
+        return int(config.workers)
+    choice = choose_workers(config.game, config.collect.games, cores())
+    print(f"workers: {choice.why}", file=sys.stderr)
+    return choice.workers
 
 
 def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:

@@ -27,6 +27,7 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.foreign.make import make_pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
@@ -68,7 +69,9 @@ def resolve(
     if pool or is_own(config):
         demand_fitting(config, rules)
     demand_named(config, pool)
-    pool = own_pool(config, first_game) if pool is None and is_own(config) else pool
+    elsewhere = bool(config.actors or config.cluster)
+    if pool is None and is_own(config):  # where actors play, one is enough to look at
+        pool = make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -79,9 +82,9 @@ def resolve(
             f"{' and '.join(SECTIONS[config.algo])}"
         )
     games_on = choose_pool(config.pool, device)
-    if pool or not ours:  # somebody else's: stepped and learned from step by step
+    if pool or not ours or elsewhere:  # stepped and learned from step by step
         games_on = CPU
-    fused = ours and pool is None and device != CPU
+    fused = ours and pool is None and device != CPU and not elsewhere
     hindrance = why_not_fused(config, rules.box, games_on) if fused else ""
     if hindrance:
         if games_on != CPU and (config.pool == "cuda" or len(configs) > 1):
@@ -96,7 +99,7 @@ def resolve(
             "a population is trained on one GPU, games included; "
             f"here the games are on {'a foreign environment' if pool else games_on}"
         )
-    if pool and config.collect.games != pool.num_games:
+    if pool and not elsewhere and config.collect.games != pool.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
@@ -162,10 +165,17 @@ FLEET = "sparring.cluster.learner:make_learner"
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
+REPLICATED = "sparring.cluster.replicas:make_learner"
+"""What makes a learner that shares its work with others."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config):
+        if config.replicas > 1:
+            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            return first
         if config.actors or config.cluster:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner

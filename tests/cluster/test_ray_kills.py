@@ -1,0 +1,43 @@
+"""Actors in Ray that are killed while a run learns from them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.crews import children, settings
+from cluster.rays import NEEDS_RAY, learner_in
+from sparring.cluster.session import connect
+
+pytestmark = NEEDS_RAY
+KILLS = 10
+
+
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_ten_kills_lose_rollouts_and_leave_nothing() -> None:
+    before = set(Path("/dev/shm").iterdir()), set(Path("/tmp").glob("sparring-*"))
+    config = settings("tic_tac_toe", actors=2, fleet={"limit_s": 60.0})
+    learner = learner_in(connect("local", cpus=2), config)
+    crew: Any = learner.crew
+    killed: list[int] = []
+    while len(killed) < KILLS:
+        learner.iterate(0.5)
+        for pid in set(crew.pids) - set(killed):
+            killed.append(pid)
+            os.kill(pid, signal.SIGKILL)
+    while crew.restarts < KILLS:
+        learner.iterate(0.5)
+    learner.iterate(0.5)
+    orders = [order for order, _ in crew.taken]
+    assert len(orders) == len(set(orders)), "a rollout came twice"
+    assert not set(orders) & set(crew.gone), "a rollout that was lost came all the same"
+    assert learner.collector.decisions <= sum(count for _, count in crew.taken)
+    assert crew.restarts >= KILLS
+    learner.close()
+    assert not [name for name in children() if "ray" in name]
+    assert set(Path("/dev/shm").iterdir()) <= before[0]
+    assert set(Path("/tmp").glob("sparring-*")) <= before[1]

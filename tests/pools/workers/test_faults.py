@@ -1,0 +1,130 @@
+"""Workers that fail: started again, their games too, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from pools.workers.faulty_envs import DIE, HANG, RAISE, SPEAK, STAY
+from pools.workers.helpers import alive, copied, gone, memory_maps, open_files
+from sparring.errors import SparringError, SparringWarning
+from sparring.pools.workers import WorkerPool
+
+TROUBLE = "pools.workers.faulty_envs:make_trouble"
+GAMES = 4
+
+
+def quiet(*actions: int) -> np.ndarray:
+    return np.array([*actions, *[STAY] * (GAMES - len(actions))])
+
+
+def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
+    """Raising, hanging, dying: the games are cut unseen, others go on, and it is told once."""
+    before = open_files(), memory_maps()
+    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=1.0) as pool:
+        first = copied(pool.reset())
+        pids, told = pool.pids, pool.restarts
+        for fault, said in (
+            (RAISE, "ValueError: the simulator lost its way"),
+            (HANG, "longer than env.step_limit_s 1"),
+            (DIE, "killed by SIGKILL"),
+            (SPEAK, "a word of the simulator"),
+        ):
+            pool.step(quiet())
+            with pytest.warns(SparringWarning, match=said):
+                batch = pool.step(quiet(fault))
+            told += 1
+            assert pool.restarts == told
+            assert batch.truncated.tolist() == [True, True, False, False]
+            assert not len(batch.final_game)
+            assert batch.reward[:, 0, 0].tolist() == [0, 0, 1, 1]
+            assert batch.numbers[:, 1].tolist() == [0, 0, *[told * 2] * 2]
+        again = pool.step(quiet(RAISE))  # the same fault is not told again
+        assert again.truncated.tolist()[:2] == [True, True]
+        assert pool.pids[0] != pids[0]
+        assert pool.pids[1] == pids[1]
+        # Other beginnings, not those of the pool's seed once more.
+        assert again.numbers[0, 0] != first["obs"].view(np.float32)[0, 0]
+        assert pool.stats()["workers/restarts"] == told + 1
+        pids += pool.pids
+    assert gone(pids)
+    del pool, batch, again
+    assert (open_files(), memory_maps()) == before
+
+
+def test_actions_for_games_that_are_gone_are_dropped() -> None:
+    """A worker that dies while nobody waits for it is noticed at the next step."""
+    with WorkerPool(TROUBLE, GAMES, workers=2, groups=2) as pool:
+        pool.reset()
+        pool.send([STAY, STAY], 1)
+        os.kill(pool.pids[0], signal.SIGKILL)
+        assert gone(pool.pids[:1])
+        with pytest.warns(SparringWarning, match="killed by SIGKILL"):
+            assert pool.ready([1]) == [1]  # it was looked for at once
+            pool.send([STAY, STAY], 0)
+            assert pool.ready([0]) == [0]
+        assert pool.recv(0).truncated.all()
+        assert not pool.recv(1).truncated.any()
+        assert pool.batch(0).numbers[:, 1].tolist() == [0, 0]
+
+
+def test_it_gives_up_in_the_end() -> None:
+    with WorkerPool(TROUBLE, GAMES, workers=1, most_restarts=1) as pool:
+        pool.reset()
+        with pytest.warns(SparringWarning, match="lost its way"):
+            pool.step(quiet(RAISE))
+        with pytest.raises(SparringError, match=r"failed 2 times, more than env.most_restarts 1"):
+            pool.step(quiet(RAISE))
+        assert gone(pool.pids)
+
+
+def test_a_worker_that_never_begins_again_is_not_started_for_ever() -> None:
+    word = "pools.workers.faulty_envs:make_mortal"
+    with WorkerPool(word, 1, workers=1, seed=3) as pool:
+        pool.reset()
+        with (
+            pytest.warns(SparringWarning),
+            pytest.raises(SparringError, match=r"3 times in a row.*no second life"),
+        ):
+            pool.step([RAISE])
+
+
+PROGRAM = """
+import sys
+from sparring.pools.workers import WorkerPool
+if __name__ == "__main__":
+    pool = WorkerPool(sys.argv[1], 2, workers=2)
+    pool.reset()
+    print(*pool.pids, flush=True)
+    pool.step([int(sys.argv[2])] * 2)
+"""
+
+
+@pytest.mark.parametrize("killed_by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_outlives_its_parent(killed_by: signal.Signals) -> None:
+    """Also while environments hang in the middle of a step."""
+    words = [sys.executable, "-c", PROGRAM, TROUBLE, str(HANG)]
+    child = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        assert child.stdout is not None
+        pids = [int(pid) for pid in child.stdout.readline().split()]
+        assert len(pids) == 2
+        assert all(map(alive, pids))
+        child.send_signal(killed_by)
+        assert child.wait(30) != 0
+        assert gone(pids)
+    finally:
+        child.kill()
+        child.wait()
+        assert child.stdout is not None
+        child.stdout.close()
