@@ -12,7 +12,8 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
-from sparring.pools.foreign.rules import ROW_ALIGNMENT, ForeignRules
+from sparring.pools.foreign.layout import ROW_ALIGNMENT
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, Sheet
 from sparring.pools.lineups import LEARNER, NOBODY, Draw, FilledPots, Lineup, Pots
 from sparring.pools.starts import Start
@@ -52,8 +53,6 @@ class ForeignBatch:
             self._make(rows, games)
             if sheet is not None:
                 self.obs, self.mask, self.seat = sheet.obs, sheet.mask, sheet.seat
-        self.numbers = self.obs.view(np.float32)[:, : rules.numbers]
-        """[R, numbers], the same memory as `obs`."""
         self.make_ends(0)
         self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
 
@@ -87,6 +86,11 @@ class ForeignBatch:
         self.final_length[:] = sheet.last_length[games]
         self.final_reason[:] = np.where(self.truncated[games], TRUNCATED, TERMINATED)
 
+    @property
+    def numbers(self) -> npt.NDArray[np.float32]:
+        """[R, numbers], what networks see of the observations."""
+        return self._rules.widen(self.obs[:, : self._rules.obs_bytes])
+
     def clear_ends(self, count: int = 0) -> None:
         """Make room for games that end."""
         if count:
@@ -99,8 +103,6 @@ class ForeignBatch:
         seats, rules = self._rules.seats, self._rules
         self.final_game = np.zeros(count, np.int32)
         self.final_obs = np.zeros((count, seats, self._row_bytes), np.uint8)
-        self.final_numbers = self.final_obs.view(np.float32)[..., : rules.numbers]
-        """[E, seats, numbers], the same memory as `final_obs`."""
         self.final_mask = np.zeros((count, seats, rules.actions), np.uint8)
         self.final_score = np.zeros((count, seats), np.float32)
         self.final_policy = np.full((count, seats), LEARNER, np.int16)

@@ -1,8 +1,9 @@
-"""Observations of foreign environments as float32 numbers, and what their seats may choose."""
+"""Observations of foreign environments as numbers, and what their seats may choose."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,12 +13,17 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.foreign.bounds import Bounds, bounds_of
+from sparring.pools.foreign.layout import ALL, BYTES, FLOATS, Layout, Part
 
 Numbers = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
 
 MASK = "action_mask"
 """Where Gymnasium and PettingZoo put legal actions, in an observation or in an info."""
+
+
+PIXEL = 255
+"""The highest byte; a Box of bytes that goes so far holds pixels, which are divided by it."""
 
 
 def library(name: str) -> Any:
@@ -38,6 +44,8 @@ class Encoding:
     """What the env calls action 0."""
     masked: bool
     """Observations are dictionaries with an `action_mask`."""
+    layout: Layout
+    """Where its numbers lie in a row, and what they are called."""
     bounds: Bounds | None = None
     """Of actions that are numbers; there are no masks then."""
 
@@ -68,8 +76,11 @@ class Encoding:
         return legal
 
 
-def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
-    """Read a seat's spaces; those that cannot be learned from are refused."""
+def encoding_of(observations: Any, actions: Any, where: str, names: Sequence[str] = ()) -> Encoding:
+    """Read a seat's spaces; those that cannot be learned from are refused.
+
+    names: of the numbers of an observation, where the env says them.
+    """
     gymnasium = library("gymnasium")
     if gymnasium is None:
         raise ConfigError(f'{where}: spaces are Gymnasium\'s; pip install "sparring[gymnasium]"')
@@ -85,9 +96,45 @@ def encoding_of(observations: Any, actions: Any, where: str) -> Encoding:
     numbers = int(spaces.flatdim(observations))
     if not numbers:
         raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
+    layout = Layout(tuple(parts_of(observations)), tuple(names))
     if bounds:
-        return Encoding(observations, numbers, 0, 0, masked, bounds)
-    return Encoding(observations, numbers, int(actions.n), int(actions.start), masked)
+        return Encoding(observations, numbers, 0, 0, masked, layout, bounds)
+    return Encoding(observations, numbers, int(actions.n), int(actions.start), masked, layout)
+
+
+def names_of(env: Any) -> tuple[str, ...]:
+    """What an env calls the numbers of its observations, if it has `feature_names`."""
+    base = env.unwrapped
+    names = getattr(base, "feature_names", ())
+    for inner in getattr(base, "envs", ())[:1]:
+        names = names or getattr(inner.unwrapped, "feature_names", ())
+    return tuple(map(str, names))
+
+
+def parts_of(space: Any, name: str = "") -> Iterator[Part]:
+    """The parts of an observation in the order of `flatten`, each with its name."""
+    spaces = library("gymnasium").spaces
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inside = space.spaces
+        keyed = inside.items() if isinstance(inside, Mapping) else enumerate(inside)
+        for key, inner in keyed:
+            told = str(key) if isinstance(inside, Mapping) or name else f"{ALL}.{key}"
+            yield from parts_of(inner, f"{name}.{told}" if name else told)
+        return
+    count = int(spaces.flatdim(space))
+    if count:
+        yield Part(name or ALL, count, *kept_as(space))
+
+
+def kept_as(space: Any) -> tuple[str, float]:
+    """How the numbers of a space are kept, and what a network sees them divided by."""
+    spaces = library("gymnasium").spaces
+    if not isinstance(space, spaces.Box):
+        return BYTES, 1.0  # zeros and ones
+    if space.dtype.kind not in "biu" or space.low.min() < 0 or space.high.max() > PIXEL:
+        return FLOATS, 1.0
+    pixels = space.dtype == np.uint8 and space.high.max() == PIXEL
+    return BYTES, float(PIXEL) if pixels else 1.0
 
 
 def check_readable(space: Any, where: str) -> None:

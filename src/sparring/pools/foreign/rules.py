@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,7 @@ from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.games.stats import Stat
 from sparring.pools.foreign.bounds import Bounds, read_bounds
 from sparring.pools.foreign.encoding import Encoding
-
-ROW_ALIGNMENT = 16
-"""Observation rows take a multiple of this many bytes, like those of native games."""
+from sparring.pools.foreign.layout import Layout, read_layout
 
 
 class ForeignRules(Rules):
@@ -33,12 +31,15 @@ class ForeignRules(Rules):
         numbers: int,
         first_action: int = 0,
         bounds: Bounds | Mapping[str, Any] | None = None,
+        parts: Sequence[Sequence[Any]] = (),
+        names: Sequence[str] = (),
     ) -> None:
         """Describe an env; `plain` gives the same arguments back.
 
         numbers: length of a flattened observation.
         first_action: what the env itself calls action 0.
         bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
+        parts, names: what an observation is made of, see `Layout`; left out, floats without names.
         """
         self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
         self.title = name
@@ -47,7 +48,8 @@ class ForeignRules(Rules):
         self.seats, self.rows, self.actions = seats, rows, actions
         self.box = len(self.bounds.low) if self.bounds else 0
         self.numbers, self.first_action = numbers, first_action
-        self.obs_bytes = -(-4 * numbers // ROW_ALIGNMENT) * ROW_ALIGNMENT
+        self.layout: Layout = read_layout(numbers, parts, names)
+        self.obs_bytes = self.layout.obs_bytes
         self.roles = ("player",)
         self.board = ()
         self.parts = ("reward",)
@@ -65,6 +67,7 @@ class ForeignRules(Rules):
         """Return what `ForeignRules(**...)` needs, for a checkpoint."""
         names = ("seats", "rows", "actions", "numbers", "first_action")
         plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
+        plain |= self.layout.plain()
         return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
 
     @cached_property
@@ -109,13 +112,13 @@ class ForeignRules(Rules):
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """One block with everything in it."""
-        return (Block("obs", 0, self.numbers, ("value",)),)
+        """A block for every key of a Dict observation, or one with everything in it."""
+        return self.layout.blocks
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The numbers of a flattened observation, as they are."""
-        return tuple(Feature(f"obs[{i}]", "float32", 4 * i, 1.0) for i in range(self.numbers))
+        """The numbers of a flattened observation."""
+        return self.layout.features
 
     @cached_property
     def mirror(self) -> None:
@@ -127,9 +130,9 @@ class ForeignRules(Rules):
         given = np.asarray(numbers, np.float32)
         if given.shape[-1:] != (self.numbers,):
             raise ConfigError(f"observations have shape {given.shape}, need (..., {self.numbers})")
-        rows = np.zeros((*given.shape[:-1], self.obs_bytes // 4), np.float32)
-        rows[..., : self.numbers] = given
-        return rows.view(np.uint8)
+        rows = np.zeros((*given.shape[:-1], self.obs_bytes), np.uint8)
+        self.layout.write(rows, given)
+        return rows
 
     def weights(self, rewards: Rewards | None) -> list[float]:
         """Return the weight of the one part, 1 unless it is given."""
@@ -146,4 +149,5 @@ def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> Foreig
         numbers=encoding.numbers,
         first_action=encoding.first_action,
         bounds=encoding.bounds,
+        **encoding.layout.plain(),
     )

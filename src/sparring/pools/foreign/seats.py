@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.foreign.encoding import Encoding, encoding_of
+from sparring.pools.foreign.encoding import Encoding, encoding_of, names_of
 from sparring.pools.foreign.flags import demand_of_envs, set_on_envs
+from sparring.pools.foreign.layout import plain_layout
 from sparring.pools.foreign.playing import Playing
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.foreign.sheet import Sheet
@@ -98,7 +100,9 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
     if not agents:
         raise ConfigError(f"{env_name(env)} has no possible_agents; every agent needs a seat")
     encodings = [
-        encoding_of(env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}")
+        encoding_of(
+            env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}", names_of(env)
+        )
         for a in agents
     ]
     for agent, other in zip(agents, encodings, strict=True):
@@ -115,6 +119,10 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
                 f"{agents[0]} are {env.action_space(agents[0])}; one network plays all seats, so "
                 "give them one action space"
             )
+    if any(other.layout != encodings[0].layout for other in encodings):
+        # Names and kinds of numbers differ by agent; one network takes them for plain floats.
+        layout = plain_layout(encodings[0].numbers)
+        encodings = [replace(other, layout=layout) for other in encodings]
     return agents, encodings
 
 

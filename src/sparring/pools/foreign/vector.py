@@ -16,7 +16,7 @@ from sparring.pools.foreign.base import (
     ForeignPool,
     check_finite,
 )
-from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
+from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library, names_of
 from sparring.pools.foreign.flags import demand_of_vector, set_on_vector
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.lineups import LEARNER, NOBODY
@@ -33,7 +33,8 @@ class VectorEnvPool(ForeignPool):
         seed: given to the env at the first reset; Gymnasium's own vectors add the env's index.
         """
         name = vector_name(env)
-        self._encoding = encoding_of(env.single_observation_space, env.single_action_space, name)
+        spaces = (env.single_observation_space, env.single_action_space)
+        self._encoding = encoding_of(*spaces, name, names_of(env))
         rules = rules_for(name, self._encoding, seats=1, rows=1)
         super().__init__(rules, env.num_envs, seed, (), memory)
         self.env = env
@@ -116,13 +117,13 @@ class VectorEnvPool(ForeignPool):
         self._score[games], self._length[games] = 0, 0
         if self.mode == "SameStep":
             numbers, mask = self._final(games, info)
-        batch.final_numbers[:, 0] = numbers[games]
+        self.rules.layout.write(batch.final_obs[:, 0], numbers[games])
         batch.final_mask[cut, 0] = mask[games[cut]]
 
     def _final(self, games: npt.NDArray[np.intp], info: Any) -> tuple[Numbers, Mask]:
         """Read last observations and masks where the envs have started anew already."""
         encoding, batch, given = self._encoding, self._batch, info["final_obs"]
-        numbers = batch.numbers.copy()
+        numbers = np.zeros((self.num_games, encoding.numbers), np.float32)
         mask = np.ones_like(batch.mask)
         last_info = info.get("final_info", {})
         has_mask = last_info.get(f"_{MASK}", np.ones(self.num_games, np.bool_))
@@ -146,7 +147,8 @@ class VectorEnvPool(ForeignPool):
                     f"{self._where(game)}: no {MASK} in its info, though there were some before; "
                     "give one at every reset and step"
                 )
-        batch.numbers[:], batch.mask[:] = numbers, mask
+        self.rules.layout.write(batch.obs, numbers)
+        batch.mask[:] = mask
         batch.seat[:], batch.policy[:] = 0, LEARNER
         if self._held.any():
             batch.ask_nobody(self._held)
