@@ -6,14 +6,15 @@ python benchmarks/workers.py --only quick   only the parts whose name begins so
 
 All contenders step the same environments with their first legal actions, as many games each. They
 take turns within one run, so that whatever else the machine does meets all of them; the ratio is
-the median over rounds of the ratios within a round.
+the median over rounds of the ratios within a round. On a machine that others use too, whoever has
+more processes gets more of its cores; steps per second of work, of all cores together, tell then.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -71,8 +72,27 @@ def parts(two: int) -> dict[str, Part]:
     }
 
 
-def ours(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
-    """Our workers, each group as it is ready: a function that makes some steps, and an end."""
+@dataclass(frozen=True)
+class Contender:
+    """A way of stepping games."""
+
+    some: Callable[[], int]
+    """Makes some steps; returns how many."""
+    end: Callable[[], None]
+    pids: list[int]
+    """Of its processes."""
+
+    def cpu_s(self) -> float:
+        """Seconds that cores have worked for it so far, this process included."""
+        spent = time.process_time()
+        for pid in self.pids:
+            told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            spent += (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+        return spent
+
+
+def ours(part: Part) -> Contender:
+    """Our workers, each group as it is ready."""
     pool = WorkerPool(
         f"own_envs:make_{part.make}", part.games, workers=part.workers, groups=part.groups
     )
@@ -89,13 +109,10 @@ def ours(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
             pool.send(easy(pool, batch), slot)
         return made
 
-    def end() -> None:
-        pool.close()
-
-    return some, end
+    return Contender(some, pool.close, pool.pids)
 
 
-def together(part: Part, *, here: bool) -> tuple[Callable[[], int], Callable[[], None]]:
+def together(part: Part, *, here: bool) -> Contender:
     """Our games with a wait for all of them, in workers or in this process."""
     word = f"own_envs:make_{part.make}"
     pool: Any = make_pool(word, part.games)
@@ -106,7 +123,7 @@ def together(part: Part, *, here: bool) -> tuple[Callable[[], int], Callable[[],
     def some() -> int:
         return len(pool.step(easy(pool, pool.batch())).terminated)
 
-    return some, pool.close
+    return Contender(some, pool.close, [] if here else pool.pids)
 
 
 def first_legal(obs: Any, games: int) -> Any:
@@ -115,7 +132,7 @@ def first_legal(obs: Any, games: int) -> Any:
     return np.asarray(mask).argmax(axis=1)
 
 
-def gymnasium_async(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
+def gymnasium_async(part: Part) -> Contender:
     """Gymnasium's processes with shared memory; resets within the step, as ours and SB3's do."""
     make = getattr(own_envs, f"make_{part.make}")
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
@@ -128,14 +145,15 @@ def gymnasium_async(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
         seen[0] = env.step(first_legal(seen[0], part.games))[0]
         return part.games
 
-    return some, partial(env.close, terminate=True)
+    return Contender(some, partial(env.close, terminate=True), [p.pid for p in env.processes])
 
 
-def sb3_subproc(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
+def sb3_subproc(part: Part) -> Contender:
     """SB3's processes."""
     from stable_baselines3.common.vec_env import SubprocVecEnv
 
-    env = SubprocVecEnv([getattr(own_envs, f"make_{part.make}")] * part.games)
+    makers = [getattr(own_envs, f"make_{part.make}")] * part.games
+    env = SubprocVecEnv(makers, start_method="fork")  # the one that starts soonest
     env.seed(0)
     seen: list[Any] = [env.reset()]
 
@@ -143,10 +161,10 @@ def sb3_subproc(part: Part) -> tuple[Callable[[], int], Callable[[], None]]:
         seen[0] = env.step(first_legal(seen[0], part.games))[0]
         return part.games
 
-    return some, env.close
+    return Contender(some, env.close, [process.pid for process in env.processes])
 
 
-STARTS: dict[str, Callable[[Part], tuple[Callable[[], int], Callable[[], None]]]] = {
+STARTS: dict[str, Callable[[Part], Contender]] = {
     OURS: ours,
     ALL: partial(together, here=False),
     HERE: partial(together, here=True),
@@ -155,37 +173,43 @@ STARTS: dict[str, Callable[[Part], tuple[Callable[[], int], Callable[[], None]]]
 }
 
 
-def rate(some: Callable[[], int], seconds: float) -> float:
-    """Steps of single games per second."""
-    made, began = 0, time.perf_counter()
+def rate(one: Contender, seconds: float) -> tuple[float, float]:
+    """Steps of single games per second of time, and per second of work of all cores."""
+    made, began, worked = 0, time.perf_counter(), one.cpu_s()
     while (spent := time.perf_counter() - began) < seconds:
-        made += some()
-    return made / spent
+        made += one.some()
+    return made / spent, made / max(one.cpu_s() - worked, 1e-9)
 
 
 def measure(part: Part, rounds: int, seconds: float) -> dict[str, Any]:
-    """Let all take turns; only one of them has anything to do at a time."""
+    """Let all take turns; only one of them has anything to do at a time, the others wait."""
     names = (OURS, *part.against)
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds):
-        for name in names if number % 2 else reversed(names):
-            some, end = STARTS[name](part)
-            try:
-                rate(some, seconds / 3)
-                found[name].append(rate(some, seconds))
-            finally:
-                end()
-                gc.collect()
-    ratios = {
-        name: statistics.median(a / b for a, b in zip(found[OURS], found[name], strict=True))
-        for name in part.against
-    }
-    medians = {name: statistics.median(rates) for name, rates in found.items()}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    made = {name: STARTS[name](part) for name in names}
+    try:
+        for number in range(rounds + 1):
+            for name in names if number % 2 else reversed(names):
+                steps = rate(made[name], seconds if number else seconds / 3)
+                if number:  # the first turn warms up
+                    found[name].append(steps)
+    finally:
+        for one in made.values():
+            one.end()
+
+    def times(other: str, which: int) -> float:
+        pairs = zip(found[OURS], found[other], strict=True)
+        return statistics.median(mine[which] / theirs[which] for mine, theirs in pairs)
+
+    def medians(which: int) -> dict[str, float]:
+        return {name: statistics.median(r[which] for r in rates) for name, rates in found.items()}
+
     return {
         "games": part.games,
         "workers": part.workers,
-        "steps_per_s": medians,
-        "times": ratios,
+        "steps_per_s": medians(0),
+        "steps_per_cpu_s": medians(1),
+        "times": {name: times(name, 0) for name in part.against},
+        "times_per_cpu": {name: times(name, 1) for name in part.against},
         "rounds": found,
     }
 
@@ -207,8 +231,12 @@ def main() -> None:
         if not given.json:
             print(f"{name} ({part.games} games, {part.workers} workers)")
             for who, steps in found["steps_per_s"].items():
-                times = f"   ours: {found['times'][who]:.2f}x" if who in found["times"] else ""
-                print(f"  {who:26s} {steps:10,.0f} steps/s{times}", flush=True)
+                work = 1e6 / found["steps_per_cpu_s"][who]
+                line = f"  {who:26s} {steps:10,.0f} steps/s, {work:7,.0f} us of work each"
+                if who in found["times"]:
+                    line += f"   ours: {found['times'][who]:.2f}x"
+                    line += f", {found['times_per_cpu'][who]:.2f}x per work"
+                print(line, flush=True)
     if given.json:
         print(json.dumps(record, indent=1))
 
