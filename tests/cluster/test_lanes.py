@@ -20,7 +20,9 @@ from sparring.learn.learner import Learner, Report, Snapshot
 from sparring.learn.rollout import Cuts
 from sparring.pools.lineups import Lineup, Pot
 from sparring.pools.starts import Start
+from sparring.training.display.lines import learning_words
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.status import shown_of
 from sparring.training.train import train_with
 
 LOCKSTEP: dict[str, Any] = {"actors": 2, "fleet": {"lockstep": True}}
@@ -354,3 +356,11 @@ def test_opponents_that_are_objects_are_refused_with_actors(tmp_path: Path) -> N
             "tic_tac_toe", actors=2, opponents=[mine], runs=str(tmp_path), updates=1, quiet=True
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
+    learner = together(settings(actors=2, fleet={"lag": 2}))
+    stats = learner.iterate(0.0)[0].stats
+    (told,) = learning_words(shown_of({**stats, "fleet/restarts": 3.0}))
+    assert told.startswith("actors 33% idle, learner ")
+    assert told.endswith(", lag 0.0, 3 died and started again")

@@ -132,7 +132,7 @@ class FleetCollector(Collector):
             if len(taken) >= self._least and not any(map(self._is_due, self.lanes)):
                 break
             began = time.perf_counter()
-            with self.phases("waiting"):
+            with self.phases("stepping"):
                 self._wait(WAIT_S)
             waited += time.perf_counter() - began
         gathered.finish()
