@@ -122,8 +122,10 @@ def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
     standing = Standing(100)
     standing.died(1, "died", [], ready=True)
     with pytest.raises(SparringError, match="before it was ready"):
-        for _ in range(MOST_FAILED):
-            standing.died(0, "died", [], ready=False)
+        for life in range(1, MOST_FAILED + 1):
+            standing.died(0, "died", [], ready=False, life=life)
+    with pytest.raises(SparringError, match="before it was ready"):
+        standing.died(2, "died", [], ready=False, life=0)
 
 
 def test_flags_vary_from_run_to_run() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import time
-import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,17 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring import errors
 from sparring.cluster.board import Board
 from sparring.cluster.body import Place
 from sparring.cluster.crew import Order, Parcel
 from sparring.cluster.hand import Hand
 from sparring.cluster.messages import Message
+from sparring.cluster.standing import Standing, error_of
 from sparring.config import FleetConfig
-from sparring.errors import SparringError, SparringWarning
 
-MOST_FAILED = 3
-"""Starts in a row at which an actor may die before it is ready."""
 LOOK_EVERY_S = 1.0
 """Seconds after which the clocks of actors are looked at, while one waits."""
 CLOSE_S = 5.0
@@ -43,16 +39,12 @@ class ProcessCrew:
         self._hands = [
             Hand(settings, place, self._board, fleet.queue + 1, fleet.limit_s) for place in places
         ]
-        self._kept: dict[tuple[str, Any], Message] = {}
         self._parcels: list[Parcel] = []
         self._buffers: dict[int, tuple[Hand, int, int]] = {}
         """Whose buffer every parcel lies in, by its identity: hand, life and number."""
-        self._lost: list[Order] = []
+        self._standing = Standing(fleet.most_restarts)
         self._answers: dict[int, Message] = {}
         self._asked = 0
-        self._shown: set[str] = set()
-        self.restarts = 0
-        """How often one was started again."""
         self._end = weakref.finalize(self, end_all, self._hands, self._board)
         for hand in self._hands:
             hand.start((), again=False)
@@ -61,6 +53,11 @@ class ProcessCrew:
     def size(self) -> int:
         """How many actors there are."""
         return len(self._hands)
+
+    @property
+    def restarts(self) -> int:
+        """How often one was started again."""
+        return self._standing.restarts
 
     @property
     def pids(self) -> list[int]:
@@ -79,7 +76,7 @@ class ProcessCrew:
         """Return parcels that have come, in that order; wait for one, so long at most."""
         until = time.monotonic() + timeout_s
         self._exchange(0.0)
-        while not self._parcels and not self._lost and time.monotonic() < until:
+        while not self._parcels and not self._standing.loses and time.monotonic() < until:
             self._exchange(min(until - time.monotonic(), LOOK_EVERY_S))
         parcels, self._parcels = self._parcels, []
         return parcels
@@ -92,14 +89,11 @@ class ProcessCrew:
 
     def lost(self) -> Sequence[Order]:
         """Return orders that died with their actors since this was asked the last time."""
-        lost, self._lost = self._lost, []
-        return lost
+        return self._standing.lost()
 
     def tell(self, message: Message) -> None:
         """Say something to every actor, between its rollouts and in order."""
-        name = (message.name, message.facts.get("key"))
-        self._kept.pop(name, None)  # what is said again comes in the order of the last time
-        self._kept[name] = message
+        self._standing.keep(message)
         for hand in self._hands:
             hand.tell(message)
 
@@ -162,6 +156,7 @@ class ProcessCrew:
         facts = message.facts
         if message.name == "ready":
             hand.begin(message)
+            self._standing.ready(hand.place.index)
         elif message.name == "parcel":
             given = hand.given.popleft()
             hand.since = time.monotonic()
@@ -182,26 +177,14 @@ class ProcessCrew:
 
     def _bury(self, hand: Hand, how: str) -> None:
         """Note what dies with an actor, and start it again."""
-        words, ready, life = hand.last_words(), hand.ready, hand.place.life
+        words, ready = hand.last_words(), hand.ready
         ended = hand.bury()
-        self._lost += [given.order for given in hand.given]
+        orders = [given.order for given in hand.given]
         hand.given.clear()
-        hand.failed += not ready
-        who = f"actor {hand.place.index} {how}" + (f" ({ended})" if how == "died" else "")
-        said = f"; its last words:\n{words}" if words else ""
-        if hand.failed >= MOST_FAILED or (not ready and life == 0):
-            raise SparringError(f"{who} before it was ready{said}")
-        self.restarts += 1
-        if self.restarts > self._fleet.most_restarts:
-            raise SparringError(
-                f"{who}, the {self.restarts}. time that one did; fleet.most_restarts is "
-                f"{self._fleet.most_restarts}{said}"
-            )
-        if f"{how}{words}" not in self._shown:
-            self._shown.add(f"{how}{words}")
-            text = f"{who}; it is started again, its games begin anew{said}"
-            warnings.warn(SparringWarning(text), stacklevel=5)
-        hand.start(self._kept.values(), again=True)
+        how = f"{how} ({ended})" if how == "died" else how
+        place = hand.place
+        self._standing.died(place.index, how, orders, words=words, ready=ready, life=place.life)
+        hand.start(self._standing.kept, again=True)
 
 
 def end_all(hands: Sequence[Hand], board: Board) -> None:
@@ -213,11 +196,3 @@ def end_all(hands: Sequence[Hand], board: Board) -> None:
     for hand in hands:
         hand.bury(max(until - time.monotonic(), 0.0))
     board.close()
-
-
-def error_of(message: Message) -> SparringError:
-    """What an actor refused, as if it had happened here."""
-    kind = getattr(errors, str(message.facts.get("kind")), SparringError)
-    text = str(message.facts.get("text", f"an actor says {message.name!r}"))
-    error: SparringError = kind(text) if issubclass(kind, SparringError) else SparringError(text)
-    return error

@@ -196,7 +196,14 @@ class RayCrew:
     def _again(self, hand: Hand, how: str, words: str) -> None:
         """Start an actor anew; what it had to play is lost."""
         end(self._cluster, hand)
-        self._standing.died(hand.place.index, how, hand.orders, words=words, ready=hand.ready)
+        self._standing.died(
+            hand.place.index,
+            how,
+            hand.orders,
+            words=words,
+            ready=hand.ready,
+            life=hand.place.life,
+        )
         hand.place = replace(hand.place, life=hand.place.life + 1)
         self._start(hand)
 

@@ -54,16 +54,24 @@ class Standing:
         self._failed.pop(actor, None)
 
     def died(
-        self, actor: int, how: str, orders: Iterable[Order], *, words: str = "", ready: bool
+        self,
+        actor: int,
+        how: str,
+        orders: Iterable[Order],
+        *,
+        words: str = "",
+        ready: bool = True,
+        life: int = 0,
     ) -> None:
         """Note what dies with an actor; raise an error if it is not to be started again.
 
-        how: in words. words: its last ones.
+        how: in words. words: its last ones. ready: its games had begun. life: how often it was
+        started before.
         """
         self._lost += orders
         self._failed[actor] = self._failed.get(actor, 0) + (not ready)
         who, said = f"actor {actor} {how}", f"; its last words:\n{words}" if words else ""
-        if self._failed[actor] >= MOST_FAILED or (not ready and not self.restarts):
+        if self._failed[actor] >= MOST_FAILED or (not ready and life == 0):
             raise SparringError(f"{who} before it was ready{said}")
         self.restarts += 1
         if self.restarts > self._most:
