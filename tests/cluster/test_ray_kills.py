@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from cluster.crews import children, settings
 from cluster.rays import NEEDS_RAY, learner_in
+from sparring.cluster.reaper import processes_with
 from sparring.cluster.session import connect
 
 pytestmark = NEEDS_RAY
@@ -40,3 +43,19 @@ def test_ten_kills_lose_rollouts_and_leave_nothing() -> None:
     assert not [name for name in children() if "ray" in name]
     assert set(Path("/dev/shm").iterdir()) <= before[0]
     assert set(Path("/tmp").glob("sparring-*")) <= before[1]
+
+
+def test_a_program_that_is_killed_leaves_no_cluster_behind(tmp_path: Path) -> None:
+    code = "from sparring.cluster.session import connect; import sys; connect('local'); print('up')"
+    words = [sys.executable, "-c", f"{code}; sys.stdout.flush(); sys.stdin.read()"]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    before = set(Path("/tmp").glob("sparring-*"))
+    with subprocess.Popen(words, **pipes, cwd=tmp_path) as program:
+        assert program.stdout is not None and program.stdout.readline() == b"up\n"
+        (folder,) = set(Path("/tmp").glob("sparring-*")) - before
+        assert processes_with(str(folder / "token"))
+        assert folder.stat().st_mode & 0o077 == 0
+        program.kill()
+    while folder.exists():  # the time limit of all tests ends this
+        os.sched_yield()
+    assert not processes_with(str(folder / "token"))

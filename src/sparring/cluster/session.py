@@ -14,6 +14,7 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sparring.cluster.reaper import DONE
 from sparring.errors import ConfigError, SparringError
+from sparring.processes import start_python
 
 LOCAL, AUTO = "local", "auto"
 ANSWER_S, JOIN_S = 10.0, 60.0
@@ -120,6 +123,7 @@ def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
     """Return how to start a cluster on this machine that nobody else can use."""
     folder = make_folder()
     cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+    cleanup.callback(let_go, watched(folder))
     token = folder / "token"
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32), "utf-8")
@@ -128,8 +132,18 @@ def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
     return {
         "num_cpus": max(cpus, os.cpu_count() or 1),
         "include_dashboard": False,
-        "_temp_dir": str(folder),
+        "_temp_dir": str(folder / "ray"),  # which it opens for everybody; the one around stays ours
     }
+
+
+def watched(folder: Path) -> subprocess.Popen[bytes]:
+    """Have somebody clear up should this process be killed."""
+    return start_python("sparring.cluster.reaper", [str(folder)], stdin=subprocess.PIPE)
+
+
+def let_go(reaper: subprocess.Popen[bytes]) -> None:
+    """Say that all has ended as it should."""
+    reaper.communicate(DONE.encode())
 
 
 def demand_token(word: str) -> None:
