@@ -161,11 +161,7 @@ def play_match(
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
     if is_own(rules):
-        if opening_plies:
-            raise ConfigError(
-                f"opening_plies={opening_plies}: {rules.name} is your own environment, its seeds "
-                "decide how games open; leave it out"
-            )
+        check_plies(rules, opening_plies or 0)
         return play_own_match(rules, seats, Terms(games, seed, greedy, limit_s), progress)
     players, policies = number_players(rules, seats)
     if opening_plies is None:

@@ -73,7 +73,10 @@ class Sheet:
     total: int
     told: Callable[[int], None] | None
     lines: list[Episode] = field(default_factory=list)
-    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self.started = time.monotonic()
 
     def add(self, line: Episode) -> None:
         """Write down an episode."""

@@ -36,8 +36,8 @@ def factory_of(rules: Rules) -> str:
     assert isinstance(rules, ForeignRules)
     if not rules.factory:
         raise ConfigError(
-            f"{rules.name} was given as an object, which cannot be made again; train on a factory, "
-            "such as my_module:make_env, and the run can be measured, played and drawn"
+            f"{rules.name} is your own environment, given as an object, which cannot be made "
+            "again; train on a factory, such as my_module:make_env, to measure, play and draw it"
         )
     return rules.factory
 

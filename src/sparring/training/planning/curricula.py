@@ -52,7 +52,7 @@ def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None
         where = f"phase {number} {phase.name!r}"
         unfit = {
             "starts": (phase.starts, "its own reset decides where games begin"),
-            "until": (phase.until and not named, "given as an object, which nobody measures"),
+            "until": (phase.until and not named, "given as an object, and nobody measures it"),
         }
         for key, (given, why) in unfit.items():
             if given:
