@@ -66,7 +66,8 @@ class TrainConfig(Checked):
     """Actors, runs and replicas in Ray: local (this machine), auto (the cluster that is there), or
     its address. Left out: processes of this machine."""
     replicas: Annotated[int, between(1, 1024)] = 1
-    """Learners that share the work of every update, in Ray."""
+    """Learners that share games and work of every update and learn as one: processes of this
+    machine, or with cluster in Ray."""
     seeds: Annotated[int, between(1, 1024)] = 1
     """Runs with this many seeds: one after the other, on a GPU at once as a population, in a
     cluster each as a task."""

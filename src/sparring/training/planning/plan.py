@@ -70,8 +70,7 @@ def resolve(
         demand_fitting(config, rules)
     demand_named(config, pool)
     elsewhere = bool(config.actors or config.cluster)
-    if pool is None and is_own(config):  # where actors play, one is enough to look at
-        pool = make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
+    pool = pool or named_pool(config, first_game, elsewhere=elsewhere)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -143,6 +142,13 @@ def demand_one_gpu(config: TrainConfig, where: str) -> None:
         raise ConfigError(
             f"a population is trained on one GPU, games included; here the games are on {where}"
         )
+
+
+def named_pool(config: TrainConfig, first_game: int, *, elsewhere: bool) -> GamePool | None:
+    """The games of an environment that has a name; where actors play, one is made to look at."""
+    if not is_own(config):
+        return None
+    return make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
 
 
 def why_apart(cast: Cast, config: TrainConfig) -> str:
