@@ -114,12 +114,13 @@ def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> 
             assert decisions == crew.learned_from(learner)
             ready = [hand for hand in crew.crew._hands if hand.ready]
             if kills < 20 and len(ready) == 4:
-                for hand in rng.permutation(np.array(ready, object))[: rng.integers(1, 4)]:
+                for hand in rng.permutation(np.array(ready, object))[: min(4, 20 - kills)]:
                     os.kill(hand.process.pid, signal.SIGKILL)
+                    hand.process.wait(LONG_S)  # it is dead, and nobody knows yet
                     kills += 1
         assert report.stats["fleet/restarts"] == kills
         assert report.stats["fleet/lost"] <= kills
-        assert updates >= 10
+        assert updates >= 5
     finally:
         learner.close()
     del learner, crew, report, hand, ready

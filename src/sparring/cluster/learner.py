@@ -22,7 +22,9 @@ from sparring.learn.collect import Collector
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.plan import Plan
+from sparring.learn.room import chains_of, rollout_bytes
 from sparring.learn.vtrace import LaggedPPO
+from sparring.machine import demand_memory
 from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.casting import GIVEN
@@ -100,6 +102,17 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
         )
     if fleet.batch > actors:
         raise ConfigError(f"fleet.batch {fleet.batch} must be at most actors, which is {actors}")
+    if not config.cluster:
+        demand_rollouts(config, plan)
+
+
+def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
+    """Refuse rollouts that do not fit: the learner's, the actors' own, and those between them."""
+    rules, steps, queue = plan.rules, config.collect.steps, config.fleet.queue
+    row = rules.obs_bytes + memory_of(plan)
+    each = rollout_bytes(rules, row, steps, chains=chains_of(plan)) * (2 + queue + 1)
+    what = f"rollouts of {steps} steps (collect.steps), {queue + 1} of every actor (fleet.queue),"
+    demand_memory("collect.games", config.collect.games, each, what)
 
 
 class FleetPPO(LaggedPPO):
