@@ -35,19 +35,24 @@ def recording() -> Any:
     from sparring.cluster.ray_crew import RayCrew
 
     class Recording(RayCrew):
-        taken: list[tuple[Order, int]]
-        gone: list[Order]
+        def __init__(self, *words: Any, **options: Any) -> None:
+            self.taken: list[Order] = []
+            self.gone: list[Order] = []
+            self.decisions = 0
+            self.lives: set[tuple[int, int]] = set()
+            """Actors that have handed something in, and in which life."""
+            super().__init__(*words, **options)
 
         def take(self, timeout_s: float) -> Sequence[Parcel]:
             found = super().take(timeout_s)
-            self.__dict__.setdefault("taken", []).extend(
-                (parcel.order, counts_of(parcel.arrays)["decisions"]) for parcel in found
-            )
+            self.taken += [parcel.order for parcel in found]
+            self.decisions += sum(counts_of(parcel.arrays)["decisions"] for parcel in found)
+            self.lives |= {(parcel.order.actor, parcel.life) for parcel in found}
             return found
 
         def lost(self) -> Sequence[Order]:
             found = super().lost()
-            self.__dict__.setdefault("gone", []).extend(found)
+            self.gone += found
             return found
 
     return Recording

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -24,9 +25,9 @@ from sparring.cluster.processes import ProcessCrew
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.training.planning.plan import resolve
-from sparring.training.records.metrics import read
+from sparring.training.records.metrics import MetricsError, read
 
-LONG_S = 120.0
+LONG_S = 500.0
 """Seconds after which a test gives up waiting."""
 
 
@@ -95,7 +96,8 @@ def test_two_processes_play_as_one_does_and_one_of_them_is_killed() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> None:
     config = settings(actors=4, fleet={"lag": 4, "batch": 1, "most_restarts": 40})
     learner, crew = recorded(config)
@@ -104,9 +106,7 @@ def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> 
     try:
         while kills < 20 or crew.crew.restarts < kills:
             assert time.monotonic() < until, f"{kills} kills, {crew.crew.restarts} restarts"
-            with np.testing.suppress_warnings() as quiet:
-                quiet.filter(SparringWarning)
-                report = learner.iterate(0.0)[0]
+            report = learner.iterate(0.0)[0]
             updates += 1
             assert report.decisions > decisions
             decisions = report.decisions
@@ -239,7 +239,8 @@ def test_ctrl_c_saves_the_run_and_ends_its_actors(tmp_path: Path) -> None:
         assert process.poll() is None and time.monotonic() < until
         time.sleep(0.1)
         for run in tmp_path.iterdir():
-            lags = list(read(run, "fleet/lag_mean"))
+            with contextlib.suppress(MetricsError):  # not there yet
+                lags = list(read(run, "fleet/lag_mean"))
     actors = [pid for pid in descendants(process.pid) if is_there(pid)]
     assert len(actors) == 2
     os.killpg(process.pid, signal.SIGINT)

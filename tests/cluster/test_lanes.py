@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ import pytest
 import torch
 
 import sparring
-from cluster.crews import LocalCrew, alone, settings, together
+from cluster.crews import TINY, LocalCrew, alone, settings, together
 from sparring.cluster.packing import counts_of
+from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.adjust import Terms
 from sparring.learn.learner import Learner, Report, Snapshot
 from sparring.learn.rollout import Cuts
 from sparring.pools.lineups import Lineup, Pot
 from sparring.pools.starts import Start
+from sparring.training.display.lines import learning_words
 from sparring.training.planning.settings import merged, with_preset
+from sparring.training.status import shown_of
 from sparring.training.train import train_with
 
 LOCKSTEP: dict[str, Any] = {"actors": 2, "fleet": {"lockstep": True}}
@@ -50,7 +54,7 @@ def demand_same(report: Report, other: Report) -> None:
 SHORT: dict[str, Any] = {"set": ("num_players=3", "rounds=1,2"), "collect": {"steps": 16}}
 """Games of Skull King that end in a rollout."""
 GAMES: dict[str, dict[str, Any]] = {
-    "tic_tac_toe": {},
+    "tic_tac_toe": {"net": {"hidden": (16,), "normalise": True}},
     "skull_king": {**SHORT, "opponents": ("self=1", "captain=1", "past=1"), "league": {"slots": 2}},
     "kuhhandel": {"set": ("max_decisions=9",), "rewards": ()},
     "cage2": {"set": ("max_steps=5",)},
@@ -243,6 +247,34 @@ def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> 
     assert taken == len(handed_in) - gone - len(waiting)
 
 
+# Environments of somebody's own
+
+
+def test_actors_make_environments_by_name_and_play_the_same_games(tmp_path: Path) -> None:
+    base = merged(TrainConfig(), TINY, "test")
+    changes = {"game": "own_envs:make_cards", "collect": {"games": 8, "steps": 9}, **LOCKSTEP}
+    config = merged(base, changes, "test")
+    fleet, one = together(config), alone(replace(config, actors=1))
+    fleet.iterate(0.0)
+    one.iterate(0.0)
+    first = [learner.collector.rollout for learner in (one, fleet)]  # type: ignore[attr-defined]
+    carried = fleet.collector.transitions.carried
+    for name in ("obs", "mask"):
+        mine, theirs = (getattr(rollout, name)[carried : carried + 8] for rollout in first)
+        assert (mine == theirs).all()  # game i is seeded with its number, wherever it is played
+    assert not fleet.exact
+    assert fleet.snapshot().blobs == {}
+    assert fleet.iterate(0.1)[0].episodes is not None
+
+
+def test_a_vector_has_to_be_the_games_of_one_actor(tmp_path: Path) -> None:
+    base = merged(TrainConfig(), {**TINY, "runs": str(tmp_path), "updates": 1}, "test")
+    config = merged(base, {"game": "own_envs:make_vector", "actors": 4}, "test")
+    with pytest.raises(ConfigError, match=r"makes a vector of \d+ envs.*set collect.games"):
+        train_with(config, quiet=True)
+    assert not list(tmp_path.iterdir())
+
+
 # Whole games
 
 WHOLE: dict[str, Any] = {"actors": 2, "fleet": {"whole_episodes": True, "lockstep": True}}
@@ -324,3 +356,11 @@ def test_opponents_that_are_objects_are_refused_with_actors(tmp_path: Path) -> N
             "tic_tac_toe", actors=2, opponents=[mine], runs=str(tmp_path), updates=1, quiet=True
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
+    learner = together(settings(actors=2, fleet={"lag": 2}))
+    stats = learner.iterate(0.0)[0].stats
+    (told,) = learning_words(shown_of({**stats, "fleet/restarts": 3.0}))
+    assert told.startswith("actors 33% idle, learner ")
+    assert told.endswith(", lag 0.0, 3 died and started again")

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import sparring
-from learn.lag_helpers import NET, LatePPO, make_late
+from learn.lag_helpers import NET, LatePPO, make_late, not_lost
 from sparring import Pool
-from sparring.config import CollectConfig, FleetConfig, PPOConfig
+from sparring.config import CollectConfig, FleetConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TO_NEXT, TRUNCATED
 from sparring.schedule import Moment, Schedule
@@ -165,3 +165,30 @@ def test_weights_for_which_vtrace_is_not_made_are_refused() -> None:
         FleetConfig(trace=2.0)
     with pytest.raises(sparring.ConfigError, match=r"fleet.rho"):
         FleetConfig(rho=0.0)
+
+
+@pytest.mark.slow
+def test_corrected_lag_costs_less_than_lag() -> None:
+    """Tic-tac-toe, 20 updates, 5 seeds: the share of games that is not lost, by how it was played.
+
+    Measured: 0.68 without lag; 0.61 and 0.54 with two updates, corrected and not; 0.58 and 0.49
+    with four. Standard errors are 0.01 to 0.03.
+    """
+    made: dict[str, Any] = {
+        "collect": CollectConfig(games=64, steps=32),
+        "config": PPOConfig(epochs=4, minibatch=512, lr=Schedule.constant(3e-3)),
+        "net": NetConfig(hidden=(64, 64)),
+    }
+
+    def share(behind: int, *, told: bool = True) -> float:
+        found = []
+        for seed in range(5):
+            ppo = make_late(lambda _: behind, seed=seed, told=told, **made)
+            for update in range(20):
+                ppo.iterate(update / 40)
+            found.append(not_lost(ppo))
+        return float(np.mean(found))
+
+    fresh, corrected, late = share(0), share(4), share(4, told=False)
+    assert late + 0.03 < corrected < fresh + 0.05
+    assert corrected > fresh - 0.2

@@ -141,6 +141,32 @@ class StartsAgain(Good):
         return self.look(), 0.0, over, False, self.info()
 
 
+class ResetsItself(Cut):
+    """Ends with a reset, after numbers were drawn."""
+
+    def step(self, action: Any) -> Any:
+        obs, *rest, info = super().step(action)
+        if self.age == self.length:
+            obs, info = self.reset()
+        return obs, *rest, info
+
+
+class ResettingWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Resets what it wraps and keeps the last observation in the info, as old vectors did."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            last = obs
+            obs, info = self.env.reset()
+            info["final_observation"] = last
+        return obs, reward, terminated, truncated, info
+
+
+def make_resetting() -> ResettingWrapper:
+    return ResettingWrapper(Cut())
+
+
 class StartsAgainAtTheLimit(Cut):
     """The same, where every episode begins alike."""
 
@@ -250,6 +276,11 @@ class ClosesOnce(Good):
         if self.closed:
             raise RuntimeError("there is no window")
         self.closed = True
+
+
+class NeverCloses(Good):
+    def close(self) -> None:
+        raise RuntimeError("there never was a window")
 
 
 class GoesOn(Good):

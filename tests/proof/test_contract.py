@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gymnasium
@@ -21,9 +21,10 @@ from sparring.errors import ConfigError
 from sparring.proof.contract import EnvReport, check_env
 
 
+@cache
 def checked(make: Callable[[], Any], **options: Any) -> EnvReport:
     """Check without another process, which costs a second: a partial has no name."""
-    return check_env(partial(make), **{"games": 5, "steps": 300, **options})
+    return check_env(partial(make), **{"games": 2, "steps": 300, **options})
 
 
 GOOD: dict[str, Callable[[], Any]] = {
@@ -48,7 +49,7 @@ GOOD: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_good_environments_pass(name: str) -> None:
-    report = checked(GOOD[name])
+    report = checked(GOOD[name], games=5)
     assert report.passed, report
     unsure = {finding.name for finding in report.findings if finding.verdict == "cannot tell"}
     assert unsure <= {"other process", "memory", "last observation"}, report
@@ -70,6 +71,8 @@ BROKEN: list[tuple[Callable[[], Any], str, str]] = [
     (broken.OneArray, "kept observations", r"was \[.*\] and has become \["),
     (broken.StartsAgain, "last observation", "is what a reset returns"),
     (broken.StartsAgainAtTheLimit, "last observation", "is what a reset returns"),
+    (broken.ResetsItself, "last observation", r"the last step calls reset\(\) and returns what"),
+    (broken.make_resetting, "last observation", "the info at the end has a final_observation"),
     (broken.Remembers, "same object", "obs env was .*, now it is"),
     (broken.NeverSeeded, "same object", "obs env was"),
     (broken.NeverSeeded, "fresh object", "obs env was"),
@@ -81,6 +84,7 @@ BROKEN: list[tuple[Callable[[], Any], str, str]] = [
     (broken.OldReset, "reset and step", r"reset\(\) returned ndarray"),
     (broken.NumbersForFlags, "ends", r"terminated of env is 0 \(int\)"),
     (broken.ClosesOnce, "close", "RuntimeError: there is no window"),
+    (broken.NeverCloses, "close", "there never was a window"),
     (broken.StaysInAgents, "agents", "stepped with None, and is still in agents"),
     (broken.WrongTurn, "reset and step", "agent_selection is 'third', which is not in"),
     (broken.ForgetsAPlayer, "agents", "rewards has no 'second'"),
@@ -104,7 +108,15 @@ def test_a_mistake_is_found_and_told(make: Callable[[], Any], name: str, told: s
     assert re.search(told, finding.detail), finding.detail
 
 
-ONLY = ("WideNumbers", "Beyond", "OneArray", "StartsAgain", "OneForAll", "EverybodysNumbers")
+ONLY = (
+    "WideNumbers",
+    "Beyond",
+    "OneArray",
+    "StartsAgain",
+    "OneForAll",
+    "EverybodysNumbers",
+    "NeverCloses",
+)
 
 
 @pytest.mark.parametrize("name", ONLY)
@@ -142,6 +154,7 @@ def test_slow_environments_play_as_long_as_they_may() -> None:
     report = checked(own_envs.make_slow_cards, games=1000, seconds=0.3)
     assert report.passed, report
     assert 2 <= report.episodes < 1000
+    assert report.steps >= 10
 
 
 def test_global_random_numbers_are_left_as_they_were() -> None:

@@ -20,11 +20,11 @@ TIC_TAC_TOE, KUHN = Rules("tic_tac_toe"), Rules("kuhn_poker")
 
 
 def compared(make: Callable[[], Any], rules: Rules, **options: Any) -> PortReport:
-    return port(make, rules, **{"games": 60, **options})
+    return port(make, rules, **{"games": 30, **options})
 
 
 def shown(make: Callable[[], Any], rules: Rules, **options: Any) -> PortDifference:
-    found = compared(make, rules, **{"games": 500, **options}).difference
+    found = compared(make, rules, **{"games": 500, "tries": 80, **options}).difference
     assert found is not None
     return found
 
@@ -33,8 +33,8 @@ def shown(make: Callable[[], Any], rules: Rules, **options: Any) -> PortDifferen
 def test_the_same_rules_agree(make: Callable[[], Any]) -> None:
     report = compared(make, TIC_TAC_TOE)
     assert report.passed, report.difference
-    assert report.games == 60
-    assert report.decisions > 300
+    assert report.games == 30
+    assert report.decisions > 150
     assert report.compared["reward"] >= report.decisions
     assert report.compared["mask"] >= report.decisions
     assert (report.compared["obs"] > 0) == (make is not slow.Alone)
@@ -90,7 +90,7 @@ def test_an_env_that_raises_is_shown_with_its_error() -> None:
 def test_chance_comes_from_the_native_position(load: str) -> None:
     report = compared(slow.Kuhn, KUHN, load=load)
     assert report.passed, report.difference
-    assert report.compared["score"] == 60
+    assert report.compared["score"] == 30
     found = shown(slow.CheapCall, KUHN, load=load)
     assert found.what == "reward of seat 0"
     assert found.actions == ("pass", "bet", "bet")
@@ -168,7 +168,7 @@ def test_the_command_shows_both_positions(capsys: pytest.CaptureFixture[str]) ->
     out = capsys.readouterr().out
     for words in ("DIFFER", "step 5: terminated", "native now:", "env now:", "rewards: native"):
         assert words in out
-    words = "port proof.slow_games:WrongSign tic_tac_toe --ignore reward --json"
+    words = "port proof.slow_games:WrongSign tic_tac_toe --ignore reward --games 20 --json"
     assert main(words.split()) == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
     assert main(["port", "proof.slow_games:Nothing", "tic_tac_toe"]) == 2

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from sparring.cluster.crew import Crew, Order, Parcel
@@ -133,7 +132,7 @@ class FleetCollector(Collector):
             if len(taken) >= self._least and not any(map(self._is_due, self.lanes)):
                 break
             began = time.perf_counter()
-            with self.phases("waiting"):
+            with self.phases("stepping"):
                 self._wait(WAIT_S)
             waited += time.perf_counter() - began
         gathered.finish()
@@ -269,8 +268,3 @@ class FleetCollector(Collector):
             lane.pending.clear()
             self._forget_open(lane)
         super().load_state(rows, blobs, meta)
-
-
-def lanes_in(lag: npt.NDArray[np.int32], games: int) -> npt.NDArray[np.int32]:
-    """The lag of every lane of so many games."""
-    return lag[::games]

@@ -1,7 +1,7 @@
 """Rollouts of whole games: in every place one, from its beginning to its end.
 
 Nothing is carried from one rollout to the next, and no game is played by two versions of the
-weights. What a place plays after its game has ended belongs to nobody.
+weights. What a place plays after its game has ended, until the others are done, belongs to nobody.
 """
 
 from __future__ import annotations
@@ -38,6 +38,23 @@ class WholeEpisodes(Collector):
         self.decisions = before[0] + int((policy == LEARNER).sum())
         self.opponent_rows = before[1] + int((policy > LEARNER).sum())
         return {**stats, **self.earned.stats()}
+
+    def _play_in_turn(self, number: int) -> None:
+        """Play until the last game has ended; pools with several slots play all steps."""
+        if len(self.groups) > 1:
+            super()._play_in_turn(number)
+            return
+        rollout, (group,) = self.rollout, self.groups
+        rollout.policy.fill(NOBODY)
+        rollout.terminated.fill(False)
+        rollout.truncated.fill(False)
+        over = np.zeros(self.pool.num_games, np.bool_)
+        for step in range(self.steps):
+            self._ask(number, [(step, group)])
+            self._receive(step, group)
+            over |= rollout.terminated[step] | rollout.truncated[step]
+            if over.all():
+                break
 
     def _keep_whole(self) -> None:
         """Leave out what came after every place's first game, and games that did not end."""

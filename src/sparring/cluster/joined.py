@@ -102,3 +102,10 @@ def find_store(host: str, port: int) -> Any:
     with lost("the learner of the run is not there"):
         limit = timedelta(seconds=MEETING_S)
         return dist.TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
+
+
+def own_address(host: str, port: int) -> str:
+    """Return the address of this machine that another one sees when they talk."""
+    with socket.create_connection((host, port), timeout=MEETING_S) as there:
+        address: str = there.getsockname()[0]
+    return address

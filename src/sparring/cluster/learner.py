@@ -68,8 +68,8 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
     actors, games, fleet = config.actors, config.collect.games, config.fleet
     if not actors:
         raise ConfigError(
-            f"cluster {config.cluster}: one run without actors has no use for it; add --actors, or "
-            "train several with --seeds or --vary"
+            f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
+            "--replicas, or train several with --seeds or --vary"
         )
     others = {
         f"algo {config.algo}": config.algo != "ppo" and "learns from actors' rollouts: ppo alone",

@@ -6,6 +6,7 @@ read where they lie. An actor that dies, or hands in nothing for too long, is st
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 import weakref
@@ -121,9 +122,13 @@ class RayCrew:
 
     @property
     def pids(self) -> list[int]:
-        """Their processes, each on its own machine."""
-        calls = [hand.actor.pid.options(concurrency_group=POST).remote() for hand in self._hands]
-        return [int(pid) for pid in self._cluster.ray.get(calls)]
+        """Their processes, each on its own machine; 0 for one that has just died."""
+        ray, found = self._cluster.ray, [0] * self.size
+        for actor, hand in enumerate(self._hands):
+            with contextlib.suppress(ray.exceptions.RayError):
+                call = hand.actor.pid.options(concurrency_group=POST).remote()
+                found[actor] = int(ray.get(call))
+        return found
 
     def publish(self, version: int, weights: npt.NDArray[np.uint8]) -> None:
         """Let rollouts that begin from now on be played with these weights."""
@@ -258,7 +263,7 @@ def ray_crew(
 
 def end(cluster: Cluster, hand: Hand) -> None:
     """End an actor, whatever it does."""
-    if hand.actor is not None:
+    if hand.actor is not None and cluster.open:
         cluster.ray.kill(hand.actor, no_restart=True)
 
 

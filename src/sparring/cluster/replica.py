@@ -111,20 +111,12 @@ class Replica:
 
     def _join(self, facts: Mapping[str, Any]) -> None:
         """Meet the others."""
-        from sparring.cluster.joined import Joined, find_store
+        from sparring.cluster.joined import Joined, find_store, own_address
 
-        store = find_store(facts["host"], facts["port"])
-        share, own = self.share, facts.get("own_host") or facts["host"]
-        self.learner.join(
-            Joined(
-                store,
-                share.rank,
-                share.size,
-                host=own,
-                limit_s=facts["limit_s"],
-                device=str(self.learner.device),
-            )
-        )
+        host, port, share = facts["host"], facts["port"], self.share
+        place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
+        place["host"] = own_address(host, port)
+        self.learner.join(Joined(find_store(host, port), share.rank, share.size, **place))
 
 
 def hear_games(pool: Any, message: Message) -> None:

@@ -6,8 +6,10 @@ told. What an update computes from all samples is summed over them, see `learn.t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,21 +70,44 @@ def make_learner(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
     size = config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)
     shares = [Share(rank, size, games, threads) for rank in range(size)]
-    host, others = start_others(config, shares[1:])
-    try:
-        return ReplicatedPPO(others, shares[0], plan, host=host, limit_s=config.fleet.limit_s)
-    except BaseException:
-        for other in others:
-            other.end()
-        raise
+    with contextlib.ExitStack() as started:
+        host, others = start_others(config, shares[1:], started)
+        limit_s = config.fleet.limit_s
+        learner = ReplicatedPPO(others, shares[0], plan, host=host, limit_s=limit_s)
+        learner.ending = started.pop_all()
+    return learner
 
 
-def start_others(config: TrainConfig, shares: Sequence[Share]) -> tuple[str, list[Any]]:
-    """Start the other learners; return the address at which they find the first, and them."""
-    from sparring.cluster.replica_process import ReplicaProcess
+def start_others(
+    config: TrainConfig, shares: Sequence[Share], started: contextlib.ExitStack
+) -> tuple[str, list[Other]]:
+    """Start the other learners; return the address at which they find the first, and them.
 
+    started: is told how they end.
+    """
     settings, limit_s = written(config), config.fleet.limit_s
-    return LOOPBACK, [ReplicaProcess(settings, share, limit_s) for share in shares]
+    make: Callable[[Share], Other]
+    if not config.cluster:
+        from sparring.cluster.replica_process import ReplicaProcess
+
+        host = LOOPBACK
+        make = partial(ReplicaProcess, settings, limit_s=limit_s)
+    else:
+        from sparring.cluster.ray_replicas import RayReplica
+        from sparring.cluster.session import LOCAL, connect
+
+        threads = sum(share.threads for share in shares)
+        cluster = connect(config.cluster, cpus=threads)
+        started.callback(cluster.close)
+        cluster.demand_cpus(threads, f"replicas {config.replicas}: all but the first")
+        here = str(cluster.ray.util.get_node_ip_address())
+        host = LOOPBACK if config.cluster == LOCAL else here
+        make = partial(RayReplica, cluster, settings, limit_s=limit_s)
+    others: list[Other] = []
+    for share in shares:
+        others.append(make(share))
+        started.callback(others[-1].end)
+    return host, others
 
 
 def demand_replicas(config: TrainConfig, plan: Plan) -> None:
@@ -122,6 +147,8 @@ class ReplicatedPPO(PPO):
     ) -> None:
         """Take its own share of the games, and meet the others."""
         self.others, self._broken = list(others), ""
+        self.ending = contextlib.ExitStack()
+        """How the others end."""
         plan = replace(
             plan,
             collect=replace(plan.collect, games=share.games),
@@ -159,8 +186,7 @@ class ReplicatedPPO(PPO):
 
     def close(self) -> None:
         """End the others."""
-        for other in self.others:
-            other.end()
+        self.ending.close()
 
     # Learning
 

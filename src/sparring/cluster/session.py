@@ -45,6 +45,8 @@ class Cluster:
     def __init__(self, ray: Any, cleanup: contextlib.ExitStack) -> None:
         """Take over a connection. cleanup: what is to be done when it has ended."""
         self.ray, self._cleanup = ray, cleanup
+        self.open = True
+        """Until it is closed. Ray must not be asked for anything later: it would start anew."""
         self.node = str(ray.get_runtime_context().get_node_id())
         """This machine, as Ray calls it."""
 
@@ -68,7 +70,9 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; one that was started for this process ends."""
+        self.open = False
         self._cleanup.close()
+        atexit.unregister(self.close)
 
     def __enter__(self) -> Cluster:
         return self
@@ -107,10 +111,9 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
             demand_answer(os.environ.get("RAY_ADDRESS", word) if word == AUTO else word)
         with time_limit(JOIN_S, f"cluster {word}: no answer within {JOIN_S:.0f} s"):
             ray = initialised(cleanup, options)
-        whole = cleanup.pop_all()
-        atexit.register(whole.close)  # for programs that end without closing it
-        whole.callback(atexit.unregister, whole.close)
-        return Cluster(ray, whole)
+        cluster = Cluster(ray, cleanup.pop_all())
+        atexit.register(cluster.close)  # for programs that end without closing it
+        return cluster
 
 
 def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
@@ -168,6 +171,7 @@ def demand_answer(address: str) -> None:
 def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
     """Return Ray, connected; what it has to say stays out of our display."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the end would start another one
     known = "ray" in sys.modules
     import ray
 
@@ -175,13 +179,14 @@ def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> An
         forget_token()
     cleanup.callback(ended, ray)
     try:
-        with own_signals():
+        with own_signals(), muted():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except SparringError:
         raise
     except Exception as wrong:
         why = next((line for line in str(wrong).splitlines() if line.strip()), repr(wrong))
-        raise SparringError(f"cluster {options['address']}: {why.strip()}") from wrong
+        hint = "" if options["address"] == LOCAL else "; is the token here the one that it has?"
+        raise SparringError(f"cluster {options['address']}: {why.strip()}{hint}") from wrong
     silence(cleanup)
     return ray
 
@@ -244,6 +249,19 @@ def own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Keep what native code prints meanwhile from the terminal; what matters is raised."""
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 @contextlib.contextmanager

@@ -171,12 +171,14 @@ class Draw:
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]
         self.seed = seed
-        self._certain = len(lineups) == 1 and not self.shuffle[0] and bool((self.ids >= 0).all())
+        alike = len(np.unique(self.ids)) == 1 or not any(self.shuffle)
+        self._certain = len(lineups) == 1 and alike and bool((self.ids >= 0).all())
 
     def seats(self, game: int, episode: int) -> npt.NDArray[np.int16]:
         """Return the policy id of every seat of an episode."""
         if self._certain:  # as in most runs; a generator costs more than a quick game's step
-            return self.ids[0]
+            seats: npt.NDArray[np.int16] = self.ids[0]
+            return seats
         key = np.array([self.seed % 2**64, game], np.uint64)
         counter = np.array([0, episode, 0, 0], np.uint64)
         rng = np.random.Generator(np.random.Philox(key=key, counter=counter))

@@ -25,8 +25,6 @@ COMPARED = ("end", "reward", "seat", "mask", "obs", "score", "final-mask")
 CLOSE = 1e-5
 """Rewards, scores and observations may differ by so much: one side may count in float64."""
 AFTER_THE_END = "after the end"
-SHORTER_TRIES = 200
-"""Further games in search of a shorter difference."""
 
 Mismatch = tuple[str, Any, Any]
 """What differs, in the native game and in the env."""
@@ -91,12 +89,14 @@ def port(
     same_seed: bool = False,
     load: str = "start",
     ignore: Sequence[str] = (),
+    tries: int = 200,
 ) -> PortReport:
     """Play games side by side by random legal actions until something differs.
 
     same_seed: both draw the same from the same seed, so that chance needs no `load`.
     load: "start", or "step": when the env's method `load` is called.
     ignore: what of COMPARED is left out.
+    tries: games in search of a shorter difference, once there is one.
     """
     for word in ignore:
         if word not in COMPARED:
@@ -111,9 +111,9 @@ def port(
         compared = [one for one in COMPARED if one not in ignore]
         pair = Pair(env, load=load, compared=compared, clock=Clock(seconds))
         try:
-            return pair.run(PortReport(word, rules.name), games, seed)
+            return pair.run(PortReport(word, rules.name), games, seed, tries)
         finally:
-            env.driver.close()
+            env.driver.dismiss()
 
 
 def demand_common_chance(env: EnvSide, *, same_seed: bool, load: str) -> None:
@@ -139,7 +139,7 @@ class Pair:
         self.loads_at_steps = load == "step"
         self.counts = dict.fromkeys(compared, 0)
 
-    def run(self, report: PortReport, games: int, seed: int) -> PortReport:
+    def run(self, report: PortReport, games: int, seed: int, tries: int) -> PortReport:
         """Play until something differs, then look for a shorter way to it."""
         for number in range(games):
             if self.clock.used() > self.late:
@@ -149,14 +149,14 @@ class Pair:
             report.compared = dict(self.counts)
             if found:
                 self.late = self.clock.used() + 0.5
-                found = self.shorten(found, seed + number + 1)
+                found = self.shorten(found, seed + number + 1, tries)
                 report.difference = self.with_text_before(found)
                 break
         return report
 
-    def shorten(self, found: PortDifference, seed: int) -> PortDifference:
+    def shorten(self, found: PortDifference, seed: int, tries: int) -> PortDifference:
         """Play other games, none longer than the best difference so far."""
-        for number in range(SHORTER_TRIES):
+        for number in range(tries):
             if found.step <= 1 or self.clock.used() > self.late:
                 break
             other, _ = self.play(seed + number, most=found.step - 1)

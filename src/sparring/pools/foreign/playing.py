@@ -39,8 +39,6 @@ class Playing:
             setattr(self, name, whole)
             for game, table in enumerate(tables):
                 setattr(table, name, whole[game])
-        self._obs = sheet.obs[:, : rules.obs_bytes]
-        self._last_obs = sheet.last_obs[..., : rules.obs_bytes]
         self._score = np.zeros((len(tables), rules.seats))
         self._length = np.zeros(len(tables), np.int32)
         self._game = np.repeat(np.arange(len(tables)), rules.rows)
@@ -90,7 +88,9 @@ class Playing:
         """Write down episodes that are over, and begin the next ones."""
         sheet, cut = self.sheet, self.truncated[games]
         sheet.end[games] = np.where(cut.any(axis=1), CUT, OVER)
-        self._last_obs[games] = self.rules.pack(self.numbers[games])
+        last = np.zeros((len(games), *sheet.last_obs.shape[1:]), np.uint8)
+        self.rules.layout.write(last, self.numbers[games])
+        sheet.last_obs[games] = last
         sheet.last_mask[games] = self.mask[games] * cut[:, :, None]
         sheet.last_over[games] = ~cut
         sheet.last_score[games], sheet.last_length[games] = self._score[games], self._length[games]
@@ -117,12 +117,6 @@ class Playing:
         """Ask whoever is to decide."""
         sheet = self.sheet
         sheet.seat[:] = [seat for table in self.tables for seat in table.deciding()]
-        nobody = sheet.seat < 0
-        if not nobody.any():
-            self.rules.layout.write(self._obs, self.numbers[self._game, sheet.seat])
-            sheet.mask[:] = self.mask[self._game, sheet.seat]
-            return
-        asked = np.flatnonzero(~nobody)
-        game, seat = self._game[asked], sheet.seat[asked]
-        self._obs[asked] = self.rules.pack(self.numbers[game, seat])
-        sheet.mask[asked], sheet.mask[nobody] = self.mask[game, seat], 0
+        seat = np.maximum(sheet.seat, 0)  # rows that ask nobody show somebody's
+        self.rules.layout.write(sheet.obs, self.numbers[self._game, seat])
+        np.multiply(self.mask[self._game, seat], (sheet.seat >= 0)[:, None], out=sheet.mask)

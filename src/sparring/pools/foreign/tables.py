@@ -25,7 +25,7 @@ class Table(ABC):
         """Whether decisions come with masks; the first one tells."""
         count = len(agents)
         self.numbers = np.zeros((count, encodings[0].numbers), np.float32)
-        """What every seat saw last, as rows have it."""
+        """What every seat saw last."""
         self.mask = np.zeros((count, encodings[0].actions), np.uint8)
         self.reward = np.zeros(count)
         self.inside = np.zeros(count, np.bool_)

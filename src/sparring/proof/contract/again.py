@@ -61,7 +61,7 @@ def fresh_object(make: Make, scripts: Sequence[Script], ledger: Ledger) -> bool:
         seed_globals(12)  # what is drawn while an env is made has another source than before
         driver = make()
         found = Replay(driver, script).rest()
-        driver.close()
+        driver.dismiss()
         return found
 
     found = first_difference(scripts[:IN_OTHERS], again)
@@ -80,7 +80,7 @@ def global_numbers(make: Make, scripts: Sequence[Script], ledger: Ledger) -> Non
     def again(script: Script) -> Difference | None:
         driver = make()
         found = Replay(driver, script, shared=OTHER_GLOBALS).rest()
-        driver.close()
+        driver.dismiss()
         return found
 
     found = first_difference(scripts[:IN_OTHERS], again)
@@ -134,7 +134,7 @@ def seeds_differ(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
     for script in scripts[:IN_OTHERS]:
         driver = make()
         differ += Replay(driver, script, seed=script.seed + 1).rest() is not None
-        driver.close()
+        driver.dismiss()
     if differ:
         ledger.ok("seeds", "other seeds, other episodes")
         return
@@ -152,7 +152,7 @@ def independence(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None:
             if not replay.done:
                 replay.next()
     for driver in drivers:
-        driver.close()
+        driver.dismiss()
     differences = [replay.found for replay in replays if replay.found]
     if not differences:
         ledger.ok("independence", "two envs in turn play as each alone")

@@ -7,7 +7,7 @@ import mmap
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,7 @@ class Check:
             self.play_on(driver, len(scripts))
             self.conclude_play(driver)
             self.play_again(driver, scripts, progress)
-        with suppress(EnvRaisedError):
-            again.closing(driver, self.ledger)
+        again.closing(driver, self.ledger)
         seen = self.watch.seen
         return EnvReport(
             self.what, driver.kind, seen["episodes"], seen["steps"], self.ledger.findings()
@@ -130,8 +129,7 @@ class Check:
             if script is None:
                 return []
             scripts.append(script)
-            with self.noted("close", "let close() work whenever it is called"):
-                driver.close()
+            driver.dismiss()
         return scripts
 
     def play_on(self, driver: Driver, first: int) -> None:
@@ -170,7 +168,7 @@ class Check:
         except EnvRaisedError as raised:
             place = self.watch.place
             if isinstance(raised.error, str) or raised.call != "step()":
-                name, advice = (name if name == "close" else "reset and step"), ""
+                name, advice = "reset and step", ""
             self.ledger.wrong(name, str(raised), advice, place)
         except StuckError:
             pass
@@ -179,7 +177,6 @@ class Check:
         """Say what all those episodes have shown."""
         self.watch.conclude()
         ledger, episodes = self.ledger, self.watch.seen["episodes"]
-        ledger.ok("legal actions", f"{self.watch.seen['steps']:,} accepted")
         if "agents" not in ledger.skipped:
             ledger.ok("agents", ", ".join(map(str, driver.everyone()[:8])))
         ledger.ok("autoreset", str(getattr(driver, "mode", "")))

@@ -10,13 +10,15 @@ import copy
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from sparring.pools.foreign.encoding import MASK, library
 from sparring.pools.foreign.make import SOLO, TOGETHER, TURNS, VECTOR, kind_of
 from sparring.proof.contract.findings import Fault
-from sparring.proof.contract.values import Fact, fact_of
+from sparring.proof.contract.values import Fact, digest_of, fact_of, short
 
 ALONE = "env"
 """Who decides in a gymnasium.Env."""
@@ -141,6 +143,11 @@ class Driver(ABC):
         """Close the env."""
         self.call("close")
 
+    def dismiss(self) -> None:
+        """Close the env; that it fails is found elsewhere."""
+        with suppress(EnvRaisedError):
+            self.close()
+
 
 def parts_of(answer: Any, count: int, call: str, names: str) -> Any:
     """Return the parts of what an env returned, if there are as many as there should be."""
@@ -163,6 +170,14 @@ class SoloDriver(Driver):
     """A gymnasium.Env."""
 
     kind = "gymnasium.Env"
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._begun: list[str] = []
+        """Hashes of the observations that resets returned, of the env and of all that it wraps."""
+        for layer in layers_of(env):
+            with suppress(AttributeError):  # an object with fixed attributes goes unwatched
+                layer.reset = noting(layer.reset, self._begun)
 
     def everyone(self) -> Sequence[Any]:
         """Return the one who decides."""
@@ -189,6 +204,7 @@ class SoloDriver(Driver):
     def step(self, actions: Actions) -> Moment:
         """Play an action."""
         names = "(observation, reward, terminated, truncated, info)"
+        self._begun.clear()
         answer = parts_of(self.timed_step(actions[ALONE]), 5, "step()", names)
         obs, reward, terminated, truncated, info = answer
         over = bool(terminated) or bool(truncated)
@@ -200,13 +216,21 @@ class SoloDriver(Driver):
             last={ALONE: obs} if over else {},
             over=over,
         )
-        for key in AUTORESET_KEYS if over and isinstance(info, Mapping) else ():
-            if key in info:
-                text = f"the info at the end has a {key}, so the observation is the next episode's"
-                moment.faults.append(
-                    Fault("last observation", text, "take the wrapper off that resets by itself")
-                )
+        if over:
+            self._note_reset(moment, obs, info)
         return self._moment(moment, obs, info)
+
+    def _note_reset(self, moment: Moment, obs: Any, info: Any) -> None:
+        """Note that the last step of an episode has begun the next one already."""
+        keys = [key for key in AUTORESET_KEYS if isinstance(info, Mapping) and key in info]
+        text = ""
+        if keys:
+            text = f"the info at the end has a {keys[0]}, so the observation is the next episode's"
+        elif digest_of(obs) in self._begun:
+            text = f"the last step calls reset() and returns what that returns, {short(obs)}"
+        if text:
+            advice = "leave resets to the caller, or take the wrapper off that resets by itself"
+            moment.faults.append(Fault("last observation", text, advice))
 
     def _moment(self, moment: Moment, obs: Any, info: Any) -> Moment:
         moment.obs, moment.given = {ALONE: obs}, obs
@@ -227,6 +251,26 @@ class SoloDriver(Driver):
             return method()
         except Exception as error:
             raise EnvRaisedError("action_masks()", error) from error
+
+
+def layers_of(env: Any) -> list[Any]:
+    """Return an env and everything that it wraps."""
+    layers = [env]
+    while layers[-1] is not env.unwrapped and hasattr(layers[-1], "env"):
+        layers.append(layers[-1].env)
+    return layers
+
+
+def noting(reset: Callable[..., Any], begun: list[str]) -> Callable[..., Any]:
+    """Return a reset that writes down the observation that it returns."""
+
+    @wraps(reset)
+    def noted(*words: Any, **keywords: Any) -> Any:
+        answer = reset(*words, **keywords)
+        begun.append(digest_of(answer[0] if isinstance(answer, tuple) and answer else answer))
+        return answer
+
+    return noted
 
 
 def driver_of(env: Any, what: str) -> Driver:

@@ -47,7 +47,7 @@ def after_the_end(make: Make, scripts: Sequence[Script], ledger: Ledger) -> None
         ledger.tell("after the end", f"a step without a reset {told(raised.error)}", place=place)
         return
     finally:
-        driver.close()
+        driver.dismiss()
     if moment.over:
         detail = "a step without a reset says once more that the episode is over"
     else:
@@ -83,7 +83,7 @@ def forbidden_actions(make: Make, scripts: Sequence[Script], ledger: Ledger) -> 
         else:
             outcomes[outcome_of(moment, who)] += 1
         finally:
-            driver.close()
+            driver.dismiss()
     counts = ", ".join(f"{what} {count} of {len(chosen)}" for what, count in outcomes.items())
     ledger.tell("forbidden actions", f"{counts}{first}")
 
@@ -115,7 +115,7 @@ def last_observations(make: Make, scripts: Sequence[Script], ledger: Ledger) -> 
             ledger.wrong("reset and step", f"without a seed {raised}", "allow reset()")
             return
         finally:
-            driver.close()
+            driver.dismiss()
         final, before = script.facts[-1], script.facts[-2]
         for who in ends:
             last, first = final.get(f"last {who}"), fresh.get(f"obs {who}")

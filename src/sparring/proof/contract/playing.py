@@ -16,6 +16,9 @@ from sparring.proof.contract.values import Fact, draw_action
 SAME_GLOBALS, OTHER_GLOBALS = 1, 2
 """Seeds of Python's and NumPy's global random numbers, which an env should not use."""
 
+FEWEST = 5
+"""Steps of an episode that are played however long they take: without any, nothing is shown."""
+
 Facts = dict[str, Fact]
 See = Callable[[Driver, Moment, int], None]
 """Called with every answer of an env and its step; the reset is step 0."""
@@ -75,7 +78,9 @@ def play(
         note(script, moment)
     if see:
         see(driver, moment, 0)
-    while not moment.over and len(script.actions) < steps and not until():
+    while not moment.over and len(script.actions) < steps:
+        if len(script.actions) >= FEWEST and until():
+            break
         actions = draw(driver, moment, rng)
         script.actions.append(actions)
         moment = driver.step(actions)

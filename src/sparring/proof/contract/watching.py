@@ -134,7 +134,9 @@ class Watch:
         ledger.ok("reset and step", f"{seen['episodes']} episodes, {seen['steps']:,} steps")
         ledger.ok("observations", f"{seen['observations']:,} in their space")
         ledger.ok("kept observations", "none changed after it was given")
-        ledger.ok("rewards", f"{seen['rewards']:,} finite")
+        if seen["rewards"]:
+            ledger.ok("rewards", f"{seen['rewards']:,} finite")
+            ledger.ok("legal actions", f"{seen['steps']:,} steps, none refused")
         masks = f"{seen['masks']:,}, each with a legal action" if seen["masks"] else "none"
         ledger.ok("masks", masks)
         both = f", {seen['both']} times both at once: taken as terminated" if seen["both"] else ""

@@ -70,8 +70,7 @@ def resolve(
         demand_fitting(config, rules)
     demand_named(config, pool)
     elsewhere = bool(config.actors or config.cluster)
-    if pool is None and is_own(config):  # where actors play, one is enough to look at
-        pool = make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
+    pool = pool or named_pool(config, first_game, elsewhere=elsewhere)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -92,13 +91,8 @@ def resolve(
         text = f"slower than it could be, with games on the CPU: {hindrance}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         games_on, fused = CPU, False
-    if len(configs) > 1 and not ours:
-        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
-    if len(configs) > 1 and games_on == CPU:
-        raise ConfigError(
-            "a population is trained on one GPU, games included; "
-            f"here the games are on {'a foreign environment' if pool else games_on}"
-        )
+    if len(configs) > 1:
+        demand_one_gpu(config, "a foreign environment" if pool else games_on)
     if pool and not elsewhere and config.collect.games != pool.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
@@ -138,6 +132,23 @@ def resolve(
     demand_mirror(plan)
     demand_room(plan)
     return plan
+
+
+def demand_one_gpu(config: TrainConfig, where: str) -> None:
+    """Refuse a population whose games are not with its networks. where: they are."""
+    if config.algo not in LEARNERS:
+        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
+    if not where.startswith(GPU):
+        raise ConfigError(
+            f"a population is trained on one GPU, games included; here the games are on {where}"
+        )
+
+
+def named_pool(config: TrainConfig, first_game: int, *, elsewhere: bool) -> GamePool | None:
+    """The games of an environment that has a name; where actors play, one is made to look at."""
+    if not is_own(config):
+        return None
+    return make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
 
 
 def why_apart(cast: Cast, config: TrainConfig) -> str:

@@ -65,7 +65,8 @@ GPU_ALGOS: dict[str, dict[str, Any]] = {
 """The same by algorithm."""
 
 OWN_ALGOS: dict[str, dict[str, Any]] = {
-    "ppo": {"ppo": {"gamma": 0.99}},
+    # Such environments are slow: every sample is learned from more often, in smaller batches.
+    "ppo": {"ppo": {"gamma": 0.99, "epochs": 4, "minibatch": 256}},
     "pqn": {"net": {"norm": True}},
     "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
     "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
