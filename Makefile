@@ -8,7 +8,7 @@ SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o 
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
+.PHONY: help install cluster train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,10 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev]'
 	@touch $@
+
+cluster: install  ## Add Ray, for --cluster and its tests
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
+		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,cluster]'
 
 train: install  ## Train the default game for ten minutes at most and measure the agent
 	$(BIN)/sparring train skull_king

@@ -87,7 +87,7 @@ class Cards(gymnasium.Env[Any, Any]):
     def render(self) -> Any:
         """The cards, in a line or as a strip of grey."""
         if self.render_mode == "rgb_array":
-            strip = np.repeat(np.repeat(self.hand[None, :, None] * 255, 16, 0), 16, 1)
+            strip = np.repeat(np.repeat(self.hand[None, :, None].astype(int) * 255, 16, 0), 16, 1)
             return np.repeat(strip, 3, 2).astype(np.uint8)
         own = " ".join(str(card) for card in np.flatnonzero(self.hand))
         return f"open {self.stock[0] if self.stock else '-'} | hand {own} | won {self.won}"

@@ -262,7 +262,8 @@ void bind_transitions(nb::module_& m) {
       "estimate_advantages",
       [](int steps, int games, int rows, int seats, int chains, f32 gae_lambda,
          const std::vector<f32>& lambda_of, std::optional<In<i8>> role, In<f32> value, Out<u8> end,
-         Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail, Out<f32> advantage) {
+         Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail, Out<f32> advantage,
+         std::optional<In<f32>> rho, std::optional<In<f32>> trace) {
         RolloutView v{};
         v.steps = steps;
         v.games = games;
@@ -272,13 +273,14 @@ void bind_transitions(nb::module_& m) {
         v.lambda_of = lambda_of.empty() ? nullptr : lambda_of.data();
         v.role = role ? role->data() : nullptr;
         const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+        const Weights weights{rho ? rho->data() : nullptr, trace ? trace->data() : nullptr};
         nb::gil_scoped_release released;
         for (int game = 0; game < games; ++game)
-          gae_of_game(v, links, value.data(), gae_lambda, advantage.data(), game);
+          gae_of_game(v, links, value.data(), gae_lambda, advantage.data(), game, weights);
       },
       "steps"_a, "games"_a, "rows"_a, "seats"_a, "chains"_a, "gae_lambda"_a, "lambda_of"_a,
       "role"_a.none(), "value"_a, "end"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a,
-      "advantage"_a);
+      "advantage"_a, "rho"_a.none() = nb::none(), "trace"_a.none() = nb::none());
   m.attr("OPEN_BYTES") = sizeof(Open);
 }
 

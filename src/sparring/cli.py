@@ -52,7 +52,8 @@ COMMANDS = (
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench.pool"),
     Command("bench train", "measure training end to end", "BenchTrainConfig", "bench.train"),
-    Command("check", "run the conformance test on a game", "CheckConfig", "check"),
+    Command("check", "run the conformance test on a game or an env", "CheckConfig", "check"),
+    Command("port", "hold your env against a native game, step by step", "PortConfig", "port"),
     Command("doctor", "look for what is missing on this machine", "DoctorConfig", "doctor"),
 )
 

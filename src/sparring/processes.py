@@ -77,17 +77,19 @@ def start_python(
     *,
     fds: Sequence[int] = (),
     threads: int = 1,
+    variables: Mapping[str, str] | None = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
     """Start `python -m module` in a process group of its own: Ctrl-C is for this process alone.
 
     fds: files that it inherits, under the same numbers.
+    variables: of its environment, beside those of this process.
     """
     room = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     return subprocess.Popen(
         [sys.executable, "-m", module, *words],
         pass_fds=tuple(fds),
-        env={**os.environ, **room},
+        env={**os.environ, **room, **(variables or {})},
         process_group=0,
         **options,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,20 +38,32 @@ class Recorded:
 
 
 def record(game: str, config: dict[str, Any], members: tuple[Any, ...], steps: int) -> Recorded:
-    rules = sparring.Rules(game, config)
+    """Play random games; nobody writes into what is kept."""
+    return recorded(game, tuple(sorted((k, str(v)) for k, v in config.items())), members, steps)
+
+
+@functools.cache
+def recorded(
+    game: str, config: tuple[tuple[str, str], ...], members: tuple[Any, ...], steps: int
+) -> Recorded:
+    rules = sparring.Rules(game, {name: json.loads(word) for name, word in config})
     rewards = {part: [0.5 + i, 1.5 - i][: len(rules.roles)] for i, part in enumerate(rules.parts)}
     pool = sparring.Pool(
         rules, 6, seed=3, threads=1, lineups=[sparring.Lineup(members)], rewards=rewards
     )
     batch = pool.reset()
     rng = np.random.default_rng(0)
-    kept: dict[str, list[Any]] = {name: [] for name in ("seat", "role", "policy", "value")}
+    names = ("seat", "role", "policy", "value", "rho", "trace")
+    kept: dict[str, list[Any]] = {name: [] for name in names}
     for name in ("reward", "terminated", "truncated", "final_value", "skipped"):
         kept[name] = []
     for _ in range(steps):
         for name in ("seat", "role", "policy"):
             kept[name].append(getattr(batch, name).copy())
         kept["value"].append(rng.normal(size=len(batch.seat)).astype(np.float32))
+        ratio = np.exp(rng.normal(size=len(batch.seat)))  # how much likelier it would be now
+        kept["rho"].append(np.minimum(ratio, 1.2).astype(np.float32))
+        kept["trace"].append(np.minimum(ratio, 0.9).astype(np.float32))
         batch = pool.step(pool.sample_actions())
         for name in ("reward", "terminated", "truncated", "skipped"):
             kept[name].append(getattr(batch, name).copy())
@@ -89,6 +104,19 @@ def slow_transitions(rec: Recorded, by_role: bool) -> dict[tuple[int, int], dict
     return found
 
 
+def slow_completed(
+    rec: Recorded, found: dict[tuple[int, int], dict[str, Any]], horizon: int
+) -> dict[tuple[int, int], int]:
+    """In which rollout every decision is completed, when rollouts end every `horizon` steps."""
+    completed: dict[tuple[int, int], int] = {}
+    for at, t in found.items():
+        if t["end"] == "next":
+            completed[at] = t["next"][0] // horizon
+        elif t["end"] in ("terminated", "cut"):
+            completed[at] = last_step(rec, at) // horizon
+    return completed
+
+
 def slow_advantages(
     rec: Recorded, by_role: bool, lam: float, horizon: int
 ) -> dict[tuple[int, int], float]:
@@ -99,17 +127,10 @@ def slow_advantages(
     """
     found = slow_transitions(rec, by_role)
     value = rec.arrays["value"].astype(np.float64)
-    completed: dict[tuple[int, int], int] = {}
-    for at, t in found.items():
-        if t["end"] == "next":
-            completed[at] = t["next"][0] // horizon
-        elif t["end"] in ("terminated", "cut"):
-            completed[at] = last_step(rec, at) // horizon
+    completed = slow_completed(rec, found, horizon)
     result: dict[tuple[int, int], float] = {}
-    for at in sorted(found, reverse=True):
+    for at in sorted(completed, reverse=True):
         t = found[at]
-        if at not in completed:
-            continue
         discount = GAMMA ** t["count"]
         advantage = t["paid"] - value[at]
         if t["end"] == "next":
@@ -122,6 +143,36 @@ def slow_advantages(
     return result
 
 
+def slow_vtrace(
+    rec: Recorded, by_role: bool, lam: float, horizon: int
+) -> dict[tuple[int, int], float]:
+    """v - V by the sum of Espeholt et al. 2018, section 4.1, with a discount for every step:
+
+    v_s = V_s + sum_t (prod_i<t gamma_i c_i) rho_t (r_t + gamma_t V_t+1 - V_t); c has lambda in it,
+    as in their remark 2.
+    """
+    found = slow_transitions(rec, by_role)
+    arrays = {name: rec.arrays[name].astype(np.float64) for name in ("value", "rho", "trace")}
+    value, rho, trace = arrays["value"], arrays["rho"], arrays["trace"]
+    completed = slow_completed(rec, found, horizon)
+    result: dict[tuple[int, int], float] = {}
+    for start in completed:
+        terms, weight, at = [], 1.0, start
+        while completed.get(at) == completed[start]:
+            t = found[at]
+            discount = GAMMA ** t["count"]
+            after = {"next": 0.0, "terminated": 0.0, "cut": t.get("tail", 0.0)}[t["end"]]
+            if t["end"] == "next":
+                after = value[t["next"]]
+            terms.append(weight * rho[at] * (t["paid"] + discount * after - value[at]))
+            if t["end"] != "next":
+                break
+            weight *= discount * lam * trace[at]
+            at = t["next"]
+        result[start] = math.fsum(terms)
+    return result
+
+
 def last_step(rec: Recorded, at: tuple[int, int]) -> int:
     game = at[1] // rec.rules.rows
     over = rec.arrays["terminated"][:, game] | rec.arrays["truncated"][:, game]
@@ -129,12 +180,15 @@ def last_step(rec: Recorded, at: tuple[int, int]) -> int:
 
 
 def native_advantages(
-    rec: Recorded, by_role: bool, lam: float, horizon: int
+    rec: Recorded, by_role: bool, lam: float, horizon: int, *, weighted: bool = False
 ) -> dict[tuple[int, int], float]:
-    """Run the transitions rollout by rollout, carrying open decisions over."""
+    """Run the transitions rollout by rollout, carrying open decisions over.
+
+    weighted: with importance weights, all of which are 1 otherwise or left out.
+    """
     transitions = Transitions(rec.rules, rec.games, horizon, by_role=by_role)
     where = np.full((transitions.places, 2), -1)
-    values = np.zeros(transitions.places, np.float32)
+    columns = {name: np.zeros(transitions.places, np.float32) for name in ("value", "rho", "trace")}
     result: dict[tuple[int, int], float] = {}
     rows = rec.games * rec.rules.rows
     for start in range(0, rec.steps, horizon):
@@ -142,17 +196,23 @@ def native_advantages(
         for step in range(horizon):
             for row in range(rows):
                 where[transitions.carried + step * rows + row] = (start + step, row)
-        values[transitions.carried :] = part.pop("value").ravel()
+        for name, column in columns.items():
+            column[transitions.carried :] = part.pop(name).ravel()
         transitions.link(**part, gamma=GAMMA)
-        advantage = transitions.advantages(values, lam)
+        given = {name: columns[name] for name in ("rho", "trace") if weighted}
+        advantage = transitions.advantages(columns["value"], lam, **given)
+        if not weighted:
+            ones = np.ones(transitions.places, np.float32)
+            same = transitions.advantages(columns["value"], lam, rho=ones, trace=ones)
+            assert same.tobytes() == advantage.tobytes()
         for place in transitions.samples():
             at = (int(where[place, 0]), int(where[place, 1]))
             assert at not in result, "a decision was learned from twice"
             result[at] = float(advantage[place])
         open_rows = transitions.open_rows()
         kept = open_rows >= 0
-        where[: transitions.carried][kept] = where[open_rows[kept]]
-        values[: transitions.carried][kept] = values[open_rows[kept]]
+        for column in (where, *columns.values()):
+            column[: transitions.carried][kept] = column[open_rows[kept]]
     return result
 
 
@@ -176,6 +236,25 @@ def test_equal_to_the_slow_reference(
         assert got[at] == pytest.approx(advantage, abs=2e-4), at
 
 
+@pytest.mark.parametrize("lam", [LAMBDA, 1.0])
+@pytest.mark.parametrize("horizon", [7, 700])
+@pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
+def test_weighted_advantages_are_those_of_vtrace(
+    game: str,
+    config: dict[str, Any],
+    members: tuple[Any, ...],
+    by_role: bool,
+    horizon: int,
+    lam: float,
+) -> None:
+    rec = record(game, config, members, 700)
+    expected = slow_vtrace(rec, by_role, lam, horizon)
+    got = native_advantages(rec, by_role, lam, horizon, weighted=True)
+    assert got.keys() == expected.keys()
+    for at, advantage in expected.items():
+        assert got[at] == pytest.approx(advantage, abs=2e-4), at
+
+
 @pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
 def test_short_and_long_rollouts_have_equal_residuals(
     game: str, config: dict[str, Any], members: tuple[Any, ...], by_role: bool
@@ -195,7 +274,8 @@ def test_reward_earned_during_other_turns_belongs_to_the_last_decision() -> None
         if rec.arrays["reward"][step, game].any()
     ]
     transitions = Transitions(rec.rules, rec.games, 700)
-    arrays = {name: array for name, array in rec.arrays.items() if name != "value"}
+    made_up = {"value", "rho", "trace"}
+    arrays = {name: array for name, array in rec.arrays.items() if name not in made_up}
     transitions.link(**arrays, gamma=1.0)
     for step, game in losing:
         loser = transitions.carried + (step - 1) * rec.games + game
@@ -243,6 +323,11 @@ def test_wrong_shapes_are_named() -> None:
     assert (transitions.end == NOT_A_SAMPLE).all()
     with pytest.raises(sparring.ConfigError, match=r"value has shape \(6,\), need \(10,\)"):
         transitions.advantages(np.zeros(6, np.float32), 1.0)
+    values, short = np.zeros(10, np.float32), np.ones(6, np.float32)
+    with pytest.raises(sparring.ConfigError, match=r"rho has shape \(6,\), need \(10,\)"):
+        transitions.advantages(values, 1.0, rho=short, trace=short)
+    with pytest.raises(sparring.ConfigError, match="rho and trace go together"):
+        transitions.advantages(values, 1.0, rho=values)
 
 
 def test_open_decisions_of_an_older_layout_are_read() -> None:

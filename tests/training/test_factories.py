@@ -95,7 +95,7 @@ def test_an_object_is_given_again_to_go_on(
     with pytest.raises(ConfigError, match=r"learned .* with (name|seats|actions).*start a new run"):
         sparring.resume(str(agent.run), updates=3, game=own_envs.make_table, quiet=True)
     again = sparring.resume(str(agent.run), updates=3, game=game(), quiet=True)
-    assert again.decisions > agent.decisions
+    assert (agent.run / "checkpoints" / "00000003").is_dir()  # the best may be an earlier one
     assert np.allclose(weights(again), weights(agent), atol=1e-6)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,12 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from sparring.cluster import seats
+from sparring.cluster.episodes import WholeEpisodes, mixed_seed
 from sparring.cluster.messages import Message
 from sparring.cluster.packing import Arrays, pack, shapes_of
 from sparring.cluster.weights import FlatWeights
+from sparring.config import CollectConfig, TrainConfig
+from sparring.errors import SparringWarning, StateError
 from sparring.learn.algos import hosted
+from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
+from sparring.learn.rollout import groups_of
 from sparring.processes import Shapes
+from sparring.training.courses import with_courses
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import read_config
 
@@ -54,26 +63,22 @@ class Body:
         settings: of the run, as its file has them.
         """
         torch.set_num_threads(place.threads)
-        config = read_config(settings, "the run's settings")
-        config = replace(
-            config,
-            collect=replace(config.collect, games=place.games, slots=1),
-            device="cpu",
-            actors=0,
-            cluster="",
-            replicas=1,
-            threads=place.threads,
-        )
-        plan = replace(resolve([config]), first_game=place.first_game)
+        config = part_of(read_config(settings, "the run's settings"), place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
+            plan = resolve([config], first_game=place.first_game)
+            _, plan = with_courses(config, plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
-        self._player = PPO(
+        kind = WholePlayer if config.fleet.whole_episodes else PPO
+        self._player = kind(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
         )
-        self.place, self.pool = place, self._player.pool
+        self.place, self.pool, self._seed = place, self._player.pool, plan.seed
         self.collector = self._player.collector
-        if place.life:
-            self.pool.reset(seed=life_seed(plan.seed, place.life))
+        self._born = place.life == 0
+        """Whether its games have begun."""
+        self._heard = 0
         self.weights = FlatWeights(self._player.net)
 
     @property
@@ -87,6 +92,7 @@ class Body:
 
     def play(self, number: int, out: Arrays) -> None:
         """Play rollout `number` and pack it."""
+        self._begin()
         collector = self.collector
         before = collector.decisions, collector.opponent_rows
         with self._player.forward.best_matmul():
@@ -96,15 +102,76 @@ class Body:
             out,
             decisions=collector.decisions - before[0],
             opponent_rows=collector.opponent_rows - before[1],
-            counted=self.pool.counts(),
+            unfinished=getattr(collector, "unfinished", 0),
+            heard=self._heard,
         )
+
+    def _begin(self) -> None:
+        """Begin the games of a later life, once it has heard everything."""
+        if not self._born:
+            self.pool.reset(seed=life_seed(self._seed, self.place.life))
+            self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:
         """Do what is said between rollouts; return an answer."""
-        raise NotImplementedError(message.name)
+        facts, pool = message.facts, self.pool
+        self._heard = max(self._heard, int(facts.get("number", 0)))
+        if message.name == seats.TABLES:
+            seats.hear_tables(pool, facts)
+        elif message.name == seats.FLAGS:
+            pool.set_config(**facts["flags"])
+        elif message.name == seats.REWARDS:
+            pool.set_rewards(facts["rewards"])
+        elif message.name == seats.STARTS:
+            pool.set_starts(seats.heard_starts(message))
+        elif message.name == seats.PUT:
+            weights = seats.heard_weights(message.arrays)
+            self._player.put(facts["key"], weights, greedy=facts["greedy"])
+        elif message.name == seats.SEATED:
+            self._begin()
+            return Message("answer", arrays={"seated": pool.seated(facts["policies"])})
+        elif message.name == seats.STATE:
+            self._begin()
+            games = np.frombuffer(pool.state(), np.uint8)
+            return Message("answer", {"life": self.place.life}, {"games": games})
+        elif message.name == seats.LOAD:
+            pool.load_state(message.arrays["games"].tobytes())
+            self.collector.groups, self._born = groups_of(pool), True
+        else:
+            raise StateError(f"an actor was told {message.name!r}, which it does not know")
+        return Message("answer")
+
+
+class WholePlayer(PPO):
+    """Plays whole games."""
+
+    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+        """Return who keeps them whole."""
+        actor = self.make_actor()
+        found = WholeEpisodes(self.pool, collect, actor, self.columns, self.phases, **options)
+        found.seed = self.seed
+        return found
+
+
+def part_of(config: TrainConfig, place: Place) -> TrainConfig:
+    """The settings of a run that plays an actor's part of its games, and nothing else."""
+    return replace(
+        config,
+        collect=replace(config.collect, games=place.games, slots=1),
+        device="cpu",
+        pool="cpu",
+        actors=0,
+        cluster="",
+        replicas=1,
+        threads=place.threads,
+        # What it leaves behind is the learner's.
+        runs=tempfile.gettempdir(),
+        name="",
+        init="",
+        wandb=False,
+    )
 
 
 def life_seed(seed: int, life: int) -> int:
     """Other games than in the life before."""
-    mixed = np.random.SeedSequence([seed % 2**64, life]).generate_state(1, np.uint64)
-    return int(mixed[0])
+    return mixed_seed(seed, life)

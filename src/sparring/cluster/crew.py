@@ -37,6 +37,8 @@ class Parcel:
     """Seconds that playing took."""
     idle_s: float
     """Seconds that the actor had no order before it."""
+    life: int = 0
+    """Of the actor: how often it was started before. In another life it plays other games."""
 
 
 class Crew(Protocol):

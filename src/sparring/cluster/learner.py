@@ -2,12 +2,193 @@
 
 from __future__ import annotations
 
-from sparring.config import TrainConfig
-from sparring.errors import ConfigError
-from sparring.learn.learner import Learner
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from sparring.cluster.body import Place
+from sparring.cluster.collector import FleetCollector
+from sparring.cluster.crew import Crew
+from sparring.cluster.pool import FleetPool
+from sparring.cluster.processes import ProcessCrew
+from sparring.cluster.weights import FlatWeights
+from sparring.config import CollectConfig, FleetConfig, TrainConfig
+from sparring.errors import ConfigError, SparringWarning
+from sparring.learn.algos import hosted
+from sparring.learn.collect import Collector
+from sparring.learn.learner import Report, Snapshot
+from sparring.learn.opponents import check_slot
 from sparring.learn.plan import Plan
+from sparring.learn.vtrace import LaggedPPO
+from sparring.nets.make import make_net
+from sparring.pools.foreign.make import facts_of
+from sparring.training.planning.casting import GIVEN
+from sparring.training.planning.own import is_own
+from sparring.training.planning.settings import written
 
 
-def make_learner(config: TrainConfig, plan: Plan) -> Learner:
+def make_learner(config: TrainConfig, plan: Plan) -> FleetPPO:
     """Return the learner of a run with actors."""
-    raise ConfigError(f"actors {config.actors}: not there yet for {plan.rules.name}")
+    demand_fleet(config, plan)
+    crew = make_crew(config, plan)
+    try:
+        return FleetPPO(crew, config.fleet, plan)
+    except BaseException:
+        crew.close()
+        raise
+
+
+def make_crew(config: TrainConfig, plan: Plan) -> Crew:
+    """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
+    if config.cluster:
+        from sparring.cluster.ray_crew import ray_crew
+
+        return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
+    net = make_net(plan.rules, plan.net, memory=memory_of(plan))
+    places = places_of(config)
+    return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
+
+
+def places_of(config: TrainConfig) -> list[Place]:
+    """Which part of a run every actor plays."""
+    games = config.collect.games // config.actors
+    return [Place(index, games, config.fleet.threads) for index in range(config.actors)]
+
+
+def memory_of(plan: Plan) -> int:
+    """Bytes of memory per game and seat."""
+    return plan.foreign.memory_bytes if plan.foreign else 0
+
+
+def demand_fleet(config: TrainConfig, plan: Plan) -> None:
+    """Refuse what actors cannot do."""
+    actors, games, fleet = config.actors, config.collect.games, config.fleet
+    if not actors:
+        raise ConfigError(
+            f"cluster {config.cluster}: one run alone has no use for it; add --actors or "
+            "--replicas, or train several with --seeds or --vary"
+        )
+    others = {
+        f"algo {config.algo}": config.algo != "ppo" and "learns from actors' rollouts: ppo alone",
+        "hierarchy.on": bool(plan.roles) and "has a learner of its own, without actors",
+        "hindsight.on": plan.hindsight.sees and "needs the games where the learner is",
+        f"population of {len(plan.seeds)}": len(plan.seeds) > 1 and "is trained on one GPU",
+        "pool cuda": config.pool == "cuda" and "has no actors: its games are where the network is",
+    }
+    for name, why in others.items():
+        if why:
+            raise ConfigError(f"actors {actors}: {name} {why}; leave one of the two out")
+    given = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
+    if given:
+        raise ConfigError(
+            f"actors {actors}: opponents {', '.join(given)} are objects of this program, which "
+            "other processes do not have; save them and name the file, or leave actors out"
+        )
+    if games % actors:
+        near = max(games // actors, 1) * actors
+        raise ConfigError(
+            f"actors {actors}: collect.games {games} cannot be shared out equally; nearest: {near}"
+        )
+    vector = facts_of(config.game).games if is_own(config) else 0
+    if vector not in (0, games // actors):
+        raise ConfigError(
+            f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "
+            f"of one actor; set collect.games {vector * actors}"
+        )
+    if fleet.batch > actors:
+        raise ConfigError(f"fleet.batch {fleet.batch} must be at most actors, which is {actors}")
+
+
+class FleetPPO(LaggedPPO):
+    """Learns from what a crew of actors plays."""
+
+    pool: FleetPool
+    collector: FleetCollector
+
+    def __init__(self, crew: Crew, fleet: FleetConfig, plan: Plan) -> None:
+        """Take over a crew that plays under the same plan."""
+        self.crew, self._fleet = crew, fleet
+        own = plan.foreign
+        pool = FleetPool(
+            crew,
+            plan.rules,
+            plan.collect.games,
+            lineups=plan.cast.lineups,
+            pots=plan.cast.pots,
+            policies=plan.cast.slots + 1,
+            memory=memory_of(plan),
+            lockstep=fleet.lockstep,
+            exact=fleet.lockstep and own is None,
+        )
+        super().__init__(pool, plan.collect, plan.settings[0], plan.net, **hosted(plan))
+
+    def make_collector(self, collect: CollectConfig, **options: Any) -> Collector:
+        """Return who gathers what actors play."""
+        self._flat = FlatWeights(self.net)
+        self._shown = np.zeros(self._flat.size, np.uint8)
+        return FleetCollector(
+            self.pool,
+            collect,
+            self.make_actor(),
+            self.columns,
+            self.phases,
+            fleet=self._fleet,
+            publish=self._publish,
+            **options,
+        )
+
+    def _publish(self, version: int) -> None:
+        """Show the network as it is to actors."""
+        self._flat.write(self.net, self._shown)
+        self.crew.publish(version, self._shown)
+
+    # Learning
+
+    def update(self, knobs: Any) -> dict[str, float]:
+        """Learn from the rollouts, and let actors have what came of it."""
+        stats = super().update(knobs)
+        with self.phases("transfer"):
+            self.collector.publish()
+        return stats
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Take rollouts and learn from them."""
+        before = self.collector.unfinished
+        reports = super().iterate(progress)
+        dropped = self.collector.unfinished - before
+        if self._fleet.whole_episodes:
+            reports[0].stats["fleet/unfinished"] = float(dropped)
+            if dropped and not before:
+                text = (
+                    f"{dropped} games took longer than collect.steps {self.collector.steps} and "
+                    "were left out; raise it (fleet.whole_episodes learns from whole games)"
+                )
+                warnings.warn(SparringWarning(text), stacklevel=2)
+        return reports
+
+    def rehearse(self) -> list[Report]:
+        """Not offered: what is measured here would not be what actors do."""
+        raise ConfigError("actors: an update cannot be rehearsed without them; leave actors out")
+
+    # Frozen opponents
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot."""
+        check_slot(slot, self.slots)
+        self.pool.put(slot, weights, greedy=greedy)
+
+    # Saving
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Go on from a snapshot; actors play with its weights from now on."""
+        super().restore(snapshot, member)
+        self.collector.publish()
+
+    def close(self) -> None:
+        """End the actors."""
+        self.crew.close()

@@ -6,7 +6,7 @@ memory as long as it is not used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -15,15 +15,19 @@ import numpy.typing as npt
 
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Cuts, Earned, Episodes
+from sparring.pools.lineups import NOBODY
 from sparring.processes import Shapes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+Stretch = tuple[int, npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]
+"""Entries of some games: the first of the games, the step of every entry, and arrays by name."""
 BY_ROW = ("seat", "role", "policy")
 """Of a rollout: [steps, games * rows]."""
 BY_GAME = ("reward", "skipped", "terminated", "truncated", "final_value", "final_role")
 """Of a rollout: [steps, games, ...]."""
-COUNTS = ("decisions", "opponent_rows", "cuts", "ends")
-"""How many there are, in the array `counts`."""
+COUNTS = ("decisions", "opponent_rows", "cuts", "ends", "unfinished", "heard")
+"""How many there are, in the array `counts`. Unfinished: games that were left out because they took
+too long. Heard: the number of the last message that the actor had heard."""
 
 
 def shapes_of(collector: Collector) -> Shapes:
@@ -37,6 +41,7 @@ def shapes_of(collector: Collector) -> Shapes:
         array = getattr(rollout, name)
         found[name] = (array.dtype, array.shape)
     found["counted"] = (np.int64, (len(rules.counters),))
+    found["seated"] = (np.int64, ((collector.slots.slots if collector.slots else 0) + 1,))
     most = steps * games
     found["cut.where"] = (np.int64, (most * rules.seats,))
     found["cut.obs"] = (np.uint8, (most * rules.seats, pool.row_bytes))
@@ -49,23 +54,26 @@ def shapes_of(collector: Collector) -> Shapes:
     return found
 
 
-def pack(
-    collector: Collector, out: Arrays, *, decisions: int, opponent_rows: int, counted: Any
-) -> None:
-    """Copy the last rollout of a collector; not what is carried in front of it."""
+def pack(collector: Collector, out: Arrays, **counts: int) -> None:
+    """Copy the last rollout of a collector; not what is carried in front of it.
+
+    counts: those of `COUNTS` that the rollout itself does not tell.
+    """
     rollout, first = collector.rollout, collector.transitions.carried
     for name, array in rollout.rows().items():
         out[name][...] = array[first:].reshape(out[name].shape)
     for name in (*BY_ROW, *BY_GAME):
         out[name][...] = getattr(rollout, name)
-    out["counted"][...] = counted
-    cuts = put(out, "cut.", {name.name: getattr(rollout.cuts, name.name) for name in fields(Cuts)})
+    out["counted"][...] = collector.pool.counts()
+    out["seated"][...] = collector.pool.seated(len(out["seated"]))
+    cuts = {one.name: getattr(rollout.cuts, one.name) for one in fields(Cuts)}
     batches = collector.earned.batches
     ended = {one.name: [getattr(batch, one.name) for batch in batches] for one in fields(Episodes)}
-    out["counts"][:] = decisions, opponent_rows, cuts, put(out, "end.", ended)
+    known = {"cuts": put(out, "cut.", cuts), "ends": put(out, "end.", ended), **counts}
+    out["counts"][:] = [known.get(name, 0) for name in COUNTS]
 
 
-def put(out: Arrays, before: str, lists: Mapping[str, list[npt.NDArray[Any]]]) -> int:
+def put(out: Arrays, before: str, lists: Mapping[str, Sequence[npt.NDArray[Any]]]) -> int:
     """Copy lists of arrays one behind the other; return how many entries that makes."""
     count = 0
     for name, parts in lists.items():
@@ -75,40 +83,95 @@ def put(out: Arrays, before: str, lists: Mapping[str, list[npt.NDArray[Any]]]) -
     return count
 
 
-def counts_of(arrays: Arrays) -> MutableMapping[str, int]:
+def counts_of(arrays: Arrays) -> dict[str, int]:
     """How many decisions, rows of opponents, cuts and ends there are in a packed rollout."""
     return dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
 
 
-def unpack(arrays: Arrays, collector: Collector, *, first_game: int, games: int) -> None:
-    """Put a packed rollout of some games into the rollout of all games."""
-    rollout, rules = collector.rollout, collector.pool.rules
-    steps, every = collector.steps, collector.pool.num_games * rules.rows
-    rows = slice(first_game * rules.rows, (first_game + games) * rules.rows)
-    here, first = slice(first_game, first_game + games), collector.transitions.carried
-    for name, array in rollout.rows().items():
-        array[first:].reshape(steps, every, *array.shape[1:])[:, rows] = arrays[name]
-    for name in BY_ROW:
-        getattr(rollout, name)[:, rows] = arrays[name]
-    for name in BY_GAME:
-        getattr(rollout, name)[:, here] = arrays[name]
+class Gathered:
+    """Packed rollouts of several stretches of games, put together as if one pool had played them.
+
+    Whatever is in the order of time comes in the order of (step, stretch).
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        """Begin with a rollout in which nobody decided anything."""
+        self.collector, rollout = collector, collector.rollout
+        rollout.policy.fill(NOBODY)
+        rollout.seat.fill(-1)
+        for array in (rollout.reward, rollout.skipped, rollout.terminated, rollout.truncated):
+            array.fill(0)
+        rollout.final_value.fill(np.nan)
+        rollout.final_role.fill(-1)
+        self._cuts: list[Stretch] = []
+        self._ends: list[Stretch] = []
+
+    def add(self, arrays: Arrays, first_game: int, games: int) -> None:
+        """Copy the rollout of some games to its place."""
+        collector, rollout, rules = (
+            self.collector,
+            self.collector.rollout,
+            self.collector.pool.rules,
+        )
+        steps, every = collector.steps, collector.pool.num_games * rules.rows
+        rows = slice(first_game * rules.rows, (first_game + games) * rules.rows)
+        here, first = slice(first_game, first_game + games), collector.transitions.carried
+        for name, array in rollout.rows().items():
+            array[first:].reshape(steps, every, *array.shape[1:])[:, rows] = arrays[name]
+        for name in BY_ROW:
+            getattr(rollout, name)[:, rows] = arrays[name]
+        for name in BY_GAME:
+            getattr(rollout, name)[:, here] = arrays[name]
+        self._add_cuts(arrays, first_game, games)
+        self._add_ends(arrays, first_game)
+
+    def _add_cuts(self, arrays: Arrays, first_game: int, games: int) -> None:
+        count, seats = counts_of(arrays)["cuts"], self.collector.pool.rules.seats
+        if not count:
+            return
+        found = {one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Cuts)}
+        game, seat = np.divmod(found["where"], seats)
+        step, game = np.divmod(game, games)
+        every = self.collector.pool.num_games
+        found["where"] = (step * every + first_game + game) * seats + seat
+        self._cuts.append((first_game, step, found))
+
+    def _add_ends(self, arrays: Arrays, first_game: int) -> None:
+        count = counts_of(arrays)["ends"]
+        if not count:
+            return
+        found = {one.name: arrays[f"end.{one.name}"][:count].copy() for one in fields(Episodes)}
+        step = steps_of(found["game"], arrays["terminated"] | arrays["truncated"])
+        found["game"] += np.int32(first_game)
+        self._ends.append((first_game, step, found))
+
+    def finish(self) -> None:
+        """Hand over cuts and finished games, in the order in which one pool would have had them."""
+        self.collector.rollout.cuts, self.collector.earned = Cuts(), Earned()
+        if self._cuts:
+            for name, joined in in_order(self._cuts).items():
+                getattr(self.collector.rollout.cuts, name).append(joined)
+        if self._ends:
+            self.collector.earned.batches.append(Episodes(**in_order(self._ends)))
 
 
-def episodes_in(arrays: Arrays, *, first_game: int) -> Episodes:
-    """Copy the games that ended in a packed rollout."""
-    count = counts_of(arrays)["ends"]
-    found = {one.name: arrays[f"end.{one.name}"][:count].copy() for one in fields(Episodes)}
-    return Episodes(**{**found, "game": found["game"] + np.int32(first_game)})
+def in_order(stretches: list[Stretch]) -> dict[str, npt.NDArray[Any]]:
+    """Join entries of several stretches of games in the order of (step, stretch)."""
+    stretches = sorted(stretches, key=lambda one: one[0])
+    order = np.argsort(np.concatenate([step for _, step, _ in stretches]), kind="stable")
+    names = stretches[0][2]
+    return {name: np.concatenate([one[2][name] for one in stretches])[order] for name in names}
 
 
-def add_episodes(earned: Earned, arrays: Arrays, *, first_game: int) -> None:
-    """Count the games that ended in a packed rollout."""
-    episodes = episodes_in(arrays, first_game=first_game)
-    if len(episodes):
-        earned.batches.append(episodes)
+def steps_of(game: npt.NDArray[np.int32], ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """In which step every one of some games ended, those of a place in the order of time.
 
-
-def cuts_in(arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-    """Copy the cuts of a packed rollout; their places are those of its own games."""
-    count = counts_of(arrays)["cuts"]
-    return {one.name: arrays[f"cut.{one.name}"][:count].copy() for one in fields(Cuts)}
+    game: which place each was in. ended: [steps, places]; it may tell of games that nobody has.
+    """
+    place, step = np.nonzero(ended.T)
+    order = np.argsort(game, kind="stable")
+    mine = game[order]
+    nth = np.arange(len(mine)) - np.searchsorted(mine, mine)
+    found = np.empty(len(game), np.intp)
+    found[order] = step[np.searchsorted(place, mine) + nth]
+    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ from sparring.league.openings import check_plies
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import score_of
 from sparring.league.round_robin import (
+    Elsewhere,
     Settings,
     Standings,
+    Tables,
     check_players,
     pairs_of,
     play_round_robin,
@@ -58,7 +61,10 @@ def run(config: ArenaConfig) -> int:
             steps.done = played
             steps.next(doing)
 
-        found = play_round_robin(rules, players, settings, anchors=anchors, progress=tell)
+        with somewhere(config, rules, settings) as elsewhere:
+            found = play_round_robin(
+                rules, players, settings, anchors=anchors, progress=tell, elsewhere=elsewhere
+            )
     pictures = draw(found, out) if out else []
     if config.json:
         print_json(described(config, found, players, pictures))
@@ -73,6 +79,23 @@ def run(config: ArenaConfig) -> int:
     if pictures:
         print(f"pictures: {', '.join(map(str, pictures))}")
     return 0
+
+
+@contextmanager
+def somewhere(config: ArenaConfig, rules: Rules, settings: Settings) -> Iterator[Elsewhere | None]:
+    """Who plays the pairings: this process, or tasks of a cluster."""
+    if not config.cluster:
+        yield None
+        return
+    from sparring.cluster.session import connect
+    from sparring.cluster.tasks import play_pairings
+
+    with connect(config.cluster) as cluster:
+
+        def elsewhere(tables: Tables) -> Any:
+            return play_pairings(cluster, rules, tables, settings, config.threads)
+
+        yield elsewhere
 
 
 def folder_of(config: ArenaConfig) -> Path | None:

@@ -1,4 +1,4 @@
-"""`sparring check`: the conformance test, with what it found."""
+"""`sparring check`: what a game or an environment promises, and what was found of it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,41 @@ from dataclasses import asdict
 
 from rich.text import Text
 
+from sparring.commands.keywords import read_keywords
 from sparring.commands.printing import ProgressBar, make_console, print_json
 from sparring.config import CheckConfig
+from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.flags import changed_flags, read_rules
 from sparring.proof.conformance import PROPERTIES, Report, check
+from sparring.proof.contract import EnvReport, check_env
+from sparring.proof.contract.findings import OK, TOLD, UNSURE, WRONG, Place
+
+FAILED = 3
+SECONDS, STEPS = 30.0, 10_000
+STAGES = 9
+"""Of the check of an environment: spaces, episodes, and seven ways to play them again."""
+VERDICTS = {
+    OK: ("ok  ", "green"),
+    TOLD: ("told", "cyan"),
+    UNSURE: ("?   ", "yellow"),
+    WRONG: ("FAIL", "bold red"),
+}
 
 
 def run(config: CheckConfig) -> int:
-    """Check a game; 3 if a property does not hold."""
+    """Check a game or an environment; 3 if a property does not hold."""
+    return run_on_env(config) if is_factory(config.game) else run_on_game(config)
+
+
+def run_on_game(config: CheckConfig) -> int:
+    """Check a native game."""
+    for name in ("seconds", "steps"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"--{name} is for environments of your own, as module:factory; {config.game} is "
+                "checked by --games"
+            )
     rules = read_rules(config.game, config.set)
     with ProgressBar(f"checking {rules.name}", len(PROPERTIES)) as steps:
         report = check(rules, games=config.games, seed=config.seed, progress=steps.next)
@@ -28,14 +55,49 @@ def run(config: CheckConfig) -> int:
         )
     else:
         show(report)
-    return 0 if report.passed else 3
+    return 0 if report.passed else FAILED
 
 
 def show(report: Report) -> None:
     """Print a line per property."""
     out = make_console()
     for finding in report.findings:
-        verdict = ("ok  ", "green") if finding.passed else ("FAIL", "bold red")
+        verdict = VERDICTS[OK if finding.passed else WRONG]
         out.print(Text.assemble(verdict, f" {finding.name}: {finding.detail}"))
     verdict = ("passed", "bold green") if report.passed else ("FAILED", "bold red")
     out.print(Text.assemble(f"{report.game} ", verdict))
+
+
+def run_on_env(config: CheckConfig) -> int:
+    """Check an environment of somebody's own."""
+    with ProgressBar(f"checking {config.game}", STAGES) as stages:
+        report = check_env(
+            config.game,
+            games=config.games,
+            seconds=config.seconds or SECONDS,
+            steps=config.steps or STEPS,
+            seed=config.seed,
+            settings=read_keywords(config.set),
+            progress=stages.next,
+        )
+    if config.json:
+        print_json(report.plain())
+    else:
+        show_env(report)
+    return 0 if report.passed else FAILED
+
+
+def show_env(report: EnvReport) -> None:
+    """Print a line per property, and below it what to do."""
+    out = make_console()
+    for finding in report.findings:
+        place = str(Place(finding.seed, finding.episode, finding.step))
+        told = f"{place}: {finding.detail}" if place else finding.detail
+        out.print(Text.assemble(VERDICTS[finding.verdict], f" {finding.name}: {told}"))
+        if finding.advice:
+            out.print(f"     {finding.advice}", style="dim")
+    verdict = ("passed", "bold green") if report.passed else ("FAILED", "bold red")
+    counts = f": {report.kind}, {report.episodes:,} episodes, {report.steps:,} steps"
+    unsure = sum(finding.verdict == UNSURE for finding in report.findings)
+    open_ones = f"; {unsure} cannot be told" if unsure else ""
+    out.print(Text.assemble(f"{report.env} ", verdict, f"{counts}{open_ones}"))

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from sparring.draw.charts.axes import CLOCK, By, Curve, Mark, at_updates, axis_of, placed
 from sparring.draw.charts.curves import Page, make_charts
@@ -17,10 +16,11 @@ from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
 from sparring.draw.charts.several import make_common_charts, short_names
 from sparring.errors import SparringError
+from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
 from sparring.training.records import metrics
-from sparring.training.records.overview import events_of
+from sparring.training.records.overview import events_of, own_rules
 from sparring.training.records.run import PHASE, Run
 
 
@@ -36,7 +36,7 @@ def run_page(found: Run, by: By) -> Page:
     """Return the charts of one run."""
     curves = metrics.read(found.path)
     there = placed(curves, by)
-    charts = make_charts(there, fair_share=fair_share(found.config))
+    charts = make_charts(there, fair_share=fair_share(found))
     name = found.path.absolute().name
     marks = marks_of(found, by)
     return Page(name, facts(found, curves), tuple(charts), axis_of(there, by), marks)
@@ -60,7 +60,7 @@ def common_page(runs: Sequence[Run], by: By) -> Page:
         short: placed(metrics.read(run.path), by)
         for short, run in zip(short_names(names), runs, strict=True)
     }
-    parity = {fair_share(run.config) for run in runs}
+    parity = {fair_share(run) for run in runs}
     shared = parity.pop() if len(parity) == 1 else None
     games = dict.fromkeys(str(run.config.get("game", "?")) for run in runs)
     everything = {f"{at}/{name}": c for at, g in enumerate(there.values()) for name, c in g.items()}
@@ -123,10 +123,14 @@ def number_text(value: float) -> str:
     return repr(value) if math.isfinite(value) else ""
 
 
-def fair_share(config: Mapping[str, Any]) -> float | None:
-    """Return the share of wins among equals, if the configuration says which game it is."""
+def fair_share(run: Run) -> float | None:
+    """Return the share of wins among equals, if the run says which game it is."""
     with suppress(SparringError):
-        seats = read_rules(str(config.get("game", "")), latest(config.get("set", ()))).seats
+        game = str(run.config.get("game", ""))
+        if is_factory(game):
+            seats = own_rules(run.path).seats
+        else:
+            seats = read_rules(game, latest(run.config.get("set", ()))).seats
         return 1 / seats if seats > 1 else None
     return None
 

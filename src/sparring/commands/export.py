@@ -27,6 +27,8 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net, head_width
 from sparring.nets.policy import VALUES, Policy
+from sparring.pools.foreign.again import check_same, is_own, made_again
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
 from sparring.store.policies import load_policy
@@ -168,6 +170,7 @@ class PlainFirstLayer(nn.Module):
         super().__init__()
         self.parts, order, divisors = inputs.stretches()
         self.bias = first.bias
+        self.normaliser = first.normaliser
         self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
         self.register_buffer("divisor", torch.tensor(divisors))
         exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
@@ -176,7 +179,10 @@ class PlainFirstLayer(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, obs_bytes]."""
         numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
-        return torch.addmm(self.bias, torch.cat(numbers, dim=1) / self.divisor, self.weight)
+        seen = torch.cat(numbers, dim=1) / self.divisor
+        if self.normaliser is not None:
+            seen = self.normaliser(seen)
+        return torch.addmm(self.bias, seen, self.weight)
 
     def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
         """Add up little-endian bytes to the numbers that they stand for."""
@@ -268,6 +274,8 @@ def has_values(policy: Policy) -> bool:
 def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
     """Return observations from all over games that are played at random."""
     games = 32
+    if is_own(rules):
+        return own_observations(rules, rows)
     pool = Pool(rules, games, seed=0, threads=1)
     batch = pool.reset()
     parts: list[npt.NDArray[np.uint8]] = []
@@ -275,4 +283,22 @@ def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
         parts.append(batch.obs.copy())
         for _ in range(7):
             batch = pool.step(pool.sample_actions())
+    return np.concatenate(parts)[:rows]
+
+
+def own_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
+    """Return observations of an environment of somebody's own, played at random.
+
+    Of one that was given as an object nobody knows any: numbers of all sizes stand for them.
+    """
+    assert isinstance(rules, ForeignRules)
+    if not rules.factory:
+        rng = np.random.default_rng(0)
+        size = 10.0 ** rng.integers(-2, 3, (rows, 1))
+        return rules.pack(rng.normal(size=(rows, rules.numbers)) * size)
+    pool = made_again(rules.factory, 1)
+    check_same("the policy", rules, pool.rules)
+    parts = [pool.reset().obs.copy()]
+    while sum(map(len, parts)) < rows:
+        parts.append(pool.step(pool.sample_actions()).obs.copy())
     return np.concatenate(parts)[:rows]

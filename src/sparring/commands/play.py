@@ -21,6 +21,7 @@ from sparring.games.lookup import game_module
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
+from sparring.pools.foreign.again import is_own
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
@@ -37,6 +38,11 @@ class TakeBack(Exception):  # noqa: N818
 def run(config: PlayConfig) -> int:
     """Play one game."""
     agent, rules = read_game(config)
+    if is_own(rules):
+        from sparring.commands.own import play as own  # loads torch
+
+        assert not isinstance(agent, str | None)
+        return own.run(config, agent)
     if rules.box or rules.rows > 1:
         watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
         drawn = game_module(rules.name, "picture")

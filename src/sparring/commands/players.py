@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.seating import player_called as called
 from sparring.league.seating import split_style
+from sparring.pools.foreign.again import is_own
 
 if TYPE_CHECKING:
     from sparring.league.players import Player
@@ -32,6 +34,13 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     tell_origin(name, policy)
     if greedy is not None:
         policy = policy.always(greedy=greedy)
+    if is_own(policy.rules):
+        if pairs:
+            raise ConfigError(
+                f"--set {' '.join(pairs)}: {policy.rules.name} is your own environment, whose "
+                "factory sets its flags; leave it out"
+            )
+        return policy, policy.rules
     anew = {read_pair(pair, "set")[0] for pair in pairs}
     kept = {key: value for key, value in changed_flags(policy.rules).items() if key not in anew}
     rules = read_rules(policy.rules.name, [*as_typed(kept), *pairs])

@@ -22,6 +22,7 @@ from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_o
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
 from sparring.machine import show_size
+from sparring.pools.foreign.again import is_own
 from sparring.store.files import temp_name
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
@@ -34,7 +35,17 @@ def run(config: RenderConfig) -> int:
     """Play, draw, and say where the picture is."""
     out = Path(config.out)
     check_options(config, out)
-    rules, players = find_players(config)
+    words = split(config.players)
+    if not words:
+        raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
+    rules, known = find_game([*words, *split(config.against)], config)
+    if is_own(rules):
+        from sparring.commands.own import render as own  # loads torch
+
+        (policy,) = known.values()
+        assert not isinstance(policy, str)
+        return own.run(config, policy, words, finished)
+    players = find_players(config, words, rules, known)
     picture = picture_of(rules)
     if isinstance(picture, SvgPicture):
         check_documents(config, rules, out)
@@ -101,16 +112,14 @@ def check_documents(config: RenderConfig, rules: Rules, out: Path) -> None:
         raise ConfigError(f"the picture of {rules.name} has its own size; leave out --width")
 
 
-def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
-    """Return the game, and who sits in each seat."""
-    words = split(config.players)
-    if not words:
-        raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
+def find_players(
+    config: RenderConfig, words: list[str], rules: Rules, known: dict[str, Player]
+) -> list[Player]:
+    """Return who sits in each seat. known: players by their words, as far as there are some."""
     against = split(config.against)
-    rules, known = find_game([*words, *against], config)
     if len(words) == 1:
         others = against or [rules.bots[-1]] * (rules.seats - 1)
-        words += others * (rules.seats - 1) if len(others) == 1 < rules.seats else others
+        words = words + (others * (rules.seats - 1) if len(others) == 1 < rules.seats else others)
     elif against:
         raise ConfigError("--against is for one player; here every seat has its own, leave it out")
     if len(words) != rules.seats:
@@ -121,7 +130,7 @@ def find_players(config: RenderConfig) -> tuple[Rules, list[Player]]:
     for word in words:
         if word not in known:
             known[word] = player_called(word, rules)
-    return rules, [known[word] for word in words]
+    return [known[word] for word in words]
 
 
 def split(text: str) -> list[str]:

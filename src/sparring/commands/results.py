@@ -10,20 +10,26 @@ from sparring.commands.printing import make_table
 from sparring.games.rules import Rules
 from sparring.games.stats import shown, written
 from sparring.league.results import MatchResult
+from sparring.pools.foreign.again import is_own
 
 
 def next_command(rules: Rules, path: object) -> str:
     """Return how to meet a trained agent: in the terminal, or in a film where that is no use."""
-    if rules.box or rules.rows > 1:
+    if rules.box or (rules.rows > 1 and not is_own(rules)):
         return f"sparring render {path} --out game.gif"
     return f"sparring play {path}"
 
 
-def results_table(results: Mapping[str, MatchResult]) -> Table:
-    """Return one line per opponent: how the challenger did against it."""
+def score_word(rules: Rules) -> str:
+    """What is measured: an environment of somebody's own pays a return."""
+    return "return" if is_own(rules) else "score"
+
+
+def results_table(results: Mapping[str, MatchResult], word: str = "score") -> Table:
+    """Return one line per opponent: how the challenger did against it. word: see `score_word`."""
     if all(result.seats == 1 for result in results.values()):
-        return scores_table(results)
-    numbers = ("win share", "95 % interval", "score (95 %)", "their score", "place")
+        return scores_table(results, word)
+    numbers = ("win share", "95 % interval", f"{word} (95 %)", f"their {word}", "place")
     table = make_table(("against", *numbers), numbers=numbers)
     for name, result in results.items():
         first, others = result.first, result.others_score
@@ -39,14 +45,16 @@ def results_table(results: Mapping[str, MatchResult]) -> Table:
     return table
 
 
-def scores_table(results: Mapping[str, MatchResult]) -> Table:
+def scores_table(results: Mapping[str, MatchResult], word: str = "score") -> Table:
     """Return what a seat without opponents scored."""
-    numbers = ("games", "score", "95 % interval", "decisions")
+    numbers = ("games", word, "95 % interval", "decisions")
     table = make_table(("played", *numbers), numbers=numbers)
     for name, result in results.items():
         low, high = result.first.score_interval
-        interval = f"{low:.2f} .. {high:.2f}"
-        score, length = f"{result.first.score:.2f}", f"{result.length:.0f}"
+        # A return may be of any size, and the interval tells which digits mean something.
+        digits = 2 if word == "score" or not high - low < 0.2 else 4
+        interval = f"{low:.{digits}f} .. {high:.{digits}f}"
+        score, length = f"{result.first.score:.{digits}f}", f"{result.length:.0f}"
         table.add_row(name, f"{result.games:,}", score, interval, length)
     return table
 

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparring.commands.cluster_runs import in_cluster, train_in_cluster
 from sparring.commands.curves import plot_run
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
-from sparring.commands.results import draw_lines, next_command, results_table
+from sparring.commands.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.stopping import Interrupted, interruptible, stopped
 from sparring.commands.timeline import show_timeline
 from sparring.config import ResumeConfig, TrainConfig
@@ -30,6 +31,7 @@ from sparring.training.planning.settings import (
     members_of,
     read_config,
     read_varied,
+    value_at,
     with_preset,
 )
 from sparring.training.records.results import measure, rates
@@ -135,7 +137,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         return code
     if agent.ended != "done":
         say(f"ended before its time: {why_early(agent)}")
-    print_table(results_table(results))
+    print_table(results_table(results, score_word(agent.policy.rules)))
     for line in draw_lines(results):
         say(line)
     for name, value in summary["progress"].items():
@@ -182,6 +184,8 @@ def report_several(config: TrainConfig) -> int:
         check_name(Path(member.runs), member.name)
     for member in () if at_once(config) else members:
         resolve([member])  # what would be refused later is refused now
+    if in_cluster(config):
+        return report_cluster(config, members)
     agents: list[Agent] = []
     rows: list[dict[str, Any]] = []
     code = OK
@@ -217,6 +221,23 @@ def report_several(config: TrainConfig) -> int:
     return code
 
 
+def report_cluster(config: TrainConfig, members: Sequence[TrainConfig]) -> int:
+    """Train several runs as tasks of a cluster, and list them."""
+    started = time.perf_counter()
+    try:
+        with interruptible():
+            names = [varied(config, member) for member in members]
+            rows, well = train_in_cluster(config, members, names)
+    except Interrupted as wrong:
+        print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
+        return wrong.code
+    if config.json:
+        print_json({"seconds": time.perf_counter() - started, "members": rows})
+    elif rows:
+        show_several(resolve([members[0]]).rules, rows)
+    return OK if well else FAILED
+
+
 def trained(
     config: TrainConfig, members: Sequence[TrainConfig]
 ) -> Iterator[tuple[TrainConfig, Agent | None]]:
@@ -243,10 +264,8 @@ def varied(config: TrainConfig, member: TrainConfig) -> str:
     """Say what makes one of several runs differ from the others."""
     words = [f"seed {member.seed}"]
     for word in config.vary:
-        value: Any = member
-        for key in read_varied(word)[0]:
-            value = getattr(value, key)
-        words.append(f"{word.partition('=')[0]} {value}")
+        keys = read_varied(word)[0]
+        words.append(f"{'.'.join(keys)} {value_at(member, keys)}")
     return ", ".join(words)
 
 

@@ -13,6 +13,7 @@ from sparring.config.commands import (
     GamesConfig,
     LeagueShowConfig,
     PlayConfig,
+    PortConfig,
     RenderConfig,
     UsiConfig,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "PPOConfig",
     "PlayConfig",
     "PlotConfig",
+    "PortConfig",
     "RenderConfig",
     "ReplayConfig",
     "ResumeConfig",

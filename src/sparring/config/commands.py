@@ -82,16 +82,50 @@ class PlayConfig(Checked):
 
 @dataclass(frozen=True)
 class CheckConfig(Checked):
-    """Run the conformance test every game has to pass."""
+    """Run the conformance test every game has to pass, or hold an env of yours to its contract."""
 
     game: Positional[str]
-    """The game to check."""
+    """The game to check, or an environment of your own as module:factory or file.py:factory."""
     games: Annotated[int, at_least(1)] = 20
     """Games played per property. More find rarer faults."""
+    seconds: Annotated[float, at_least(0, 86_400)] = 0.0
+    """Of an environment of your own: about how long it may take; slow ones play fewer games.
+    0: 30."""
+    steps: Annotated[int, at_least(0)] = 0
+    """Of an environment of your own: a longer episode is taken for endless. 0: 10,000."""
     seed: Seed = 0
     """Which games are played."""
     set: tuple[str, ...] = ()
-    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
+    """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3; of an
+    environment of your own: a keyword argument of its factory."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class PortConfig(Checked):
+    """Play an environment of yours beside a native game and show where they first differ."""
+
+    env: Positional[str]
+    """The environment, as module:factory or file.py:factory."""
+    game: Positional[str]
+    """The native game that should be the same."""
+    games: Annotated[int, at_least(1)] = 200
+    """Games played side by side by random legal actions. More find rarer differences."""
+    seconds: Annotated[float, above(0, 86_400)] = 30.0
+    """About how long it may take, half of it for a shorter difference once there is one."""
+    seed: Seed = 0
+    """Which games are played."""
+    set: tuple[str, ...] = ()
+    """A flag of the native game as key=value."""
+    same_seed: bool = False
+    """Both draw the same from the same seed, so chance needs no `load`."""
+    load: Annotated[str, one_of("start", "step")] = "start"
+    """When the env is put into the game's position by its method `load`: when a game starts, or
+    before every step."""
+    ignore: tuple[str, ...] = ()
+    """What is not compared: seat, mask, reward, end, score, obs, or final-mask, the mask after the
+    end."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
@@ -220,6 +254,9 @@ class ArenaConfig(Checked):
     """Draw actions as in training instead of taking the most probable one."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
+    cluster: str = ""
+    """Play pairings as tasks in Ray: local (this machine), auto (the cluster that is there), or its
+    address. Threads are those of a pairing then; 0: an equal share."""
     out: str = ""
     """A folder for the pictures payoff.png and ladder.png. Left out: none are drawn."""
     json: bool = False

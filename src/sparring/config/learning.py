@@ -99,6 +99,9 @@ class EvaluationConfig(Checked, section="eval"):
     counts as reached when the lower end of the 95 % interval is there."""
     patience: Annotated[int, at_least(0)] = 0
     """Stop after this many evaluations in a row without a new best. 0: never."""
+    limit_s: Annotated[float, above(0, 86_400)] = 60.0
+    """Of an environment of your own: seconds after which an evaluation begins no more episodes;
+    those under way may take as long again. At the end ten times as long."""
     off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""
 
@@ -188,10 +191,16 @@ class FleetConfig(Checked, section="fleet"):
     """Everybody waits for everybody: the same run as in one process, bit for bit."""
     batch: Annotated[int, at_least(0)] = 0
     """Actors whose rollouts an update waits for, whichever come first. 0: half of them."""
-    queue: Annotated[int, between(1, 16)] = 1
-    """Rollouts that an actor may have finished before one is taken. More wait less, lag more."""
+    queue: Annotated[int, between(0, 16)] = 0
+    """Rollouts that an actor may have finished and play on before they are taken. More wait less,
+    lag more. 0: it plays while the learner learns from its last one."""
     lag: Annotated[int, at_least(0)] = 4
     """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
+    rho: Annotated[float, above(0, 1000)] = 1.0
+    """Of V-trace: most that a decision weighs which the present policy would make more often than
+    the one that played. Higher is less biased and more noisy."""
+    trace: Annotated[float, between(0, 1000)] = 1.0
+    """Of V-trace: most that what came after it weighs, rho at most. Lower looks less far ahead."""
     whole_episodes: bool = False
     """A rollout is one whole game in each place, played by the same weights from beginning to end;
     collect.steps is the longest that it may take."""
@@ -201,3 +210,12 @@ class FleetConfig(Checked, section="fleet"):
     """Seconds without a rollout after which an actor is ended and started again."""
     most_restarts: Annotated[int, at_least(0)] = 100
     """Actors that may die in a run before it gives up."""
+
+    def __post_init__(self) -> None:
+        """Refuse weights for which V-trace is not made."""
+        super().__post_init__()
+        if self.trace > self.rho:
+            raise ConfigError(
+                f"fleet.trace {self.trace:g} is above fleet.rho {self.rho:g}; give {self.rho:g} at "
+                "most, or raise fleet.rho"
+            )

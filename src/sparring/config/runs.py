@@ -35,7 +35,8 @@ class TrainConfig(Checked):
     """Train an agent by self-play and measure its strength."""
 
     game: Positional[str] = "skull_king"
-    """The game to learn, or an environment of your own as module:factory (its code is run)."""
+    """The game to learn, or an environment of your own as module:factory or file.py:factory, whose
+    code is run."""
     minutes: Annotated[float, above(0)] = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
     updates: Count = 0
@@ -65,22 +66,25 @@ class TrainConfig(Checked):
     """Actors, runs and replicas in Ray: local (this machine), auto (the cluster that is there), or
     its address. Left out: processes of this machine."""
     replicas: Annotated[int, between(1, 1024)] = 1
-    """Learners that share the work of every update, in Ray."""
+    """Learners that share games and work of every update and learn as one: processes of this
+    machine, or with cluster in Ray."""
     seeds: Annotated[int, between(1, 1024)] = 1
-    """Runs with this many seeds: one after the other, on a GPU at once as a population."""
+    """Runs with this many seeds: one after the other, on a GPU at once as a population, in a
+    cluster each as a task."""
     population: Annotated[int, between(1, 1024)] = 1
     """Runs that are trained at once on one GPU, with seeds of their own."""
     vary: UseAppendAction[tuple[str, ...]] = ()
-    """A setting that members of a population have otherwise, for example ppo.lr=1e-3,3e-4."""
+    """A setting that several runs have otherwise, for example ppo.lr=1e-3,3e-4, or a flag of the
+    game, for example set.num_players=4,6 or set.order=[0,1,2],[2,1,0]."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """A flag of the game as key=value, for example num_players=6."""
     config: str = ""
     """A TOML file with any of these settings; the command line goes before it."""
     opponents: tuple[str, ...] = ("self=1",)
-    """Tables as WHO=WEIGHT. WHO is self (every seat learns), or in all other seats a bot, past (an
-    earlier self), past:5 (of the newest five), best, a run, a checkpoint or a saved policy; or a
-    player per seat: self,captain,past,past. Behind a policy, @greedy for its most probable
-    actions."""
+    """Tables as WHO=WEIGHT. WHO is self (every seat learns), or in all other seats a bot (of your
+    own environment: random), past (an earlier self), past:5 (of the newest five), best, a run, a
+    checkpoint or a saved policy; or a player per seat: self,captain,past,past. Behind a policy,
+    @greedy for its most probable actions."""
     rewards: tuple[str, ...] = ()
     """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
     starts: tuple[str, ...] = ()

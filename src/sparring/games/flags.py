@@ -139,6 +139,8 @@ def read_switch(key: str, text: str) -> int:
 
 def changed_flags(rules: Rules) -> dict[str, object]:
     """Return the flags that differ from the game's defaults."""
+    if not rules.config:  # an environment of somebody's own: there is nothing to compare with
+        return {}
     usual = Rules(rules.name).config
     return {key: value for key, value in rules.config.items() if value != usual[key]}
 

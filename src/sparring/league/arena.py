@@ -10,9 +10,11 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.deals import Plan, Progress, play_deals
 from sparring.league.openings import check_plies, usual_plies
-from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of
+from sparring.league.own import OWN_GAMES, Terms, play_own
+from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of, random_player
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
 from sparring.league.seating import sit
+from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.lineups import PlayerId
 
 __all__ = [
@@ -23,9 +25,12 @@ __all__ = [
     "least_share",
     "play_match",
     "strength_of",
+    "usual_games",
     "usual_opponents",
     "whole_rounds",
 ]
+
+USUAL_GAMES = 4096
 
 
 def evaluate(
@@ -39,6 +44,7 @@ def evaluate(
     threads: int = 1,
     greedy: bool = True,
     opening_plies: int | None = None,
+    limit_s: float = math.inf,
     progress: Progress | None = None,
 ) -> dict[str, MatchResult]:
     """Play a challenger against tables full of each opponent in turn; results by opponent.
@@ -53,12 +59,14 @@ def evaluate(
         rules = trained.rules
     options: dict[str, Any] = {"games": games, "parallel": parallel, "seed": seed}
     options |= {"threads": threads, "greedy": greedy, "opening_plies": opening_plies}
+    options |= {"limit_s": limit_s}
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
         return {ALONE: play_match(rules, [challenger], progress=progress, **options)}
     if not against:
-        raise ConfigError(f"no opponent given; {rules.name} has the bots {', '.join(rules.bots)}")
+        known = ", ".join(usual_opponents(rules))
+        raise ConfigError(f"no opponent given; {rules.name} has the bots {known}")
     names = [name_of(opponent) for opponent in against]
     if len(set(names)) < len(names):
         raise ConfigError(f"an opponent was given twice: {', '.join(names)}; give each once")
@@ -71,10 +79,20 @@ def evaluate(
 
 
 def usual_opponents(rules: Rules, count: int | None = None) -> tuple[str, ...]:
-    """Return the best bots, all of them without a count; nobody in a game of one seat."""
+    """Return the best bots, all of them without a count; nobody in a game of one seat.
+
+    An environment of somebody's own has none but the one who plays anything.
+    """
     if rules.seats == 1:
         return ()
+    if is_own(rules):
+        return (RANDOM,)
     return rules.bots if count is None else rules.bots[-count:]
+
+
+def usual_games(rules: Rules) -> int:
+    """Return how many games tell how strong somebody is, or how many there is time for."""
+    return OWN_GAMES if is_own(rules) else USUAL_GAMES
 
 
 def strength_of(rules: Rules, results: Mapping[str, Mapping[str, Any]]) -> float:
@@ -119,6 +137,7 @@ def play_match(
     threads: int = 1,
     greedy: bool = True,
     opening_plies: int | None = None,
+    limit_s: float = math.inf,
     progress: Progress | None = None,
 ) -> MatchResult:
     """Play `games` games on about `parallel` tables. The same arguments give the same result.
@@ -131,6 +150,8 @@ def play_match(
         NAME@greedy and `policy.always` decide it for one player.
     opening_plies: decisions by lot at the start of a deal; left out, none but where a game without
         chance would repeat itself, as between greedy policies.
+    limit_s: of an environment of one's own: seconds after which no more games begin; the result
+        says how many were played.
     progress: called with the number of games played so far.
     """
     if games < 2:
@@ -139,6 +160,9 @@ def play_match(
         raise ConfigError(f"parallel={parallel} must be at least 1")
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
+    if is_own(rules):
+        check_plies(rules, opening_plies or 0)
+        return play_own_match(rules, seats, Terms(games, seed, greedy, limit_s), progress)
     players, policies = number_players(rules, seats)
     if opening_plies is None:
         answering = [player if isinstance(player, str) else policies[player] for player in players]
@@ -150,6 +174,20 @@ def play_match(
     record = play_deals(rules, players, policies, plan, progress)
     names = [name_of(seat) for seat in seats]
     return summarise(rules, names, record, opening_plies=opening_plies)
+
+
+def play_own_match(
+    rules: Rules, seats: Sequence[AnyPlayer], terms: Terms, progress: Progress | None
+) -> MatchResult:
+    """Play whole episodes in an environment of somebody's own; `random` plays anything."""
+    players: list[Seated] = []
+    for seat in seats:
+        player = random_player(rules) if seat == RANDOM else sit(seat, rules)
+        if isinstance(player, str):  # a bot's name, and there are none
+            raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
+        players.append(player)
+    record = play_own(rules, players, terms, progress)
+    return summarise(rules, [name_of(seat) for seat in seats], record, chance=False)
 
 
 def number_players(

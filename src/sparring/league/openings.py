@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated, draws
+from sparring.pools.foreign.again import is_own
 from sparring.pools.native import Pool
 
 USUAL_PLIES = 6
@@ -40,6 +41,11 @@ def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
     """
     if not 0 <= plies <= MOST_PLIES:
         raise ConfigError(f"{name}{plies} is outside 0..{MOST_PLIES}")
+    if plies and is_own(rules):
+        raise ConfigError(
+            f"{name}{plies}: {rules.name} is your own environment, its seeds decide how games "
+            "open; leave it out"
+        )
     if plies:
         lengths = random_lengths(rules, plies)
         if (lengths <= plies).all():

@@ -171,9 +171,17 @@ class MatchResult:
 
 
 def summarise(
-    rules: Rules, names: Sequence[str], record: Record, *, opening_plies: int = 0
+    rules: Rules,
+    names: Sequence[str],
+    record: Record,
+    *,
+    opening_plies: int = 0,
+    chance: bool | None = None,
 ) -> MatchResult:
-    """Turn the score sheets into shares, means and intervals."""
+    """Turn the score sheets into shares, means and intervals.
+
+    chance: whether deals of their own kind differ; left out, the game declares it.
+    """
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     top = score == score.max(axis=1, keepdims=True)
     share = top / top.sum(axis=1, keepdims=True)
@@ -181,7 +189,7 @@ def summarise(
     equal = (score[:, None, :] == score[:, :, None]).sum(axis=2)
     rank = better + (equal + 1) / 2
     games = len(score)
-    distinct_games, distinct = record.differing(rules.chance)
+    distinct_games, distinct = record.differing(rules.chance if chance is None else chance)
     players = []
     for at, name in enumerate(names):
         wins, shared = int((share[:, at] == 1).sum()), int(top[:, at].sum())

@@ -7,7 +7,7 @@ takes part. Tables of many different players would give ratings alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import combinations, permutations
@@ -149,6 +149,9 @@ class Settings:
 
 Progress = Callable[[int, str], None]
 """Called with the games that were played or saved so far, and who is playing."""
+Tables = Sequence[Sequence[Player]]
+Elsewhere = Callable[[Tables], Iterator[tuple[int, tuple[MatchResult, Verdict]]]]
+"""Plays pairings somewhere else, in any order: yields the number of each and what it says."""
 
 
 def play_round_robin(
@@ -158,29 +161,35 @@ def play_round_robin(
     *,
     anchors: Mapping[str, float] | None = None,
     progress: Progress | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Standings:
     """Play all pairings and rate the players. The same arguments give the same result.
 
     anchors: ratings that are given; left out, the bot `random` has 0, or the weakest bot that
         plays, or the first player.
+    elsewhere: who plays the pairings instead of this process.
     """
     check_players(rules, players)
     known = {name_of(player): player for player in players}
     names = tuple(known)
     anchors = usual_anchors(names, rules.bots) if anchors is None else anchors
     check_names(names, anchors, [])  # before hours of games
-    most = whole_rounds(rules, settings.games)
-    pairings = []
-    for at, (one, two) in enumerate(pairs_of(rules, names)):
+    most, pairs = whole_rounds(rules, settings.games), pairs_of(rules, names)
+    tables = [[known[one]] + [known[two]] * (rules.seats - 1) for one, two in pairs]
+    found: dict[int, Pairing] = {}
 
-        def tell(played: int, before: int = at * most, doing: str = f"{one} - {two}") -> None:
-            if progress is not None:
-                progress(before + played, doing)
+    def tell(at: int, played: int) -> None:
+        if progress is not None:
+            progress(len(found) * most + played, " - ".join(pairs[at]))
 
-        table = [known[one]] + [known[two]] * (rules.seats - 1)
-        result, verdict = play_pairing(rules, table, settings, at, tell)
-        pairings.append(Pairing(one, two, result, verdict))
-        tell(most)
+    def here(tables: Tables) -> Iterator[tuple[int, tuple[MatchResult, Verdict]]]:
+        for at, table in enumerate(tables):
+            yield at, play_pairing(rules, table, settings, at, partial(tell, at))
+
+    for at, (result, verdict) in (elsewhere or here)(tables):
+        tell(at, most)
+        found[at] = Pairing(*pairs[at], result, verdict)
+    pairings = [found[at] for at in range(len(pairs))]
     convert = score_of if rules.seats == 2 else rankings_of
     matches: list[Any] = [convert(pairing.result) for pairing in pairings]
     ratings = rate(names, matches, anchors=anchors, seats=rules.seats, seed=settings.seed)

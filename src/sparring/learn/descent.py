@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from sparring.config import DQNConfig, PPOConfig
 from sparring.learn.hindsight import Examples
 from sparring.learn.learner import DivergedError
+from sparring.learn.together import ALONE, Together
 from sparring.nets.net import Net
 from sparring.schedule import Moment
 
@@ -33,6 +34,11 @@ Shown = dict[str, Tensor]
 
 class Descent:
     """Owns a network's optimiser."""
+
+    together: Together = ALONE
+    """With whom every step is made."""
+    shown: Sequence[str] = ()
+    """What a loss shows, where others may have rows when this learner has none."""
 
     def __init__(self, net: Net, config: PPOConfig | DQNConfig, *, eps: float) -> None:
         """Make it. eps: Adam's."""
@@ -65,7 +71,7 @@ class Descent:
         for number in range(self.epochs):
             seen = {**data, **before(samples, number)} if before else data
             shuffled = torch.from_numpy(order.permutation(samples)).to(data["obs"].device)
-            split = torch.split(shuffled, self._minibatch(samples))
+            split = self._split(shuffled)
             dealt = examples.deal(len(split)) if examples is not None else [{} for _ in split]
             epoch: list[Shown] = []
             for picked, part in zip(split, dealt, strict=True):
@@ -76,9 +82,17 @@ class Descent:
                 break
         return logged
 
-    def _minibatch(self, samples: int) -> int:
-        """Equal minibatches, as near to the configured size as the samples allow."""
-        return -(-samples // max(1, round(samples / self.minibatch)))
+    def _split(self, shuffled: Tensor) -> Sequence[Tensor]:
+        """Equal minibatches, as near to the configured size as the samples allow.
+
+        Of several learners each has a share of every minibatch.
+        """
+        samples = len(shuffled)
+        if self.together.size == 1:
+            return torch.split(shuffled, -(-samples // max(1, round(samples / self.minibatch))))
+        counts = self.together.counts(samples)
+        parts = min(round(sum(counts) / self.minibatch), max(counts))
+        return torch.tensor_split(shuffled, max(1, parts))
 
     def step(
         self,
@@ -87,9 +101,12 @@ class Descent:
         loss_of: Callable[[Mapping[str, Tensor], K], tuple[Tensor, Shown]],
     ) -> Shown:
         """One optimiser step. A loss that is not finite is never stepped on."""
-        loss, shown = loss_of(minibatch, knobs)
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        if self.together.size == 1:
+            loss, shown = loss_of(minibatch, knobs)
+            loss.backward()  # type: ignore[no-untyped-call]
+        else:
+            loss, shown = self._summed(minibatch, knobs, loss_of)
         norm = nn.utils.clip_grad_norm_(self.net.parameters(), knobs.max_grad_norm)
         if not torch.isfinite(norm + loss.detach()):
             raise DivergedError(
@@ -98,6 +115,33 @@ class Descent:
             )
         self.optimiser.step()
         return {**shown, "grad_norm": norm}
+
+    def _summed(
+        self,
+        minibatch: Mapping[str, Tensor],
+        knobs: K,
+        loss_of: Callable[[Mapping[str, Tensor], K], tuple[Tensor, Shown]],
+    ) -> tuple[Tensor, Shown]:
+        """Loss and gradient of everybody's rows: means that count as much as they have rows.
+
+        All of it goes as one flat tensor, so that a step waits for the others once.
+        """
+        rows, parameters = len(minibatch["obs"]), list(self.net.parameters())
+        told = torch.zeros(len(self.shown) + 2, device=parameters[0].device)
+        if rows:
+            loss, shown = loss_of(minibatch, knobs)
+            loss.backward()  # type: ignore[no-untyped-call]
+            found = [loss, *(shown[name] for name in self.shown), torch.ones_like(loss)]
+            told += torch.stack([one.detach().float() for one in found])
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = torch.cat([*(grad.reshape(-1) for grad in grads), told]) * rows
+        self.together.sum_(flat)
+        flat /= flat[-1].clone()
+        sizes = [p.numel() for p in parameters]
+        *parts, told = torch.split(flat, [*sizes, len(told)])
+        for parameter, part in zip(parameters, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
+        return told[0], dict(zip(self.shown, told[1:-1], strict=True))
 
     def tensors(self) -> dict[str, Tensor]:
         """Copy Adam's memory of every parameter."""

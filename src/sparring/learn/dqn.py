@@ -16,6 +16,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
+from sparring.learn.normalising import share_normaliser
 from sparring.learn.off_policy import OffPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsilon, td_target
 from sparring.learn.replay import Samples
@@ -66,6 +67,7 @@ class DQN(OffPolicy):
         self.target.to(self.device).load_state_dict(self.net.state_dict())
         self.packed, self.packed_target = Packed(self.net), Packed(self.target)
         self.passes = passes_of(self.packed, self.forward)
+        share_normaliser(self.net, self.target)
         ahead = Forward(self.target.requires_grad_(False), self.device, collect)
         self.ahead = passes_of(self.packed_target, ahead)
         if is_lean(self.packed):

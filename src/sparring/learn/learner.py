@@ -5,7 +5,8 @@ The loop, checkpoints, evaluation, display and bench know this protocol and noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -23,6 +24,10 @@ from sparring.pools.protocol import GamePool
 
 class DivergedError(SparringError):
     """A loss that is not a number. The weights are those before it."""
+
+
+class LostError(SparringError):
+    """Somebody that a learner needs is gone. What it has learned so far can still be saved."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,17 @@ class Learner(Protocol):
 
     def policy(self, member: int = 0) -> Policy:
         """Return what plays: for evaluation, league and export. It never changes again."""
+
+
+@contextmanager
+def closing_learner(learner: Learner) -> Iterator[None]:
+    """End whoever works for a learner, such as actors, when it is done; most have nobody."""
+    try:
+        yield
+    finally:
+        close = getattr(learner, "close", None)
+        if close is not None:
+            close()
 
 
 @runtime_checkable

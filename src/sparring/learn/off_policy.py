@@ -23,6 +23,7 @@ from sparring.learn.exploring import Exploring
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.mirror import Mirroring, coins
+from sparring.learn.normalising import take_in_rows
 from sparring.learn.replay import Replay, Samples
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -161,6 +162,7 @@ class OffPolicy(HostedLearner):
             self.replay.mark_cuts(collector.rollout)
             collector.link(knobs["gamma"], self.gamma_into, demand=False)
             self.replay.push(collector.rollout, collector.transitions)
+            take_in_rows(self.net, collector)
             collector.carry()
         if self.warm:
             self.owed += (collector.decisions - made) * self.replay_config.ratio

@@ -24,6 +24,8 @@ from sparring.learn.hindsight import Examples
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
+from sparring.learn.normalising import take_in_rows
+from sparring.learn.together import ALONE, Together
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -43,6 +45,8 @@ class FromRollouts(HostedLearner, Generic[Ks]):
     """Decisions that were learned from so far."""
     descents: dict[str, Descent]
     """Networks that are improved, by what snapshots call their optimisers."""
+    together: Together = ALONE
+    """With whom it learns."""
 
     # What kinds add
 
@@ -63,9 +67,15 @@ class FromRollouts(HostedLearner, Generic[Ks]):
 
     # Learning
 
+    def join(self, together: Together) -> None:
+        """Learn as one with others from now on."""
+        self.together = together
+        for descent in self.descents.values():
+            descent.together = together
+
     def iterate(self, progress: float) -> list[Report]:
         """Play a rollout and learn from it; returns what was earned and learned."""
-        moment = Moment(self.collector.decisions, progress)
+        moment = Moment(int(self.together.total(self.collector.decisions)), progress)
         knobs = self.knobs_at(moment)
         if self.hindsight:
             self.hindsight.turn(moment)
@@ -80,6 +90,7 @@ class FromRollouts(HostedLearner, Generic[Ks]):
             stats = self.learn(knobs)
         except DivergedError as wrong:
             raise DivergedError(f"update {self.updates}: {wrong}") from None
+        take_in_rows(self.net, self.collector)  # only now: it was played and learned as it was
         self.samples += int(stats["learning/samples"])
         self.updates += 1
         stats["learning/decisions"] = float(self.collector.rollout.decisions())

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.errors import ConfigError
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent, Shown
 from sparring.learn.forward import Forward
@@ -121,6 +122,8 @@ def plain_mean(each: Tensor, mirrored: Tensor | None) -> Tensor:
 class PolicyDescent(Descent):
     """One network that PPO improves: the unit of its values, what it learns from, and the loss."""
 
+    shown = LOGGED
+
     def __init__(self, forward: Forward, config: PPOConfig) -> None:
         """Improve the network that this runs."""
         super().__init__(forward.net, config, eps=EPS)
@@ -130,7 +133,7 @@ class PolicyDescent(Descent):
 
     def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
         """Measure values in the size of the returns; without any payment there is none."""
-        size = float(np.sqrt(np.mean(returns**2)))
+        size = float(np.sqrt(np.float32(self.together.mean(returns**2))))
         if not np.isfinite(size):
             return  # the loss will not be finite either, and the weights are to stay
         size = max(size, 1e-6)
@@ -139,13 +142,19 @@ class PolicyDescent(Descent):
         self.has_unit = True
 
     def arrays(self, rows: Arrays, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
-        """Rows and targets; advantages normalised, values in units of the value scale."""
+        """Rows and targets; advantages normalised, values in units of the value scale.
+
+        Decisions of older policies have a weight `rho` besides.
+        """
         scale, advantage = float(self.net.value_scale), targets["advantage"]
-        spread = float(advantage.std()) + 1e-8
+        middle = self.together.mean(advantage)
+        spread = self.together.spread(advantage) + 1e-8
         arrays = {name: array[samples] for name, array in rows.items()}
         arrays["value"] = arrays["value"] / scale
         arrays["returns"] = (targets["returns"] / scale).astype(np.float32)
-        arrays["advantage"] = ((advantage - advantage.mean()) / spread).astype(np.float32)
+        arrays["advantage"] = ((advantage - middle) / spread).astype(np.float32)
+        if "rho" in targets:
+            arrays["advantage"] *= targets["rho"]
         return arrays
 
     def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
@@ -187,8 +196,8 @@ class PolicyDescent(Descent):
         self, returns: npt.NDArray[np.float32], value: npt.NDArray[np.float32], knobs: Knobs
     ) -> dict[str, float]:
         """How well values were known, and in which unit."""
-        left = float(np.var(returns - value))
-        variance = float(np.var(returns))
+        left = self.together.variance(returns - value)
+        variance = self.together.variance(returns)
         return {
             "losses/explained_variance": 1 - left / variance if variance > 0 else 0.0,
             "learning/entropy_weight": knobs.entropy,
@@ -229,18 +238,28 @@ class PPO(OnPolicy[Knobs]):
 
     def targets(self, knobs: Knobs) -> tuple[npt.NDArray[np.intp], Arrays]:
         """Advantages and returns of every decision that is complete, and the value unit."""
-        value = self.collector.rollout.columns["value"]
         value_cuts(self)
-        samples = self.collector.link(knobs.gamma, self.config.gamma_into)
+        samples = self.collector.link(knobs.gamma, self.config.gamma_into, demand=False)
+        if not self.together.any(len(samples) > 0):
+            raise ConfigError("the rollout completed no decision; raise collect.steps")
+        targets = self.estimates(samples, knobs)
+        if self.together.any(bool(self.collector.transitions.paid[samples].any())):
+            self.descent.choose_unit(targets["returns"])
+        return samples, targets
+
+    def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:
+        """Advantages and returns of some decisions; the rollout is linked."""
+        value = self.rows()["value"]
         advantage = self.collector.transitions.advantages(value, knobs.gae_lambda)[samples]
-        returns = advantage + value[samples]
-        if self.collector.transitions.paid[samples].any():
-            self.descent.choose_unit(returns)
-        return samples, {"advantage": advantage, "returns": returns}
+        return {"advantage": advantage, "returns": advantage + value[samples]}
+
+    def rows(self) -> Arrays:
+        """What is known of every place of the rollout."""
+        return self.collector.rollout.rows()
 
     def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets."""
-        return self.descent.arrays(self.collector.rollout.rows(), samples, targets)
+        return self.descent.arrays(self.rows(), samples, targets)
 
     def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
         """The clipped surrogate and what belongs to it."""
@@ -254,7 +273,7 @@ class PPO(OnPolicy[Knobs]):
         self, samples: npt.NDArray[np.intp], targets: Arrays, knobs: Knobs
     ) -> dict[str, float]:
         """How well values were known, and in which unit."""
-        value = self.collector.rollout.columns["value"][samples]
+        value = self.rows()["value"][samples]
         return self.descent.stats(targets["returns"], value, knobs)
 
     def notes(self) -> dict[str, Any]:

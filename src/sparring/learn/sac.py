@@ -160,6 +160,7 @@ class SAC(OffPolicy):
             config.critic_hidden or net.hidden,
             activation=net.activation,
             norm=config.critic_norm,
+            normaliser=self.net.normaliser,
         ).to(self.device)
         first = config.temperature or config.first_temperature
         self.temperature = Temperature(first).to(self.device)

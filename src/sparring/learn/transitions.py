@@ -150,13 +150,26 @@ class Transitions:
         *,
         lambda_of: Sequence[float] = (),
         role: npt.NDArray[np.int8] | None = None,
+        rho: npt.NDArray[np.float32] | None = None,
+        trace: npt.NDArray[np.float32] | None = None,
     ) -> npt.NDArray[np.float32]:
         """Return the generalised advantage estimate of every place, 0 where there is no sample.
 
         lambda_of: one for every role instead; then role is that of the rows [steps, games * rows].
+        rho, trace: truncated importance weights by place, of decisions that another policy made:
+        A = rho * (paid + discount * next value - value) + discount * lambda * trace * next A.
+        With a lambda of 1, value + A is V-trace's target; with weights of 1, A is what it is
+        without them. Both or none.
         """
-        if value.shape != (self.places,):
-            raise ConfigError(f"value has shape {value.shape}, need {(self.places,)}")
+        by_place = {"value": value, "rho": rho, "trace": trace}
+        for name, array in by_place.items():
+            if array is not None and array.shape != (self.places,):
+                raise ConfigError(f"{name} has shape {array.shape}, need {(self.places,)}")
+        weights = {}
+        if rho is not None and trace is not None:
+            weights = {"rho": np.ascontiguousarray(rho), "trace": np.ascontiguousarray(trace)}
+        elif rho is not None or trace is not None:
+            raise ConfigError("rho and trace go together: give both or none")
         advantage = np.zeros(self.places, np.float32)
         _native.estimate_advantages(
             steps=self.steps,
@@ -174,6 +187,7 @@ class Transitions:
             discount=self.discount,
             tail=self.tail,
             advantage=advantage,
+            **weights,
         )
         return advantage
 

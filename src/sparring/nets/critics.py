@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from sparring.nets.inputs import Inputs
+from sparring.nets.normaliser import Normaliser
 
 CRITICS = 2
 """The smaller of their estimates is believed."""
@@ -47,8 +48,10 @@ class Widen(nn.Module):
 
     divisor: Tensor
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: Inputs, normaliser: Normaliser | None = None) -> None:
+        """normaliser: the actor's, if there is one; it stays the actor's."""
         super().__init__()
+        self.normalise = normaliser.forward if normaliser is not None else None
         self.parts, _, divisors = inputs.stretches()
         self.width = len(divisors)
         self.divides = any(divisor != 1 for divisor in divisors)
@@ -58,7 +61,8 @@ class Widen(nn.Module):
         """Return [..., numbers] for byte rows [..., row_bytes]."""
         parts = [self._read(rows[..., a:b], dtype) for dtype, a, b in self.parts]
         numbers = torch.cat(parts, -1) if len(parts) > 1 else parts[0]
-        return numbers / self.divisor if self.divides else numbers
+        numbers = numbers / self.divisor if self.divides else numbers
+        return self.normalise(numbers) if self.normalise else numbers
 
     def _read(self, part: Tensor, dtype: torch.dtype) -> Tensor:
         return (part if dtype == torch.uint8 else part.contiguous().view(dtype)).float()
@@ -77,15 +81,17 @@ class Critics(nn.Module):
         activation: str = "relu",
         norm: bool = False,
         members: int = 1,
+        normaliser: Normaliser | None = None,
     ) -> None:
         """Make fresh critics; their targets are copies.
 
         norm: layer norm in front of every activation.
+        normaliser: what the actor's observations are normalised by.
         """
         super().__init__()
         rules = inputs.rules
         self.box, self.actions, self.norm, self.members = rules.box, rules.actions, norm, members
-        self.widen = Widen(inputs)
+        self.widen = Widen(inputs, normaliser)
         self.activation = ACTIVATIONS[activation]
         self.widths = (self.widen.width + self.box, *hidden, self.actions or 1)
         self.pieces = pieces_of(self.widths, norm=norm)

@@ -9,23 +9,28 @@ from torch import Tensor, nn
 
 from sparring import _native
 from sparring.nets.inputs import Inputs
+from sparring.nets.normaliser import CHUNK, Normaliser
 
 
 class FirstLayer(nn.Module):
     """A linear layer over all numbers of a row, fed with the pool's bytes.
 
     On a CPU it multiplies only features that are not 0 (csrc/nets/first_layer.hpp), elsewhere,
-    or with sparse=False, it widens all of them. Both give the same values up to rounding.
+    or with sparse=False, it widens all of them. Both give the same values up to rounding. Numbers
+    that are normalised are hardly ever 0, and always widened.
     """
 
     _order: Tensor
     _divisor: Tensor
 
-    def __init__(self, inputs: Inputs, width: int, *, sparse: bool, threads: int) -> None:
+    def __init__(
+        self, inputs: Inputs, width: int, *, sparse: bool, threads: int, normalise: bool = False
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(len(inputs.features), width))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.sparse = sparse
+        self.sparse = sparse and not normalise
+        self.normaliser = Normaliser(len(inputs.rules.features)) if normalise else None
         self.native = _native.FirstLayer(inputs.runs, threads)
         self._parts, order, divisors = inputs.stretches()
         self.register_buffer("_order", torch.tensor(order), persistent=False)
@@ -37,12 +42,22 @@ class FirstLayer(nn.Module):
             apply: Any = SparseLinear.apply
             out: Tensor = apply(obs, self.weight, self.bias, self.native)
             return out
-        return torch.addmm(self.bias, self.widen(obs), self.weight[self._order])
+        numbers = self.widen(obs)
+        if self.normaliser is not None:
+            numbers = self.normaliser(numbers)
+        return torch.addmm(self.bias, numbers, self.weight[self._order])
 
     def widen(self, obs: Tensor) -> Tensor:
         """Return the numbers, in the order in which their bytes lie."""
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in self._parts]
         return torch.cat(parts, dim=1) / self._divisor
+
+    def take_in(self, obs: Tensor) -> None:
+        """Add byte rows to what observations are normalised by."""
+        if self.normaliser is None:
+            return
+        for rows in torch.split(obs, CHUNK):
+            self.normaliser.take_in(self.widen(rows.to(self.bias.device)))
 
 
 class SparseLinear(torch.autograd.Function):

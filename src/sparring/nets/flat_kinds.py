@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from sparring.config import NetConfig
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets import fused_mlp, fused_residual
 from sparring.nets.captured import CapturedNet
@@ -21,6 +22,11 @@ def make_flat(
     memory: int = 0,
 ) -> FlatNet:
     """Return room for the networks of all members. Their weights are loaded afterwards."""
+    if config.normalise:
+        raise ConfigError(
+            "net.normalise True: graphs on a GPU do not keep what was seen; leave it out, or play "
+            "on the CPU with --device cpu"
+        )
     kind: type[FlatNet] = CapturedNet
     if config.kind == "mlp" and not fused_mlp.unsupported(config):
         kind = fused_mlp.FusedPerceptron

@@ -304,6 +304,8 @@ def unsupported(config: NetConfig) -> str:
     """Say what keeps a network from these passes, "" if nothing does."""
     if config.norm:
         return "layer norm (net.norm) has no kernels"
+    if config.normalise:
+        return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have"
     if any(width % 8 for width in config.hidden):

@@ -1,8 +1,8 @@
 """Frozen networks of one shape on a CPU, whose rows are answered together.
 
 Perceptrons go through csrc/nets/grouped.hpp: one call sorts the rows by network and takes a few of
-one network at a time through all of its layers. Other networks, and perceptrons with layer norm,
-are asked one after the other.
+one network at a time through all of its layers. Other networks, and perceptrons with layer norm
+or normalised observations, are asked one after the other.
 Only what actions are drawn from is computed, nobody asks frozen networks for values. A test holds
 the answers equal to those of the networks alone.
 """
@@ -49,7 +49,8 @@ class GroupedNet:
         self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             net = make_net(rules, config, memory=memory, threads=threads)
-            stacks = isinstance(net, Perceptron) and not config.norm
+            plain = not (config.norm or config.normalise)
+            stacks = isinstance(net, Perceptron) and plain
             kind = Stacked if stacks else OneByOne
             self._kind: _Kind = kind(net, slots, threads)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}

@@ -56,6 +56,8 @@ def unsupported_layers(config: NetConfig) -> str:
     """Say the same of perceptrons."""
     if config.norm:
         return "layer norm (net.norm) has no kernels"
+    if config.normalise:
+        return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels"
     if any(width % 8 for width in config.hidden):

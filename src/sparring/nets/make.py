@@ -44,6 +44,11 @@ def make_net(
             f"net.norm True: only an mlp has layer norm, and net.kind is {config.kind!r}; "
             "leave net.norm out or set net.kind to mlp"
         )
+    if config.normalise and config.kind != "mlp":
+        raise ConfigError(
+            f"net.normalise True: only an mlp normalises, and net.kind is {config.kind!r}; "
+            "leave net.normalise out or set net.kind to mlp"
+        )
     if config.inputs and config.kind != "mlp":
         raise ConfigError(
             f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "

@@ -16,6 +16,7 @@ from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.normaliser import Normaliser
 
 SPREADS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -42,7 +43,11 @@ class Perceptron(Net):
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
         towers = 1 if config.shared else len(self.heads)
         self.first = FirstLayer(
-            self.inputs, config.hidden[0] * towers, sparse=config.sparse, threads=threads
+            self.inputs,
+            config.hidden[0] * towers,
+            sparse=config.sparse,
+            threads=threads,
+            normalise=config.normalise,
         )
         self.activation = self._make_activation()
         if config.norm:  # every tower by itself: they have nothing to do with each other
@@ -89,6 +94,15 @@ class Perceptron(Net):
         return [
             self.activation(norm(part)) for norm, part in zip(self.first_norms, parts, strict=True)
         ]
+
+    @property
+    def normaliser(self) -> Normaliser | None:
+        """What observations are normalised by, None if they are not."""
+        return self.first.normaliser
+
+    def take_in(self, obs: Tensor) -> None:
+        """Add byte rows to what observations are normalised by."""
+        self.first.take_in(obs)
 
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows [rows, row_bytes]."""

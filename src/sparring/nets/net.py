@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.inputs import Inputs
+from sparring.nets.normaliser import Normaliser
 
 POLICY, VALUE = "policy", "value"
 
@@ -72,6 +73,14 @@ class Net(nn.Module):
     def convolves(self) -> bool:
         """Whether most of the work is torch's convolutions."""
         return False
+
+    @property
+    def normaliser(self) -> Normaliser | None:
+        """What observations are normalised by, None if they are not."""
+        return None
+
+    def take_in(self, obs: Tensor) -> None:
+        """Add byte rows to what observations are normalised by, if they are."""
 
     def true_values(self, heads: Heads) -> Tensor:
         """Values in units of the rewards, in float32."""

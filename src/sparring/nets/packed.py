@@ -232,7 +232,11 @@ def is_lean(packed: Packed) -> bool:
         return False
     config, one_spread = net.config, net.box and net.config.spread == "shared"
     usual = config.shared and config.sparse and config.activation == "relu"
-    return bool(usual and not (config.norm or one_spread) and list(net.heads) == [POLICY, VALUE])
+    return bool(
+        usual
+        and not (config.norm or config.normalise or one_spread)
+        and list(net.heads) == [POLICY, VALUE]
+    )
 
 
 def passes_of(packed: Packed, run: Callable[[Tensor], Heads]) -> Passes:

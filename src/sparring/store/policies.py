@@ -17,6 +17,7 @@ from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import FACTS, Policy
+from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
@@ -31,6 +32,9 @@ PAST = "past"
 """Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
 LOADED_FROM = "loaded_from"
 """Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
+
+MADE_BY = "made_by"
+"""What makes the environment of somebody's own that a policy plays, in its `meta`."""
 
 
 def load_policy(
@@ -179,7 +183,9 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
     except KeyError as missing:
         raise CheckpointError(f"{folder} does not say its {missing}; it holds no policy") from None
     if "foreign" in meta:
-        return ForeignRules(**meta["foreign"])
+        own = ForeignRules(**meta["foreign"])
+        own.factory = str(meta.get(MADE_BY, ""))
+        return own
     rules = Rules(game, flags)
     if rules.rules_version != version:
         raise CheckpointError(
@@ -192,7 +198,9 @@ def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
 
 def foreign_meta(rules: Rules) -> dict[str, Any]:
     """What a checkpoint has to say about an environment that is not ours."""
-    return {"foreign": rules.plain()} if isinstance(rules, ForeignRules) else {}
+    if not isinstance(rules, ForeignRules):
+        return {}
+    return {"foreign": rules.plain(), MADE_BY: rules.factory}
 
 
 def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -252,10 +260,12 @@ def find_player(text: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     bot = rules.bot_called(text)
     if bot is not None:
         return bot
+    if text == RANDOM and is_own(rules):
+        return text
     if locate(text) is None:
         raise ConfigError(
             f"{text!r} is neither a bot of {rules.name} nor a folder with a policy"
-            f"{nearest(text, rules.bots)}"
+            f"{nearest(text, rules.bots or [RANDOM])}"
         )
     policy = load_policy(text, name=text, threads=threads)
     policy.check_fits(rules)

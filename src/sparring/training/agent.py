@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import SparringError
-from sparring.league.arena import evaluate, usual_opponents
+from sparring.league.arena import evaluate, usual_games, usual_opponents
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
 from sparring.training.records.run import RESULTS
@@ -88,15 +88,28 @@ class Agent:
     """The same under another name: `act` takes batches."""
 
     def evaluate(
-        self, *against: str | Policy, games: int = 4096, seed: int = 0, threads: int = 1
+        self,
+        *against: str | Policy,
+        games: int = 0,
+        seed: int = 0,
+        threads: int = 1,
+        limit_s: float = math.inf,
     ) -> dict[str, MatchResult]:
-        """Play seat-fair games against each opponent; without one, against all bots, or alone."""
-        opponents: Sequence[str | Policy] = against or usual_opponents(self.policy.rules)
-        if not self.policy.rules.bots:
-            raise SparringError(
-                f"{self.policy.rules.name} is your own environment; play it with agent.policy.act"
-            )
-        return evaluate(self.policy, opponents, games=games, seed=seed, threads=threads)
+        """Play seat-fair games against each opponent; without one, against all bots, or alone.
+
+        games: 0 for 4,096, or 128 in an environment of your own, which has to have a factory.
+        limit_s: there, seconds after which no more games begin.
+        """
+        rules = self.policy.rules
+        opponents: Sequence[str | Policy] = against or usual_opponents(rules)
+        return evaluate(
+            self.policy,
+            opponents,
+            games=games or usual_games(rules),
+            seed=seed,
+            threads=threads,
+            limit_s=limit_s,
+        )
 
     def save(self, path: str | Path) -> Path:
         """Write the policy to a folder of its own; `sparring.load` reads it."""

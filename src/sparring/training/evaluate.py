@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import queue
 import signal
@@ -41,8 +42,9 @@ DRAIN_EVERY_S = 0.02
 class EvalWorker:
     """Hands requests to the process and collects its answers, without ever waiting for it.
 
-    A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"}, and
-    "greedy" if actions are to be drawn (false). Each gets one answer: {"id", "results": {opponent:
+    A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"},
+    "greedy" if actions are to be drawn (false), and for an environment of somebody's own "limit_s"
+    and "paths", where its module may lie. Each gets one answer: {"id", "results": {opponent:
     MatchResult.summary()}, "seconds"}, or {"id", "error"}.
     """
 
@@ -243,6 +245,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     from sparring.league.ladder import pairs_of
     from sparring.store.policies import find_player, load_policy
 
+    sys.path += [place for place in request.get("paths", ()) if place not in sys.path]
     policy = load_policy(request["checkpoint"], threads=threads)
     opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
     for name in request.get("rivals", ()):
@@ -255,6 +258,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
         seed=request["seed"],
         threads=threads,
         greedy=request.get("greedy", True),
+        limit_s=request.get("limit_s", math.inf),
     )
     if "league" in request:
         rate_again(Path(request["league"]), policy.rules.bots, request)

@@ -15,7 +15,7 @@ from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.errors import SparringWarning
 from sparring.learn.cast import Cast
-from sparring.learn.learner import DivergedError, Learner, Report, Snapshot
+from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -23,6 +23,7 @@ from sparring.training.courses import adjustable, lead, take_up
 from sparring.training.evaluate import EvalWorker
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
+from sparring.training.own import can_be_measured, name_factory, unmeasured
 from sparring.training.records.run import Run
 from sparring.training.status import Status
 
@@ -84,9 +85,10 @@ class Trainer:
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
         rules = learner.rules
+        name_factory(rules, self.config)
         if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
-            warnings.warn(SparringWarning(text), stacklevel=3)
+            warnings.warn(SparringWarning(text + unmeasured(rules)), stacklevel=3)
         self._adjusted = adjustable(learner) if courses else None
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)
         if resume is not None:  # everybody is in their slots before the games are there
@@ -110,7 +112,7 @@ class Trainer:
             for index, member in enumerate(self.members)
         ]
         # The very lowest priority would starve beside training that uses every core.
-        wanted = rules.bots and not self.config.eval.off
+        wanted = can_be_measured(rules) and not self.config.eval.off
         worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
         self.worker = worker if wanted else None
         self._turn = 0
@@ -151,6 +153,11 @@ class Trainer:
             except DivergedError as wrong:
                 for _, member in self._active():
                     member.note("diverged", why=str(wrong), seconds=self.status.seconds)
+                raise
+            except LostError as wrong:
+                self._save_last()
+                for _, member in self._active():
+                    member.note("lost", why=str(wrong), seconds=self.status.seconds)
                 raise
             finally:
                 self._close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,15 +17,18 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import ALONE, least_share, strength_of, usual_opponents
 from sparring.learn.learner import Report, Snapshot
+from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import BEST, foreign_meta
 from sparring.store.snapshots import SUFFIX
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.league import League
+from sparring.training.own import TrainingReturn, by_training, own_request, too_few
 from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
+from sparring.training.records.rescue import save_elsewhere
 from sparring.training.records.run import EVENTS, RESULTS, Run
 from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
@@ -66,6 +67,8 @@ class Member:
         """The one of them that is evaluated now."""
         self.evaluated = -1
         """The last one that was."""
+        self.earned = TrainingReturn()
+        """What training games have paid since the last checkpoint."""
         self.unsaved = False
         """Whether the run's own disk did not take the last checkpoint."""
         self.elsewhere: Path | None = None
@@ -159,6 +162,7 @@ class Member:
         if self.league:
             values |= self.league.after(report, update=update, seconds=seconds)
             status.league = self.league.told()
+        self.earned.add(stats)
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
@@ -230,6 +234,7 @@ class Member:
     def save(self, snapshot: Snapshot) -> None:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
         self.metrics.flush()  # a run that is resumed here has every curve up to here
+        self._judge_training()
         try:
             self._submit(snapshot)
         except checkpoints.CheckpointError as wrong:
@@ -240,6 +245,7 @@ class Member:
     def save_last(self, snapshot: Snapshot) -> None:
         """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
         self.metrics.flush()
+        self._judge_training()
         self.wait_for_save()
         if self.saver.saved == snapshot.meta["update"]:
             self._prune(self.config.keep)
@@ -257,31 +263,13 @@ class Member:
                 self._prune(keep)
                 return
         self.unsaved = True
-        number, meta = snapshot.meta["update"], self.meta(snapshot)
-        for folder in (Path(tempfile.gettempdir()), Path.home(), Path.cwd()):
-            place: Path | None = None
-            try:
-                place = Path(tempfile.mkdtemp(prefix=f"sparring-{self.run.name}-", dir=folder))
-                self.elsewhere = checkpoints.save(
-                    place,
-                    number,
-                    tensors=snapshot.tensors,
-                    blobs=snapshot.blobs,
-                    meta=meta,
-                    segments=snapshot.segments,
-                    alone=True,
-                )
-            except (checkpoints.CheckpointError, OSError):
-                if place:
-                    shutil.rmtree(place, ignore_errors=True)
-                continue
+        self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
+        text = f"{wrong}; no other place took it either: it is lost when this program ends"
+        if self.elsewhere:
             text = (
                 f"{wrong}; it lies in {self.elsewhere} instead: once there is space, move it to "
                 f"{self.run.checkpoints} to go on from it"
             )
-            warnings.warn(SparringWarning(text), stacklevel=2)
-            return
-        text = f"{wrong}; no other place took it either: it is lost when this program ends"
         warnings.warn(SparringWarning(text), stacklevel=2)
 
     def _submit(self, snapshot: Snapshot) -> None:
@@ -353,6 +341,7 @@ class Member:
             "rivals": rivals,
             "games": self.config.eval.games,
             "seed": 1_000_000 + number,
+            **own_request(self.rules, self.config),
         }
 
     def take_in(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
@@ -384,21 +373,31 @@ class Member:
         strength = strength_of(self.rules, results)
         self.status.evaluated = number
         values["eval/strength"] = strength
+        values |= self._episodes_played(results)
         values |= self._pace(results, seconds)
         self.metrics.add(number, values, seconds=seconds)
         self._reach_targets(least_share(self.rules, results), seconds)
         self.dry += 1
         if self.best["update"] < 0 or strength > self.best["strength"]:
             self.dry = 0
-            self.status.best = number
-            self.best = {"update": number, "strength": strength}
-            self.note("best", checkpoint=number, strength=strength)
-            self._name_best()
+            self._take_best(number, strength)
             if self.league:
                 self._tell_best(number, seconds)
         if self.course:
             self.course.measured(number, results)
         return results
+
+    def _episodes_played(self, results: Mapping[str, Any]) -> dict[str, float]:
+        """How many episodes an environment of somebody's own had time for; said once if too few."""
+        if not is_own(self.rules):
+            return {}
+        games = min(found["games"] for found in results.values())
+        what = "evaluations have no time for all episodes"
+        text = too_few(self.rules, self.config.eval, games)
+        if text and not self.noted(what):
+            self.note(what, episodes=games)
+            warnings.warn(SparringWarning(text), stacklevel=3)
+        return {"eval/games": float(games)}
 
     def _tell_best(self, number: int, seconds: float) -> None:
         """Let the league meet the best checkpoint, if that can be read."""
@@ -407,6 +406,22 @@ class Member:
             saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
             when = {"update": number, "decisions": int(saved.meta["decisions"])}
             self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
+
+    def _judge_training(self) -> None:
+        """Find the best checkpoint by what training games paid, where nothing else measures it."""
+        earned, self.earned = self.earned, TrainingReturn()
+        update = self.status.update
+        if not by_training(self.rules) or not earned.games or update == self.best["update"]:
+            return
+        if self.best["update"] < 0 or earned.mean > self.best["strength"]:
+            self._take_best(update, earned.mean, by="training return")
+
+    def _take_best(self, number: int, strength: float, **how: Any) -> None:
+        """Note that a checkpoint is the best so far."""
+        self.status.best = number
+        self.best = {"update": number, "strength": strength}
+        self.note("best", checkpoint=number, strength=strength, **how)
+        self._name_best()
 
     def _pace(self, results: Mapping[str, Any], seconds: float) -> dict[str, float]:
         """The mean score over opponents, and what was gained of it per hour since the first."""

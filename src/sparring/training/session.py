@@ -14,7 +14,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.learn.algos import LEARNERS
-from sparring.learn.learner import DivergedError, Learner
+from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import Plan
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.policy import BY_VALUE, Policy, check_alike
@@ -158,6 +158,26 @@ class Session:
         resume: checkpoints.Checkpoint | None,
         events: Mapping[str, Mapping[str, Any]],
     ) -> list[Agent]:
+        with closing_learner(self.learner):
+            trainer, ended = self._loop(runs, resume, events)
+            return [
+                Agent(
+                    self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
+                    member.run.path,
+                    ended if member.active else "diverged",
+                    elsewhere=member.elsewhere,
+                    unsaved=member.unsaved,
+                )
+                for index, member in enumerate(trainer.members)
+            ]
+
+    def _loop(
+        self,
+        runs: Sequence[Run],
+        resume: checkpoints.Checkpoint | None,
+        events: Mapping[str, Mapping[str, Any]],
+    ) -> tuple[Trainer, str]:
+        """Run the loop to its end and say why it ended."""
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
                 self.learner,
@@ -175,17 +195,7 @@ class Session:
                 trainer.members[0].forget_all()
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
-            ended = trainer.train()
-        return [
-            Agent(
-                self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
-                member.run.path,
-                ended if member.active else "diverged",
-                elsewhere=member.elsewhere,
-                unsaved=member.unsaved,
-            )
-            for index, member in enumerate(trainer.members)
-        ]
+            return trainer, trainer.train()
 
     def _calmer(
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None

@@ -27,6 +27,8 @@ LEARNING = (
 WORKERS = ("workers/memory_mib", "workers/restarts", "workers/idle")
 """What is shown of worker processes, where there are some."""
 
+FLEET = ("fleet/lag_mean", "fleet/actor_idle", "fleet/learner_idle", "fleet/restarts")
+"""What is shown of actors, where there are some."""
 
 MOST_STATS = 3
 """So many of the game's statistics are shown."""
@@ -35,7 +37,7 @@ MOST_STATS = 3
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
     """Return what is shown of how a learner learns."""
     told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
-    told |= {name: stats[name] for name in WORKERS if name in stats}
+    told |= {name: stats[name] for name in (*WORKERS, *FLEET) if name in stats}
     return {name: value for name, value in told.items() if math.isfinite(value)}
 
 

@@ -11,13 +11,19 @@ import torch
 from sparring.commands.eval import usi_match
 from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
-from sparring.commands.results import all_lines, next_command, results_table, stats_table
+from sparring.commands.results import (
+    all_lines,
+    next_command,
+    results_table,
+    score_word,
+    stats_table,
+)
 from sparring.config import EvalConfig
 from sparring.errors import ConfigError, nearest
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.league import usi
-from sparring.league.arena import evaluate, whole_rounds
+from sparring.league.arena import evaluate, usual_games, usual_opponents, whole_rounds
 from sparring.league.openings import check_plies
 from sparring.league.players import Player
 from sparring.league.protocols import protocols
@@ -25,9 +31,6 @@ from sparring.league.seating import player_called, split_style
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
 from sparring.store.policies import locate
-
-GAMES = 4096
-"""Against each opponent, unless --games says otherwise."""
 
 
 def run(config: EvalConfig) -> int:
@@ -42,10 +45,10 @@ def run(config: EvalConfig) -> int:
         return usi_match.run(config, challenger, rules)
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
-    games = whole_rounds(rules, config.games or GAMES)
+    games = whole_rounds(rules, config.games or usual_games(rules))
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
-        words = [rules.bots[-1]]
+        words = list(usual_opponents(rules, 1))
     opponents = [player_called(word, rules, threads=threads) for word in words]
     for word, opponent in zip(words, opponents, strict=True):
         tell_origin(word, opponent)
@@ -80,7 +83,7 @@ def run(config: EvalConfig) -> int:
             }
         )
         return 0
-    print_table(results_table(results))
+    print_table(results_table(results, score_word(rules)))
     for line in all_lines(results):
         say(line)
     if played := stats_table(rules, results):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,36 @@ def shoot(film: Film, *, fps: float, speed: float) -> list[Shot]:
     return shots
 
 
+class Timed(Protocol):
+    """What is shown from one moment to another."""
+
+    @property
+    def start_s(self) -> float: ...
+    @property
+    def end_s(self) -> float: ...
+
+
+S = TypeVar("S", bound=Timed)
+
+
+class Reel(Protocol[S]):
+    """What is written as a film: shots, and who draws them."""
+
+    @property
+    def shots(self) -> Sequence[S]:
+        """In the order of their times."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+
+    def draw(self, shot: S) -> Image:
+        """Return the image of a shot."""
+
+    def palette(self) -> Image:
+        """Return colours that suit all shots."""
+
+
 class Studio:
     """Draws the shots of a film."""
 
@@ -58,6 +88,11 @@ class Studio:
         self.canvas = Canvas(film.view, width)
         self.canvas.draw(film.backdrop)
         self.backdrop, self.shots = self.canvas.image, shots
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.canvas.size
 
     def draw(self, shot: Shot) -> Image:
         """Return the image of a shot."""
@@ -89,7 +124,7 @@ def palette_of(image: Image) -> Image:
     return made
 
 
-def write_gif(studio: Studio, path: Path, tell: Callable[[], None]) -> None:
+def write_gif(studio: Reel[S], path: Path, tell: Callable[[], None]) -> None:
     """Write a film as a GIF file that plays over and over."""
     palette, dither = studio.palette(), pillow().image.Dither.NONE
 
@@ -120,9 +155,9 @@ def find_ffmpeg() -> str:
     return found
 
 
-def write_mp4(studio: Studio, path: Path, fps: float, tell: Callable[[], None]) -> None:
+def write_mp4(studio: Reel[S], path: Path, fps: float, tell: Callable[[], None]) -> None:
     """Write a film as an MP4 file: ffmpeg gets the pixels through a pipe."""
-    width, height = studio.canvas.size
+    width, height = studio.size
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}"]
     made = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", "-y", str(path)]
     words = [find_ffmpeg(), "-loglevel", "error", *given, "-i", "-", "-an", *made]

@@ -62,6 +62,8 @@ class ForeignRules(Rules):
         self.skip_forced = False
 
     declares_flags = False
+    factory = ""
+    """What makes the env, module:factory; "" of an env that was given as an object."""
 
     def plain(self) -> dict[str, Any]:
         """Return what `ForeignRules(**...)` needs, for a checkpoint."""

@@ -75,7 +75,17 @@ def learning_words(learning: Mapping[str, float]) -> list[str]:
     words += [f"{name} {told[name]:.3g}" for name in ("epsilon", "temperature") if name in told]
     if "workers/memory_mib" in told:
         words.append(workers_words(told))
+    if "fleet/lag_mean" in told:
+        words.append(fleet_words(told))
     return words
+
+
+def fleet_words(told: Mapping[str, float]) -> str:
+    """How actors and their learner keep step."""
+    failed = int(told.get("fleet/restarts", 0))
+    again = f", {failed} died and started again" if failed else ""
+    idle = f"actors {told['fleet/actor_idle']:.0%} idle, learner {told['fleet/learner_idle']:.0%}"
+    return f"{idle}, lag {told['fleet/lag_mean']:.1f}{again}"
 
 
 def workers_words(told: Mapping[str, float]) -> str:

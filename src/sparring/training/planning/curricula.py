@@ -42,14 +42,17 @@ def curriculum_of(config: TrainConfig, rules: Rules, cast: Cast) -> Curriculum:
     return Curriculum(rules, phases, cast.seatings, own)
 
 
-def check_own(pool: ForeignPool, curriculum: Curriculum) -> None:
-    """Refuse phases that nothing would come of in an environment that somebody brought along."""
+def check_own(pool: ForeignPool, curriculum: Curriculum, *, named: bool) -> None:
+    """Refuse phases that nothing would come of in an environment that somebody brought along.
+
+    named: it has a factory, by which evaluations make it too.
+    """
     name, flags = pool.rules.name, {flag for phase in curriculum.phases for flag in phase.flags}
     for number, phase in enumerate(curriculum.phases, start=1):
         where = f"phase {number} {phase.name!r}"
         unfit = {
             "starts": (phase.starts, "its own reset decides where games begin"),
-            "until": (phase.until, "nobody measures it beside training"),
+            "until": (phase.until and not named, "given as an object, and nobody measures it"),
         }
         for key, (given, why) in unfit.items():
             if given:

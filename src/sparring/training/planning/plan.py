@@ -27,6 +27,7 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.grouped_flat import unsupported as no_grouped_pass
 from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.foreign.make import make_pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS, SECTIONS
@@ -68,7 +69,8 @@ def resolve(
     if pool or is_own(config):
         demand_fitting(config, rules)
     demand_named(config, pool)
-    pool = own_pool(config, first_game) if pool is None and is_own(config) else pool
+    elsewhere = bool(config.actors or config.cluster)
+    pool = pool or named_pool(config, first_game, elsewhere=elsewhere)
     for member in configs:
         check_against(rules, member.eval.against)
     device = choose_device(config.device)
@@ -79,9 +81,9 @@ def resolve(
             f"{' and '.join(SECTIONS[config.algo])}"
         )
     games_on = choose_pool(config.pool, device)
-    if pool or not ours:  # somebody else's: stepped and learned from step by step
+    if pool or not ours or elsewhere:  # stepped and learned from step by step
         games_on = CPU
-    fused = ours and pool is None and device != CPU
+    fused = ours and pool is None and device != CPU and not elsewhere
     hindrance = why_not_fused(config, rules.box, games_on) if fused else ""
     if hindrance:
         if games_on != CPU and (config.pool == "cuda" or len(configs) > 1):
@@ -89,21 +91,16 @@ def resolve(
         text = f"slower than it could be, with games on the CPU: {hindrance}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         games_on, fused = CPU, False
-    if len(configs) > 1 and not ours:
-        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
-    if len(configs) > 1 and games_on == CPU:
-        raise ConfigError(
-            "a population is trained on one GPU, games included; "
-            f"here the games are on {'a foreign environment' if pool else games_on}"
-        )
-    if pool and config.collect.games != pool.num_games:
+    if len(configs) > 1:
+        demand_one_gpu(config, "a foreign environment" if pool else games_on)
+    if pool and not elsewhere and config.collect.games != pool.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
         )
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
     curriculum = curriculum_of(config, rules, cast)
     if isinstance(pool, ForeignPool):
-        check_own(pool, curriculum)
+        check_own(pool, curriculum, named=is_own(config))
     apart = why_apart(cast, config) if fused else ""
     if apart:
         games_on, fused = play_apart(apart, several=len(configs) > 1)
@@ -137,6 +134,23 @@ def resolve(
     return plan
 
 
+def demand_one_gpu(config: TrainConfig, where: str) -> None:
+    """Refuse a population whose games are not with its networks. where: they are."""
+    if config.algo not in LEARNERS:
+        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
+    if not where.startswith(GPU):
+        raise ConfigError(
+            f"a population is trained on one GPU, games included; here the games are on {where}"
+        )
+
+
+def named_pool(config: TrainConfig, first_game: int, *, elsewhere: bool) -> GamePool | None:
+    """The games of an environment that has a name; where actors play, one is made to look at."""
+    if not is_own(config):
+        return None
+    return make_pool(config.game, copies=1) if elsewhere else own_pool(config, first_game)
+
+
 def why_apart(cast: Cast, config: TrainConfig) -> str:
     """Say what keeps opponents from being answered inside the rollout's graph, "" if nothing."""
     if cast.actors:
@@ -162,10 +176,17 @@ FLEET = "sparring.cluster.learner:make_learner"
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
+REPLICATED = "sparring.cluster.replicas:make_learner"
+"""What makes a learner that shares its work with others."""
+
+
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(config):
+        if config.replicas > 1:
+            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            return first
         if config.actors or config.cluster:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner
@@ -209,6 +230,10 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
+    if not is_own(config):
+        for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
+            values = getattr(config.eval, name), getattr(usual.eval, name)
+            unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
@@ -224,8 +249,10 @@ def read_options(words: Sequence[str]) -> dict[str, str]:
 
 def why_not_fused(config: TrainConfig, box: int, games_on: str) -> str:
     """Say what keeps rollout and update from being graphs on the GPU, "" if nothing does."""
-    if config.algo == "dqn" and config.dqn.mode == ROLLOUTS:
-        return "dqn.mode rollouts plays and learns step by step"
+    by_rollouts = config.algo == "dqn" and config.dqn.mode == ROLLOUTS
+    if by_rollouts or config.net.normalise:
+        what = "dqn.mode rollouts" if by_rollouts else "net.normalise"
+        return f"{what} plays and learns step by step"
     if config.algo in REMEMBERS and (games_on == CPU or config.hindsight.sees):
         why = "is seen in hindsight" if config.hindsight.sees else "lies with the games"
         return f"what is remembered {why}, and is learned from step by step there"

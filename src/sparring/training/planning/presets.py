@@ -26,6 +26,7 @@ from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
+from sparring.league.own import OWN_GAMES
 from sparring.pools.foreign.make import USUAL_GAMES, Facts, facts_of
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
@@ -64,12 +65,16 @@ GPU_ALGOS: dict[str, dict[str, Any]] = {
 """The same by algorithm."""
 
 OWN_ALGOS: dict[str, dict[str, Any]] = {
-    "ppo": {"ppo": {"gamma": 0.99}},
+    # Such environments are slow: every sample is learned from more often, in smaller batches.
+    "ppo": {"ppo": {"gamma": 0.99, "epochs": 4, "minibatch": 256}},
     "pqn": {"net": {"norm": True}},
     "dqn": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 128, "ratio": 32.0}},
     "sac": {"collect": {"steps": 1}, "replay": {"warmup": 1000, "batch": 256, "ratio": 256.0}},
 }
 """What suits environments of somebody else's better than the defaults, by algorithm."""
+
+OWN_EVALUATION = 32
+"""Episodes of an evaluation beside training: they may take seconds each."""
 
 LEAGUES: dict[str, dict[str, Any]] = {
     "": {},
@@ -95,7 +100,10 @@ def presets_of(
     if facts or is_factory(game):
         facts = facts or facts_of(game)
         box = BOX_ALGOS.get(kind, {}) if facts.rules.box else {}
-        games: Mapping[str, Any] = {"collect": {"games": facts.games or USUAL_GAMES}}
+        games: Mapping[str, Any] = {
+            "collect": {"games": facts.games or USUAL_GAMES},
+            "eval": {"games": OWN_EVALUATION, "final_games": OWN_GAMES},
+        }
         for table in (games, OWN_ALGOS.get(kind, {}), box):
             yield "your own environment", own_of(table, algo, mode)
         return

@@ -13,8 +13,10 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
-from sparring.games.flags import read_pair
+from sparring.games.flags import listed, read_pair
 from sparring.games.rules import Rules
+from sparring.league.seating import player_called
+from sparring.pools.foreign.again import is_own
 from sparring.pools.foreign.make import Facts
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
@@ -33,6 +35,8 @@ from sparring.training.planning.role_words import joined
 
 OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""
+FLAGS = "set"
+"""Flags of the game: a list of pairs, of which members may have some otherwise."""
 MAY_CHANGE = frozenset(
     {"minutes", "updates", "decisions", "episodes", "threads", "device", "pool"}
     | {"name", "init", "runs", "json", "tensorboard", "wandb", "csv", "episodes_csv", "config"}
@@ -162,6 +166,9 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     for index in range(count):
         changes: dict[str, Any] = {}
         for keys, values in varied:
+            if keys[0] == FLAGS:
+                changes[FLAGS] = with_flag(changes.get(FLAGS, config.set), keys[1], values, index)
+                continue
             inner = changes
             for key in keys[:-1]:
                 inner = inner.setdefault(key, {})
@@ -188,9 +195,28 @@ def demand_varied(config: TrainConfig, varied: Sequence[tuple[list[str], list[An
         demand_of_mode(str(mode), names)
 
 
+def with_flag(pairs: Sequence[str], key: str, values: Sequence[Any], index: int) -> tuple[str, ...]:
+    """Flags of the game, one of which is another for every member."""
+    value = values[index % len(values)]
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (*(pair for pair in pairs if read_pair(pair, FLAGS)[0] != key), f"{key}={text}")
+
+
+def value_at(config: TrainConfig, keys: Sequence[str]) -> Any:
+    """What a setting is that was varied."""
+    if keys[0] == FLAGS:
+        return dict(read_pair(pair, FLAGS) for pair in config.set)[keys[1]]
+    value: Any = config
+    for key in keys:
+        value = getattr(value, key)
+    return value
+
+
 def read_varied(word: str) -> tuple[list[str], list[Any]]:
-    """Turn a.b=1,2 into the keys and the values."""
+    """Turn a.b=1,2 into the keys and the values; flags may be words, or lists in brackets."""
     name, text = read_pair(word, "vary")
+    if name.partition(".")[0] == FLAGS:
+        return [FLAGS, flag_named(name, word)], read_flags(text, word)
     try:
         values = tomllib.loads(f"x = [{text}]")["x"]
     except tomllib.TOMLDecodeError:
@@ -198,6 +224,27 @@ def read_varied(word: str) -> tuple[list[str], list[Any]]:
     if not values:
         raise ConfigError(f"vary: {word!r} is not key=value,value")
     return name.split("."), values
+
+
+def flag_named(name: str, word: str) -> str:
+    """The flag that is varied."""
+    key = name.partition(".")[2]
+    if not key:
+        raise ConfigError(f"vary: {word!r} names no flag; give set.KEY=value,value")
+    return key
+
+
+def read_flags(text: str, word: str) -> list[Any]:
+    """Values of a flag: words, numbers, or lists as [0,1],[1,0]."""
+    if "[" in text:
+        try:
+            lists = tomllib.loads(f"x = [{text}]")["x"]
+        except tomllib.TOMLDecodeError:
+            raise ConfigError(f"vary: {word!r} is not set.KEY=[a,b],[b,a]") from None
+        return list(lists)
+    if not listed(text):
+        raise ConfigError(f"vary: {word!r} is not set.KEY=value,value")
+    return listed(text)
 
 
 def read_config(table: Mapping[str, Any], where: str) -> TrainConfig:
@@ -242,6 +289,9 @@ def check_against(rules: Rules, names: Sequence[str]) -> None:
     if names and rules.seats == 1:
         raise ConfigError(f"eval.against: {rules.name} has one seat and no opponents; leave it out")
     for name in names:
-        rules.bot(name)
+        if is_own(rules):
+            player_called(name, rules)
+        else:
+            rules.bot(name)
     if len(set(names)) < len(names):
         raise ConfigError(f"eval.against: {', '.join(names)} names a bot twice; give each once")

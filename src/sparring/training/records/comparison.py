@@ -13,6 +13,7 @@ import numpy as np
 
 from sparring.draw.charts.axes import By, Curve, Floats, placed
 from sparring.errors import ConfigError, nearest
+from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.statistics import (
@@ -25,7 +26,12 @@ from sparring.league.statistics import (
     value_at,
 )
 from sparring.training.planning.settings import read_config, written
-from sparring.training.records.overview import Overview, final_strength, read_json
+from sparring.training.records.overview import (
+    Overview,
+    final_strength,
+    newest_meta,
+    own_rules,
+)
 from sparring.training.records.told import flat, names_of, shortened, spread, typed
 
 BOOKKEEPING = frozenset(
@@ -196,10 +202,10 @@ def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison
 def common_rules(runs: Sequence[Overview]) -> Rules:
     """Return the game that all runs play; says what differs if it is not the same."""
     first, *others = runs
-    if first.game not in game_names():
+    if first.game not in game_names() and not is_factory(first.game):
         raise ConfigError(
             f"{first.path} learns {first.game!r}, which has no evaluations to compare; give runs "
-            f"of {', '.join(game_names())}"
+            f"of {', '.join(game_names())}, or of a factory"
         )
     for run in others:
         if run.game != first.game:
@@ -226,17 +232,15 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
 
 def rules_of(run: Overview) -> Rules:
     """Return a run's game with its flags."""
+    if is_factory(run.game):
+        return own_rules(run.path)
     return read_rules(run.game, latest(run.config.get("set", ())))
 
 
 def version_of(run: Overview) -> int | None:
     """Return the version of the rules that a run's newest checkpoint names."""
-    for manifest in sorted((run.path / "checkpoints").glob("*/manifest.json"), reverse=True):
-        found = read_json(manifest)
-        if isinstance(found, dict):
-            version = found.get("meta", {}).get("rules_version")
-            return int(version) if version is not None else None
-    return None
+    version = newest_meta(run.path).get("rules_version")
+    return int(version) if version is not None else None
 
 
 def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import SparringError
+from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
+from sparring.store.manifest import MANIFEST
 from sparring.training.records import metrics
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
 from sparring.training.status import PREVIOUS_BEST
@@ -212,6 +214,24 @@ def opponents_of(curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
     ends = ("win", "score")
     found = dict.fromkeys("/".join(w[1:-1]) for w in words if w[0] == "eval" and w[-1] in ends)
     return tuple(name for name in found if name and name != PREVIOUS_BEST)
+
+
+def newest_meta(run: Path) -> dict[str, Any]:
+    """Return what a run's newest checkpoint says besides tensors; {} without one."""
+    for manifest in sorted((run / CHECKPOINTS).glob(f"*/{MANIFEST}"), reverse=True):
+        found = read_json(manifest)
+        if isinstance(found, dict):
+            meta: dict[str, Any] = found.get("meta", {})
+            return meta
+    return {}
+
+
+def own_rules(run: Path) -> ForeignRules:
+    """Return what a run plays by on an environment of somebody's own, without making it."""
+    described = newest_meta(run).get("foreign")
+    if not described:
+        raise ConfigError(f"{run} has no checkpoint that says what its environment is like")
+    return ForeignRules(**described)
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:

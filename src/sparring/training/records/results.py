@@ -19,6 +19,10 @@ from sparring.training.records.run import RESULTS, Run
 FINAL_SEED = 77_000_000
 """The deals of final measurements; no evaluation beside training has them."""
 
+FINAL_LIMIT = 10.0
+"""How much longer than an evaluation beside training the final one may take, where it has to be
+bounded."""
+
 
 def measure(
     agent: Agent, settings: TrainConfig, told: Callable[[str], None] | None = None
@@ -38,6 +42,7 @@ def measure(
             games=settings.eval.final_games,
             seed=FINAL_SEED + number,
             threads=settings.threads or 1,
+            limit_s=FINAL_LIMIT * settings.eval.limit_s,
         )
     keep(agent, results)
     return results

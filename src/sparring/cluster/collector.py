@@ -1,0 +1,270 @@
+"""Collecting from actors: an update takes whichever rollouts are there, none of them too old.
+
+Every actor has a lane, its stretch of games in the rollout of all games. A lane that is absent from
+an update has rows that nobody decides, so that decisions which are open there simply stay open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from sparring.cluster.crew import Crew, Order, Parcel
+from sparring.cluster.packing import Gathered, counts_of
+from sparring.cluster.pool import FleetPool
+from sparring.config import CollectConfig, FleetConfig
+from sparring.games.stats import curves
+from sparring.learn.collect import Actor, Collector
+from sparring.learn.timing import Timing
+from sparring.pools.lineups import check_answered
+
+WAIT_S = 1.0
+"""Seconds after which a wait looks around; a signal is heard then."""
+Publish = Callable[[int], None]
+"""Shows the present weights to actors, under a version."""
+
+
+@dataclass
+class Pending:
+    """An order that is not learned from yet."""
+
+    order: Order
+    version: int
+    """The oldest weights that may play it; once it is there, those that did."""
+    parcel: Parcel | None = None
+
+
+@dataclass
+class Lane:
+    """An actor's stretch of games, and what it was asked for."""
+
+    actor: int
+    first_game: int
+    games: int
+    pending: deque[Pending] = field(default_factory=deque)
+    dropped: set[Order] = field(default_factory=set)
+    """Orders whose rollouts nobody wants any more."""
+    number: int = 0
+    """Of its next rollout."""
+    taken: bool = False
+    """Whether the present update has a rollout of it."""
+    life: int = 0
+    """Of the actor whose decisions are open."""
+
+
+class FleetCollector(Collector):
+    """A collector whose games are played by a crew."""
+
+    def __init__(
+        self,
+        pool: FleetPool,
+        config: CollectConfig,
+        actor: Actor,
+        columns: Sequence[str],
+        phases: Timing,
+        *,
+        fleet: FleetConfig,
+        publish: Publish,
+        **options: Any,
+    ) -> None:
+        """Take over a crew.
+
+        actor: never asked; actors answer rows where they play.
+        """
+        super().__init__(pool, config, actor, columns, phases, **options)
+        self.fleet_pool, self.crew, self._publish = pool, pool.crew, publish
+        crew: Crew = self.crew
+        games = config.games // crew.size
+        self.lanes = [Lane(index, index * games, games) for index in range(crew.size)]
+        self.lag = np.zeros(config.games, np.int32)
+        """By game, updates that the weights which played the last rollout were behind."""
+        self.lockstep = fleet.lockstep
+        self.most_lag = 0 if fleet.lockstep else fleet.lag
+        self._credits = 1 if fleet.lockstep else fleet.queue + 1
+        wanted = fleet.batch or (crew.size + 1) // 2
+        self._least = crew.size if fleet.lockstep else wanted
+        self.version = 0
+        """Of the newest weights."""
+        self.lost = 0
+        """Rollouts that died with their actors."""
+        self.unfinished = 0
+        """Games that were left out because they took too long."""
+        self._cycle_began = time.perf_counter()
+
+    # Weights
+
+    def publish(self) -> None:
+        """Let actors have the present weights; whoever may play on does."""
+        self.version += 1
+        self._publish(self.version)
+        for lane in self.lanes:
+            lane.taken = False
+        if not self.lockstep:
+            self._give_orders()
+
+    # Rollouts
+
+    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+        """Take a rollout of as many lanes as are there, and wait for those that must not age.
+
+        number: of the update; in lock-step also of the rollout.
+        """
+        check_answered(self.pool.policies, self.answered)
+        if not self.version:
+            self.publish()
+        self.pool.clear_counts()
+        self.lag.fill(0)
+        for lane in self.lanes:
+            lane.taken = False
+            lane.number = number if self.lockstep else max(lane.number, number)
+        gathered, taken, waited = Gathered(self), [], 0.0
+        self._give_orders()
+        while True:
+            with self.phases("stepping"):
+                taken += self._take_ready(gathered)
+            self._give_orders()
+            if len(taken) >= self._least and not any(map(self._is_due, self.lanes)):
+                break
+            began = time.perf_counter()
+            with self.phases("stepping"):
+                self._wait(WAIT_S)
+            waited += time.perf_counter() - began
+        gathered.finish()
+        counted = curves(self.pool.rules.stats, self.pool.counts().tolist())
+        return self.earned.stats() | counted | self._figures(taken, waited)
+
+    def _give_orders(self) -> None:
+        """Have rollouts played that can be learned from before they are too old."""
+        for lane in self.lanes:
+            while len(lane.pending) + len(lane.dropped) < self._credits:
+                ahead = len(lane.pending) + int(lane.taken)
+                if ahead > self.most_lag:
+                    break
+                order = Order(lane.actor, lane.number)
+                lane.number += not self.lockstep
+                lane.pending.append(Pending(order, self.version))
+                self.crew.give(order)
+
+    def _is_due(self, lane: Lane) -> bool:
+        """Whether a rollout would be too old if this update went without the lane."""
+        behind = [self.version - one.version for one in lane.pending]
+        return not lane.taken and any(
+            ahead + lag > self.most_lag for ahead, lag in enumerate(behind, start=1)
+        )
+
+    def _wait(self, timeout_s: float) -> None:
+        """Note what has come, and what never will."""
+        for parcel in self.crew.take(timeout_s):
+            self._arrived(parcel)
+        lost = self.crew.lost()
+        self.lost += len({order.actor for order in lost})
+        for order in lost:
+            lane = self.lanes[order.actor]
+            lane.dropped.discard(order)
+            kept = [one for one in lane.pending if one.order != order or one.parcel is not None]
+            lane.pending = deque(kept)
+        if lost:
+            self._give_orders()
+
+    def _arrived(self, parcel: Parcel) -> None:
+        lane = self.lanes[parcel.order.actor]
+        if parcel.order in lane.dropped:
+            lane.dropped.remove(parcel.order)
+            self.crew.release(parcel)
+            return
+        first = next(at for at, one in enumerate(lane.pending) if one.order == parcel.order)
+        lane.pending[first].parcel, lane.pending[first].version = parcel, parcel.version
+        for later in list(lane.pending)[first + 1 :]:
+            later.version = max(later.version, parcel.version)
+
+    def _take_ready(self, gathered: Gathered) -> list[Parcel]:
+        """Copy a rollout of every lane that has one and is not in this update yet."""
+        self._wait(0.0)
+        taken = []
+        for lane in self.lanes:
+            if lane.taken or not lane.pending or lane.pending[0].parcel is None:
+                continue
+            parcel = lane.pending.popleft().parcel
+            assert parcel is not None
+            self._unpack(lane, parcel, gathered)
+            self.crew.release(parcel)
+            taken.append(parcel)
+        return taken
+
+    def _unpack(self, lane: Lane, parcel: Parcel, gathered: Gathered) -> None:
+        """Copy a rollout to its lane, and count it; this is the only place that does."""
+        lane.taken = True
+        self._meet(lane, parcel.life)
+        arrays, counts = parcel.arrays, counts_of(parcel.arrays)
+        gathered.add(arrays, lane.first_game, lane.games)
+        self.decisions += counts["decisions"]
+        self.opponent_rows += counts["opponent_rows"]
+        self.unfinished += counts["unfinished"]
+        self.fleet_pool.add_counts(arrays["counted"])
+        self.fleet_pool.note(lane.actor, arrays["seated"], counts["heard"])
+        behind = self.version - parcel.version
+        self.lag[lane.first_game : lane.first_game + lane.games] = behind
+
+    def _meet(self, lane: Lane, life: int) -> None:
+        """Forget open decisions in games that are gone."""
+        if lane.life != life:
+            lane.life = life
+            self._forget_open(lane)
+
+    def _forget_open(self, lane: Lane) -> None:
+        each = self.pool.rules.seats * self.transitions.chains
+        self.transitions.open["row"][lane.first_game * each :][: lane.games * each] = -1
+
+    def _figures(self, taken: Sequence[Parcel], waited_s: float) -> dict[str, float]:
+        """How actors and learner kept step, as curves show it."""
+        now = time.perf_counter()
+        cycle_s, self._cycle_began = now - self._cycle_began, now
+        lags = [self.version - parcel.version for parcel in taken]
+        idle_s = sum(parcel.idle_s for parcel in taken)
+        busy_s = sum(parcel.played_s for parcel in taken)
+        queued = [one for lane in self.lanes for one in lane.pending if one.parcel is not None]
+        figures = {
+            "lag_mean": sum(lags) / len(lags),
+            "lag_max": max(lags),
+            "actor_idle": idle_s / max(idle_s + busy_s, 1e-9),
+            "learner_idle": min(waited_s / max(cycle_s, 1e-9), 1.0),
+            "lanes": len(taken),
+            "queued": len(queued),
+            "restarts": self.crew.restarts,
+            "lost": self.lost,
+        }
+        return {f"fleet/{name}": float(value) for name, value in figures.items()}
+
+    def rehearse(self, number: int) -> None:
+        """Not offered: rows are answered where they are played."""
+        raise NotImplementedError
+
+    # Saving
+
+    def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
+        """Return the rows of open decisions, and the games in flight if they can be saved."""
+        if not self.exact:
+            return self.front()[0], {}
+        lives, games = self.fleet_pool.states()
+        for lane, life in zip(self.lanes, lives, strict=True):
+            self._meet(lane, life)
+        rows, open_decisions = self.front()
+        return rows, {"games.bin": games, "open.bin": open_decisions}
+
+    def load_state(self, rows: Any, blobs: Any, meta: Any) -> None:
+        """Continue from `state`; what actors play for the weights before is not wanted any more."""
+        for lane in self.lanes:
+            for one in lane.pending:
+                if one.parcel is not None:
+                    self.crew.release(one.parcel)
+                else:
+                    lane.dropped.add(one.order)
+            lane.pending.clear()
+            self._forget_open(lane)
+        super().load_state(rows, blobs, meta)

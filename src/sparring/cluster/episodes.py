@@ -1,0 +1,99 @@
+"""Rollouts of whole games: in every place one, from its beginning to its end.
+
+Nothing is carried from one rollout to the next, and no game is played by two versions of the
+weights. What a place plays after its game has ended, until the others are done, belongs to nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.learn.collect import Collector
+from sparring.learn.rollout import Cuts, Episodes, groups_of
+from sparring.pools.lineups import LEARNER, NOBODY
+
+NEVER = np.iinfo(np.int64).max
+
+
+class WholeEpisodes(Collector):
+    """Begins all games anew with every rollout, and keeps the first of every place."""
+
+    unfinished = 0
+    """Games of the last rollout that were left out because they took too long."""
+    seed = 0
+    """Of the run: what begins is another game in every rollout."""
+
+    def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
+        """Play rollout `number`, and keep what is whole."""
+        self.pool.reset(seed=mixed_seed(self.seed, number, 1))
+        self.groups = groups_of(self.pool)
+        before = self.decisions, self.opponent_rows
+        stats = super().collect(number)
+        self._keep_whole()
+        policy = self.rollout.policy
+        self.decisions = before[0] + int((policy == LEARNER).sum())
+        self.opponent_rows = before[1] + int((policy > LEARNER).sum())
+        return {**stats, **self.earned.stats()}
+
+    def _play_in_turn(self, number: int) -> None:
+        """Play until the last game has ended; pools with several slots play all steps."""
+        if len(self.groups) > 1:
+            super()._play_in_turn(number)
+            return
+        rollout, (group,) = self.rollout, self.groups
+        rollout.policy.fill(NOBODY)
+        rollout.terminated.fill(False)
+        rollout.truncated.fill(False)
+        over = np.zeros(self.pool.num_games, np.bool_)
+        for step in range(self.steps):
+            self._ask(number, [(step, group)])
+            self._receive(step, group)
+            over |= rollout.terminated[step] | rollout.truncated[step]
+            if over.all():
+                break
+
+    def _keep_whole(self) -> None:
+        """Leave out what came after every place's first game, and games that did not end."""
+        rollout, rows = self.rollout, self.pool.rules.rows
+        ended = rollout.terminated | rollout.truncated
+        steps = np.arange(self.steps)[:, None]
+        last = np.where(ended.any(0), ended.argmax(0), NEVER)
+        self.unfinished = int((last == NEVER).sum())
+        self._keep_first_ends()
+        self._keep_cuts(last)
+        out = (steps > last) | (last == NEVER)
+        rollout.policy[np.repeat(out, rows, axis=1)] = NOBODY
+        for array in (rollout.reward, rollout.skipped, rollout.terminated, rollout.truncated):
+            array[out] = 0
+        rollout.final_value[out] = np.nan
+
+    def _keep_first_ends(self) -> None:
+        """Of finished games, keep the first of every place."""
+        found = self.earned.episodes()
+        if found is None:
+            return
+        _, first = np.unique(found.game, return_index=True)
+        kept = np.sort(first)
+        self.earned.batches = [Episodes(*(getattr(found, f.name)[kept] for f in fields(Episodes)))]
+
+    def _keep_cuts(self, last: npt.NDArray[np.int64]) -> None:
+        """Of cuts, keep those that ended a place's first game."""
+        cuts, seats = self.rollout.cuts, self.pool.rules.seats
+        if not cuts.where:
+            return
+        arrays: dict[str, npt.NDArray[Any]] = {
+            one.name: np.concatenate(getattr(cuts, one.name)) for one in fields(Cuts)
+        }
+        step, game = np.divmod(arrays["where"] // seats, self.pool.num_games)
+        kept = step == last[game]
+        self.rollout.cuts = Cuts(**{name: [array[kept]] for name, array in arrays.items()})
+
+
+def mixed_seed(*numbers: int) -> int:
+    """A seed that depends on all of these; any environment takes 31 bits."""
+    words = [number % 2**64 for number in numbers]
+    return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

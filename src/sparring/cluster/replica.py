@@ -1,0 +1,258 @@
+"""One of several learners that learn as one: it has a share of the games and does what it is told.
+
+As a process it is `python -m sparring.cluster.replica PARENT SOCKET`, and ends with the learner of
+the run, which is the first of them. Anywhere else it is a `Replica` that is handed bytes.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import socket
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sparring.cluster.messages import Message
+from sparring.cluster.wire import Inbox, send
+from sparring.errors import SparringError, SparringWarning, StateError
+from sparring.processes import follow_parent
+
+if TYPE_CHECKING:
+    from sparring.config import TrainConfig
+    from sparring.learn.learner import Report
+    from sparring.learn.ppo import PPO
+
+JOIN, ITERATE, STATE, RESTORE = "join", "iterate", "state", "restore"
+SETTINGS, POTS = "settings", "pots"
+"""What it is told, besides what `seats` has."""
+SUMMED = ("learning/samples", "learning/decisions", "charts/forced")
+"""What curves show of all of them together; losses and means are everybody's already."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which part of a run a learner has."""
+
+    rank: int
+    size: int
+    games: int
+    threads: int
+
+    @property
+    def first_game(self) -> int:
+        """Games of others that go before its own."""
+        return self.rank * self.games
+
+
+class Replica:
+    """Plays and learns its share."""
+
+    def __init__(self, settings: Mapping[str, Any], share: Mapping[str, int]) -> None:
+        """Make games and network. settings: of the run, as its file has them."""
+        import torch
+
+        from sparring.learn.algos import hosted
+        from sparring.learn.ppo import PPO
+        from sparring.training.courses import with_courses
+        from sparring.training.planning.plan import resolve
+        from sparring.training.planning.settings import read_config
+
+        self.share = Share(**share)
+        torch.set_num_threads(self.share.threads)
+        config = part_of(read_config(settings, "the run's settings"), self.share)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SparringWarning)  # the first has said it already
+            plan = resolve([config], first_game=self.share.first_game)
+            _, plan = with_courses(config, plan)
+        self.learner: PPO = PPO(
+            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
+        )
+
+    def hear(self, raw: bytes) -> bytes:
+        """Do what a message says; what is wrong with it is an answer, too."""
+        try:
+            return self.answer(Message.unpack(raw)).pack()
+        except SparringError as wrong:
+            return refusal(wrong).pack()
+
+    def answer(self, message: Message) -> Message:
+        """Do what a message says."""
+        from sparring.cluster import seats
+
+        facts, learner = message.facts, self.learner
+        if message.name == JOIN:
+            self._join(facts)
+        elif message.name == ITERATE:
+            (report,) = learner.iterate(facts["progress"])
+            return told(learner, report)
+        elif message.name == STATE:
+            return state_of(learner)
+        elif message.name == RESTORE:
+            learner.restore(unpacked(message))
+        elif message.name == SETTINGS:
+            learner.set_settings(read_settings(facts["settings"]))
+        elif message.name == POTS:
+            learner.set_pots({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
+        elif message.name == seats.PUT:
+            weights = seats.heard_weights(message.arrays)
+            learner.put(facts["key"], weights, greedy=facts["greedy"])
+        elif message.name == seats.SEATED:
+            return Message("answer", arrays={"seated": learner.seated()})
+        else:
+            hear_games(learner.pool, message)
+        return Message("answer")
+
+    def _join(self, facts: Mapping[str, Any]) -> None:
+        """Meet the others."""
+        from sparring.cluster.joined import Joined, find_store, own_address
+
+        host, port, share = facts["host"], facts["port"], self.share
+        place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
+        place["host"] = own_address(host, port)
+        self.learner.join(Joined(find_store(host, port), share.rank, share.size, **place))
+
+
+def hear_games(pool: Any, message: Message) -> None:
+    """Have games go on under other terms."""
+    from sparring.cluster import seats
+
+    facts = message.facts
+    if message.name == seats.TABLES:
+        seats.hear_tables(pool, facts)
+    elif message.name == seats.FLAGS:
+        pool.set_config(**facts["flags"])
+    elif message.name == seats.REWARDS:
+        pool.set_rewards(facts["rewards"])
+    elif message.name == seats.STARTS:
+        pool.set_starts(seats.heard_starts(message))
+    else:
+        raise StateError(f"a replica was told {message.name!r}, which it does not know")
+
+
+def part_of(config: TrainConfig, share: Share) -> TrainConfig:
+    """The settings of a run with a share of its games, which leaves nothing behind."""
+    return replace(
+        config,
+        collect=replace(config.collect, games=share.games),
+        replicas=1,
+        cluster="",
+        threads=share.threads,
+        runs=tempfile.gettempdir(),
+        name="",
+        init="",
+        wandb=False,
+    )
+
+
+def refusal(wrong: SparringError) -> Message:
+    """What is wrong, in words."""
+    return Message("refused", {"kind": type(wrong).__name__, "text": str(wrong)})
+
+
+# What goes to and fro
+
+
+def plain_settings(settings: Any) -> dict[str, Any]:
+    """The settings of PPO as JSON has them."""
+    from sparring.training.planning.settings import as_plain
+
+    plain: dict[str, Any] = as_plain(asdict(settings))
+    return plain
+
+
+def read_settings(plain: Mapping[str, Any]) -> Any:
+    """The same as a learner takes them."""
+    from sparring.config import PPOConfig
+    from sparring.training.planning.settings import merged
+
+    return merged(PPOConfig(), plain, "the run's settings")
+
+
+def told(learner: PPO, report: Report) -> Message:
+    """What one learner adds to the report of all."""
+    facts = {
+        "decisions": report.decisions,
+        "samples": report.samples,
+        "opponent_rows": report.opponent_rows,
+        "stats": {name: report.stats[name] for name in SUMMED},
+    }
+    arrays = {"counts": np.asarray(learner.pool.counts(), np.int64)}
+    if report.episodes is not None:
+        arrays |= {f"end.{name}": array for name, array in vars(report.episodes).items()}
+    return Message("report", facts, arrays)
+
+
+def state_of(learner: PPO) -> Message:
+    """What a checkpoint needs of one learner besides what all of them have: its games."""
+    collector = learner.collector
+    rows, blobs = collector.state()
+    facts = {
+        "decisions": collector.decisions,
+        "samples": learner.samples,
+        "opponent_rows": collector.opponent_rows,
+    }
+    arrays = {f"row.{name}": value.numpy() for name, value in rows.items()}
+    arrays |= {f"blob.{name}": np.frombuffer(raw, np.uint8) for name, raw in blobs.items()}
+    return Message(STATE, facts, arrays)
+
+
+def packed(snapshot: Any) -> Message:
+    """A snapshot as a message."""
+    arrays = {
+        f"tensor.{group}/{name}": value.detach().cpu().contiguous().numpy()
+        for group, tensors in snapshot.tensors.items()
+        for name, value in tensors.items()
+    }
+    blobs = {f"blob.{name}": np.frombuffer(raw, np.uint8) for name, raw in snapshot.blobs.items()}
+    return Message(RESTORE, {"meta": snapshot.meta}, {**arrays, **blobs})
+
+
+def unpacked(message: Message) -> Any:
+    """The snapshot of a message."""
+    import torch
+
+    from sparring.learn.learner import Snapshot
+
+    tensors: dict[str, dict[str, Any]] = {}
+    blobs: dict[str, bytes] = {}
+    for key, array in message.arrays.items():
+        kind, _, name = key.partition(".")
+        if kind == "blob":
+            blobs[name] = array.tobytes()
+        else:
+            group, _, name = name.partition("/")
+            tensors.setdefault(group, {})[name] = torch.from_numpy(array.copy())
+    return Snapshot(tensors, blobs, dict(message.facts["meta"]))
+
+
+def main(parent: int, fd: int) -> None:
+    """Learn until the first learner is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it decides when to end
+    follow_parent(parent)
+    faulthandler.enable()
+    os.dup2(2, 1)  # what games print is no output of the learner
+    os.set_inheritable(fd, False)
+    first = socket.socket(fileno=fd)
+    inbox, replica = Inbox(first), None
+    while inbox.fill():
+        for message in inbox.messages():
+            if replica is None:
+                try:
+                    replica = Replica(message.facts["settings"], message.facts["share"])
+                except SparringError as wrong:
+                    send(first, refusal(wrong))
+                    return
+                send(first, Message("ready"))
+            else:
+                send(first, Message.unpack(replica.hear(message.pack())))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))

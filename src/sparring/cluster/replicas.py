@@ -1,0 +1,349 @@
+"""Several learners that learn as one, seen from the first of them, which is the run's.
+
+It saves, is measured and shown; the others have a share of the games each and are told what it is
+told. What an update computes from all samples is summed over them, see `learn.together`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring import errors
+from sparring.cluster import seats
+from sparring.cluster.joined import LOOPBACK, Joined, open_store
+from sparring.cluster.messages import Message
+from sparring.cluster.replica import (
+    ITERATE,
+    JOIN,
+    POTS,
+    SETTINGS,
+    STATE,
+    SUMMED,
+    Share,
+    packed,
+    plain_settings,
+    state_of,
+)
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringError, StateError
+from sparring.games.stats import curves
+from sparring.learn.adjust import Terms
+from sparring.learn.algos import hosted
+from sparring.learn.learner import DivergedError, LostError, Report, Snapshot
+from sparring.learn.plan import CPU, Plan
+from sparring.learn.ppo import PPO
+from sparring.learn.rollout import Earned, Episodes
+from sparring.pools.lineups import Pots
+from sparring.training.planning.casting import GIVEN
+from sparring.training.planning.settings import written
+
+REPLICAS = "replicas"
+"""Where snapshots have the counts of every learner."""
+COUNTS = ("decisions", "samples", "opponent_rows")
+
+
+class Other(Protocol):
+    """One of the other learners, wherever it is."""
+
+    def tell(self, message: Message) -> None:
+        """Have it do something; it does one thing after the other."""
+
+    def answer(self) -> Message:
+        """Wait for what it says to that. `LostError` says that it is gone, and how."""
+
+    def end(self) -> None:
+        """Let it go."""
+
+
+def make_learner(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
+    """Return the learner of a run with replicas."""
+    demand_replicas(config, plan)
+    size = config.replicas
+    games, threads = config.collect.games // size, max(plan.threads // size, 1)
+    shares = [Share(rank, size, games, threads) for rank in range(size)]
+    with contextlib.ExitStack() as started:
+        host, others = start_others(config, shares[1:], started)
+        limit_s = config.fleet.limit_s
+        learner = ReplicatedPPO(others, shares[0], plan, host=host, limit_s=limit_s)
+        learner.ending = started.pop_all()
+    return learner
+
+
+def start_others(
+    config: TrainConfig, shares: Sequence[Share], started: contextlib.ExitStack
+) -> tuple[str, list[Other]]:
+    """Start the other learners; return the address at which they find the first, and them.
+
+    started: is told how they end.
+    """
+    settings, limit_s = written(config), config.fleet.limit_s
+    make: Callable[[Share], Other]
+    if not config.cluster:
+        from sparring.cluster.replica_process import ReplicaProcess
+
+        host = LOOPBACK
+        make = partial(ReplicaProcess, settings, limit_s=limit_s)
+    else:
+        from sparring.cluster.ray_replicas import RayReplica
+        from sparring.cluster.session import LOCAL, connect
+
+        threads = sum(share.threads for share in shares)
+        cluster = connect(config.cluster, cpus=threads)
+        started.callback(cluster.close)
+        cluster.demand_cpus(threads, f"replicas {config.replicas}: all but the first")
+        here = str(cluster.ray.util.get_node_ip_address())
+        host = LOOPBACK if config.cluster == LOCAL else here
+        make = partial(RayReplica, cluster, settings, limit_s=limit_s)
+    others: list[Other] = []
+    for share in shares:
+        others.append(make(share))
+        started.callback(others[-1].end)
+    return host, others
+
+
+def demand_replicas(config: TrainConfig, plan: Plan) -> None:
+    """Refuse what learners cannot share."""
+    size, games = config.replicas, config.collect.games
+    others = {
+        f"algo {config.algo}": config.algo != "ppo" and "learns alone: replicas are for ppo",
+        f"actors {config.actors}": config.actors > 0 and "play for one learner",
+        "hierarchy.on": bool(plan.roles) and "has a learner of its own, without replicas",
+        "hindsight.on": plan.hindsight.sees and "learns alone",
+        "net.normalise": config.net.normalise and "would differ from one learner to the next",
+        f"population of {len(plan.seeds)}": len(plan.seeds) > 1 and "is trained on one GPU",
+        "device cuda": plan.fused and "learns in graphs of one GPU; use --device cpu",
+        "an environment object": plan.foreign is not None and "is stepped by one learner",
+    }
+    for name, why in others.items():
+        if why:
+            raise ConfigError(f"replicas {size}: {name} {why}; leave one of the two out")
+    given = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
+    if given:
+        raise ConfigError(
+            f"replicas {size}: opponents {', '.join(given)} are objects of this program, which "
+            "other processes do not have; save them and name the file, or leave replicas out"
+        )
+    if games % size:
+        near = max(games // size, 1) * size
+        raise ConfigError(
+            f"replicas {size}: collect.games {games} cannot be shared out equally; nearest: {near}"
+        )
+
+
+class ReplicatedPPO(PPO):
+    """The first learner; whatever it is told, the others are told, too."""
+
+    def __init__(
+        self, others: Sequence[Other], share: Share, plan: Plan, *, host: str, limit_s: float
+    ) -> None:
+        """Take its own share of the games, and meet the others."""
+        self.others, self._broken = list(others), ""
+        self.ending = contextlib.ExitStack()
+        """How the others end."""
+        plan = replace(
+            plan,
+            collect=replace(plan.collect, games=share.games),
+            threads=share.threads,
+            games_on=CPU,
+        )
+        torch.set_num_threads(share.threads)
+        super().__init__(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
+        self._answers()  # they are ready
+        store, port = open_store(host)
+        self._say(Message(JOIN, {"host": host, "port": port, "limit_s": limit_s}))
+        place: dict[str, Any] = {"host": host, "limit_s": limit_s, "device": str(self.device)}
+        self.join(Joined(store, share.rank, share.size, **place))
+        self._answers()
+
+    # The others
+
+    def _say(self, message: Message) -> None:
+        """Tell all others something."""
+        for other in self.others:
+            other.tell(message)
+
+    def _answers(self) -> list[Message]:
+        """What they say to that, in their order; what is wrong with one of them is raised."""
+        answers = [other.answer() for other in self.others]
+        for answer in answers:
+            if answer.name == "refused":
+                raise error_of(answer)
+        return answers
+
+    def ask(self, message: Message) -> list[Message]:
+        """Tell all others something and wait until it is done."""
+        self._say(message)
+        return self._answers()
+
+    def close(self) -> None:
+        """End the others."""
+        self.ending.close()
+
+    # Learning
+
+    def iterate(self, progress: float) -> list[Report]:
+        """Play and learn once, all together."""
+        try:
+            self._say(Message(ITERATE, {"progress": progress}))
+            (report,) = super().iterate(progress)
+            return [self._merged(report, self._answers())]
+        except DivergedError:
+            for other in self.others:
+                other.answer()  # it found the same
+            raise
+        except LostError as wrong:
+            self._broken = self._who_is_gone() or str(wrong)
+            raise LostError(
+                f"{self._broken}; the run has ended at update {self.updates} and is saved with "
+                "games that begin anew: sparring train --resume goes on with it"
+            ) from None
+
+    def _who_is_gone(self) -> str:
+        """Say which of the others is not there any more, and what it said at last."""
+        for other in self.others:
+            try:
+                said = other.answer()
+            except LostError as wrong:
+                return str(wrong)
+            if said.name == "refused" and said.facts["kind"] != LostError.__name__:
+                return str(said.facts["text"])
+        return ""
+
+    def _merged(self, report: Report, answers: Sequence[Message]) -> Report:
+        """The report of all learners."""
+        earned = Earned([] if report.episodes is None else [report.episodes])
+        counts = np.asarray(self.pool.counts(), np.int64).copy()
+        for rank, answer in enumerate(answers, 1):
+            counts += answer.arrays["counts"]
+            ended = {name[4:]: array for name, array in answer.arrays.items() if name[:4] == "end."}
+            if ended:
+                game = ended["game"] + np.int32(rank * self.pool.num_games)
+                earned.batches.append(Episodes(**{**ended, "game": game}))
+        facts = [answer.facts for answer in answers]
+        stats = {**report.stats, **earned.stats(), **curves(self.rules.stats, counts.tolist())}
+        for name in SUMMED:
+            stats[name] += sum(fact["stats"][name] for fact in facts)
+        totals = {
+            name: getattr(report, name) + sum(int(fact[name]) for fact in facts) for name in COUNTS
+        }
+        self.collector.earned = earned  # whom all of them met
+        return Report(stats, **totals, episodes=earned.episodes(), met=self.collector.met())
+
+    # What is changed on the way
+
+    def adjust(self, terms: Terms, member: int = 0) -> None:
+        """Go on under other terms, all together."""
+        super().adjust(terms, member)
+        if terms.lineups is not None:
+            self.ask(seats.tables(terms.lineups, self.pool.pots, {}))
+        if terms.flags:
+            self.ask(Message(seats.FLAGS, {"flags": dict(terms.flags)}))
+        if terms.starts is not None:
+            self.ask(seats.starts(self.rules, terms.starts))
+        if terms.rewards is not None:
+            weights = {part: list(each) for part, each in terms.rewards.items()}
+            self.ask(Message(seats.REWARDS, {"rewards": weights}))
+        if terms.settings is not None:
+            self.ask(Message(SETTINGS, {"settings": plain_settings(terms.settings)}))
+
+    def put(
+        self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
+    ) -> None:
+        """Put a frozen network of the learner's own kind into a slot of everybody."""
+        super().put(slot, weights, greedy=greedy, member=member)
+        self.ask(seats.put(slot, weights, greedy=greedy))
+
+    def set_pots(self, pots: Pots, member: int = 0) -> None:
+        """Say who is drawn from every pot from now on, in everybody's games."""
+        super().set_pots(pots, member)
+        filled = [[name, list(inside.items())] for name, inside in pots.items()]
+        self.ask(Message(POTS, {"filled": filled}))
+
+    def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
+        """Count the seats that each policy id holds in everybody's games."""
+        own = super().seated(member)
+        for answer in self.ask(Message(seats.SEATED)):
+            own = own + answer.arrays["seated"]
+        return own
+
+    # Saving
+
+    def snapshot(self, member: int = 0) -> Snapshot:
+        """What all learners are, and the games of each.
+
+        After one of them is gone, its games are not there, and an update was perhaps not finished:
+        then the games of all begin anew.
+        """
+        saved, own = super().snapshot(member), state_of(self)
+        states = [own, *([] if self._broken else self.ask(Message(STATE)))]
+        totals = {name: sum(int(state.facts[name]) for state in states) for name in COUNTS}
+        meta = {**saved.meta, **totals, REPLICAS: [dict(state.facts) for state in states]}
+        if self._broken:
+            return replace(saved, blobs={}, meta={**meta, REPLICAS: []})
+        tensors, blobs = dict(saved.tensors), dict(saved.blobs)
+        for rank, state in enumerate(states[1:], 1):
+            rows, raw = parts_of(state)
+            tensors[f"carried.{rank}"] = rows
+            blobs |= {f"{rank}.{name}": one for name, one in raw.items()}
+        return replace(saved, tensors=tensors, blobs=blobs, meta=meta)
+
+    def restore(self, snapshot: Snapshot, member: int = 0) -> None:
+        """Put all learners where the snapshot was taken."""
+        counts: list[Mapping[str, int]] = list(snapshot.meta.get(REPLICAS, [{}]))
+        size = len(self.others) + 1
+        if counts and len(counts) != size:
+            raise StateError(
+                f"the checkpoint was made by {len(counts)} learners, and there are {size}; set "
+                f"replicas {len(counts)}"
+            )
+        for rank, other in enumerate(self.others, 1):
+            other.tell(packed(share_of(snapshot, rank, counts)))
+        super().restore(share_of(snapshot, 0, counts), member)
+        self._answers()
+
+
+def share_of(snapshot: Snapshot, rank: int, counts: Sequence[Mapping[str, int]]) -> Snapshot:
+    """The snapshot of one learner. Where nobody's games were saved, the first has all counts."""
+    none = dict.fromkeys(COUNTS, 0) if rank else {}
+    own = dict(counts[rank]) if counts else none
+    tensors = {name: group for name, group in snapshot.tensors.items() if "carried." not in name}
+    blobs = {name: raw for name, raw in snapshot.blobs.items() if not name[0].isdigit()}
+    if rank:
+        tensors["carried"] = snapshot.tensors.get(f"carried.{rank}", tensors["carried"])
+        mine = f"{rank}."
+        blobs = {
+            name.removeprefix(mine): raw
+            for name, raw in snapshot.blobs.items()
+            if name.startswith(mine)
+        }
+    meta = {name: value for name, value in snapshot.meta.items() if name != REPLICAS}
+    return replace(snapshot, tensors=tensors, blobs=blobs, meta={**meta, **own})
+
+
+def parts_of(state: Message) -> tuple[dict[str, Tensor], dict[str, bytes]]:
+    """Rows of open decisions and games, as a checkpoint has them."""
+    rows: dict[str, Tensor] = {}
+    raw: dict[str, bytes] = {}
+    for key, array in state.arrays.items():
+        kind, _, name = key.partition(".")
+        if kind == "row":
+            rows[name] = torch.from_numpy(array.copy())
+        else:
+            raw[name] = array.tobytes()
+    return rows, raw
+
+
+def error_of(answer: Message) -> SparringError:
+    """What another learner found wrong, as it would be raised here."""
+    kinds = {kind.__name__: kind for kind in (DivergedError, LostError)}
+    kind = kinds.get(answer.facts["kind"], getattr(errors, answer.facts["kind"], SparringError))
+    return kind(answer.facts["text"])

@@ -1,0 +1,106 @@
+"""Environments of somebody's own made once more, to measure, play or draw what was trained there.
+
+A run knows the name of the factory, `rules.factory`; whoever trained on an object has none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Any
+
+from sparring.errors import ConfigError
+from sparring.factories import load_factory
+from sparring.games.rules import Rules
+from sparring.pools.foreign.base import ForeignPool
+from sparring.pools.foreign.make import make_pool
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.foreign.seats import TablesPool
+from sparring.pools.foreign.tables import Table
+
+RANDOM = "random"
+"""The opponent that every environment has: somebody who plays anything that is legal."""
+MODE = "render_mode"
+
+
+def is_own(rules: Rules) -> bool:
+    """Whether a game is an environment of somebody's own."""
+    return isinstance(rules, ForeignRules)
+
+
+def factory_of(rules: Rules) -> str:
+    """The name of what makes the environment; without one there is nothing to be done."""
+    assert isinstance(rules, ForeignRules)
+    if not rules.factory:
+        raise ConfigError(
+            f"{rules.name} is your own environment, given as an object, which cannot be made "
+            "again; train on a factory, such as my_module:make_env, to measure, play and draw it"
+        )
+    return rules.factory
+
+
+@lru_cache(maxsize=2)
+def made_again(word: str, games: int, mode: str = "") -> ForeignPool:
+    """Make environments by their factory; they are kept, as some take long to start.
+
+    games: a vector has as many as it has.
+    mode: how they are to be rendered, "" if they are not.
+    """
+    factory: str | Callable[[], Any] = word
+    if mode and takes_mode(load_factory(word, "game")):
+        factory = partial(load_factory(word, "game"), **{MODE: mode})
+    try:
+        pool = make_pool(factory, games)
+    except ConfigError as wrong:
+        if "makes a vector" not in str(wrong):
+            raise
+        pool = make_pool(factory)
+    for table in tables_of(pool) if mode else ():
+        set_mode(table.env, mode)
+    atexit.register(close, pool)
+    return pool
+
+
+def tables_of(pool: ForeignPool) -> list[Table]:
+    """Environments that play one game each; a vector has none."""
+    return pool.tables if isinstance(pool, TablesPool) else []
+
+
+def close(pool: ForeignPool) -> None:
+    """Let go of what environments hold, such as windows or simulators."""
+    with suppress(Exception):  # at the end of a program nobody can do anything about it
+        pool.close()
+
+
+def takes_mode(factory: Callable[..., Any]) -> bool:
+    """Whether a factory can be told how its environment is to be rendered."""
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(each.name == MODE or each.kind is each.VAR_KEYWORD for each in parameters)
+
+
+def modes_of(env: Any) -> list[str]:
+    """How an environment says that it can be rendered."""
+    return list((getattr(env, "metadata", None) or {}).get("render_modes") or [])
+
+
+def set_mode(env: Any, mode: str) -> None:
+    """Have an environment rendered in a mode that it has, where its factory did not choose it."""
+    if mode in modes_of(env) and getattr(env, MODE, None) != mode:
+        with suppress(AttributeError):
+            setattr(env.unwrapped, MODE, mode)
+
+
+def check_same(name: str, mine: Rules, now: Rules) -> None:
+    """Refuse an environment that is not any more what a policy was trained for."""
+    sizes = [(len(rules.features), rules.actions, rules.box, rules.seats) for rules in (mine, now)]
+    if sizes[0] != sizes[1]:
+        told = ["{} numbers, {} actions, {} numbers per action, {} seats".format(*s) for s in sizes]
+        raise ConfigError(
+            f"{name} was trained with {told[0]}; {factory_of(mine)} now makes {told[1]}"
+        )

@@ -1,0 +1,6 @@
+"""A contract fuzzer for environments that people bring along, on the raw env objects."""
+
+from sparring.proof.contract.check import check_env
+from sparring.proof.contract.findings import EnvFinding, EnvReport
+
+__all__ = ["EnvFinding", "EnvReport", "check_env"]

@@ -1,0 +1,268 @@
+"""Actors as processes: what they play, what is left of them, and what their deaths cost."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cluster.crews import alone, children, settings, shared_memory
+from sparring.cluster.crew import Parcel
+from sparring.cluster.learner import FleetPPO, make_crew
+from sparring.cluster.packing import counts_of
+from sparring.cluster.processes import ProcessCrew
+from sparring.config import TrainConfig
+from sparring.errors import SparringError, SparringWarning
+from sparring.training.planning.plan import resolve
+from sparring.training.records.metrics import MetricsError, read
+
+LONG_S = 500.0
+"""Seconds after which a test gives up waiting."""
+
+
+class Recording:
+    """A crew that remembers what was handed in."""
+
+    def __init__(self, crew: ProcessCrew) -> None:
+        self.crew, self.counts = crew, dict[Any, int]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.crew, name)
+
+    def take(self, timeout_s: float) -> list[Parcel]:
+        parcels = list(self.crew.take(timeout_s))
+        for parcel in parcels:
+            assert parcel.order not in self.counts, "handed in twice"
+            self.counts[parcel.order] = counts_of(parcel.arrays)["decisions"]
+        return parcels
+
+    def learned_from(self, learner: FleetPPO) -> int:
+        """Decisions of everything that was handed in and not left lying."""
+        lanes = learner.collector.lanes
+        waiting = {one.order for lane in lanes for one in lane.pending if one.parcel is not None}
+        return sum(count for order, count in self.counts.items() if order not in waiting)
+
+
+def recorded(config: TrainConfig) -> tuple[FleetPPO, Recording]:
+    plan = resolve([config])
+    crew = make_crew(config, plan)
+    assert isinstance(crew, ProcessCrew)
+    recording = Recording(crew)
+    return FleetPPO(recording, config.fleet, plan), recording
+
+
+def demand_nothing_left() -> None:
+    gc.collect()
+    assert not [one for one in children() if "sparring.cluster.actor" in one]
+    assert not shared_memory()
+
+
+def test_two_processes_play_as_one_does_and_one_of_them_is_killed() -> None:
+    config = settings(actors=2, fleet={"lockstep": True})
+    learner, crew = recorded(config)
+    try:
+        one = alone(config)
+        for update in range(2):
+            learner.iterate(0.1 * update)
+            one.iterate(0.1 * update)
+        mine, theirs = learner.snapshot(), one.snapshot()
+        for group, tensors in theirs.tensors.items():
+            for name, value in tensors.items():
+                assert torch.equal(value, mine.tensors[group][name]), (group, name)
+        before = learner.collector.decisions
+        assert before == crew.learned_from(learner) == one.iterate(1.0)[0].decisions * 2 // 3
+        os.kill(crew.pids[0], signal.SIGKILL)
+        with pytest.warns(SparringWarning, match=r"actor 0 died \(signal SIGKILL\)"):
+            report = learner.iterate(0.3)[0]
+        assert report.stats["fleet/restarts"] == 1
+        assert report.decisions == crew.learned_from(learner) > before
+        assert learner.snapshot().blobs.keys() == mine.blobs.keys()
+    finally:
+        learner.close()
+    learner.close()  # a second time does nothing
+    del learner, crew, report, mine
+    demand_nothing_left()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_twenty_kills_lose_what_was_in_flight_and_nothing_is_counted_twice() -> None:
+    config = settings(actors=4, fleet={"lag": 4, "batch": 1, "most_restarts": 40})
+    learner, crew = recorded(config)
+    rng, kills, until = np.random.default_rng(0), 0, time.monotonic() + LONG_S
+    decisions, updates = 0, 0
+    try:
+        while kills < 20 or crew.crew.restarts < kills:
+            assert time.monotonic() < until, f"{kills} kills, {crew.crew.restarts} restarts"
+            report = learner.iterate(0.0)[0]
+            updates += 1
+            assert report.decisions > decisions
+            decisions = report.decisions
+            assert report.stats["fleet/lag_max"] <= 4
+            assert decisions == crew.learned_from(learner)
+            ready = [hand for hand in crew.crew._hands if hand.ready]
+            if kills < 20 and len(ready) == 4:
+                for hand in rng.permutation(np.array(ready, object))[: rng.integers(1, 4)]:
+                    os.kill(hand.process.pid, signal.SIGKILL)
+                    kills += 1
+        assert report.stats["fleet/restarts"] == kills
+        assert report.stats["fleet/lost"] <= kills
+        assert updates >= 10
+    finally:
+        learner.close()
+    del learner, crew, report, hand, ready
+    demand_nothing_left()
+
+
+@pytest.mark.slow
+def test_an_actor_that_hangs_is_ended_and_started_again() -> None:
+    config = settings(actors=2, fleet={"lockstep": True, "limit_s": 5.0})
+    learner, crew = recorded(config)
+    try:
+        learner.iterate(0.0)
+        os.kill(crew.pids[1], signal.SIGSTOP)
+        with pytest.warns(SparringWarning, match="actor 1 hung"):
+            report = learner.iterate(0.0)[0]
+        assert report.stats["fleet/restarts"] == 1
+        os.kill(crew.pids[0], signal.SIGSTOP)  # also one that cannot hear is ended
+        began = time.monotonic()
+    finally:
+        learner.close()
+    assert time.monotonic() - began < 10
+    del learner, crew
+    demand_nothing_left()
+
+
+@pytest.mark.slow
+def test_a_run_gives_up_after_so_many_deaths() -> None:
+    config = settings(actors=1, fleet={"lockstep": True, "most_restarts": 0})
+    learner, crew = recorded(config)
+    try:
+        learner.iterate(0.0)
+        os.kill(crew.pids[0], signal.SIGKILL)
+        with pytest.raises(SparringError, match=r"fleet.most_restarts is 0"):
+            learner.iterate(0.0)
+    finally:
+        learner.close()
+    del learner, crew
+    demand_nothing_left()
+
+
+@pytest.mark.slow
+def test_what_is_wrong_in_an_actor_is_told_in_one_line() -> None:
+    config = settings(actors=1)
+    plan = resolve([config])
+    broken = replace(config, opponents=("no_such_folder=1",))
+    learner = make_fleet_of(broken, config, plan)
+    try:
+        with pytest.raises(SparringError, match="no_such_folder"):
+            learner.iterate(0.0)
+    finally:
+        learner.close()
+
+
+def make_fleet_of(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> FleetPPO:
+    return FleetPPO(make_crew(theirs, plan), mine.fleet, plan)
+
+
+# What is left when a learner ends
+
+SCRIPT = """
+import sys
+from cluster.crews import settings
+from sparring.cluster.learner import make_learner
+from sparring.training.planning.plan import resolve
+config = settings(actors=2)
+learner = make_learner(config, resolve([config]))
+learner.iterate(0.0)
+print(*learner.crew.pids, flush=True)
+while True:
+    learner.iterate(0.0)
+"""
+
+
+def is_there(pid: int) -> bool:
+    try:
+        return "sparring.cluster.actor" in Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    until = time.monotonic() + 20
+    while any(map(is_there, pids)):
+        assert time.monotonic() < until, "actors are left"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_learner_that_is_killed_leaves_no_actor(number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, env=searched()
+    )
+    assert process.stdout
+    pids = list(map(int, process.stdout.readline().split()))
+    assert len(pids) == 2
+    assert all(map(is_there, pids))
+    process.send_signal(number)
+    process.wait(20)
+    process.stdout.close()
+    wait_until_gone(pids)
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_the_run_and_ends_its_actors(tmp_path: Path) -> None:
+    words = "train tic_tac_toe --actors 2 --minutes 5 --collect.games 16 --collect.steps 8"
+    words += f" --threads 1 --eval.off --no-tensorboard --runs {tmp_path}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparring", *words.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=searched(),
+        process_group=0,
+    )
+    until, lags = time.monotonic() + LONG_S, list[str]()
+    while not lags:
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.1)
+        for run in tmp_path.iterdir():
+            with contextlib.suppress(MetricsError):  # not there yet
+                lags = list(read(run, "fleet/lag_mean"))
+    actors = [pid for pid in descendants(process.pid) if is_there(pid)]
+    assert len(actors) == 2
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, said.decode()
+    assert b"saved in" in said
+    assert b"Traceback" not in said
+    wait_until_gone(actors)
+
+
+def searched() -> dict[str, str]:
+    """Where our modules and those of the tests are found."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found

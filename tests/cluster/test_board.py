@@ -1,0 +1,110 @@
+"""Weights, messages and what stands between processes, without any."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sparring.cluster.board import Board
+from sparring.cluster.messages import Message
+from sparring.cluster.weights import FlatWeights
+from sparring.cluster.wire import Inbox, send
+from sparring.errors import StateError
+from sparring.processes import SharedArrays
+
+
+def test_weights_are_never_torn_however_fast_they_change() -> None:
+    size = 200_000
+    board = Board(size)
+    board.write(1, np.full(size, 1, np.uint8))
+    over = threading.Event()
+
+    def write() -> None:
+        version = 1
+        while not over.is_set():
+            version += 1
+            board.write(version, np.full(size, version % 251, np.uint8))
+
+    writer = threading.Thread(target=write)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    writer.start()
+    seen = set()
+    try:
+        for _ in range(100_000):
+            version, flat = board.read()
+            assert (flat == version % 251).all()
+            seen.add(version)
+            if len(seen) == 20:
+                break
+    finally:
+        over.set()
+        writer.join()
+        sys.setswitchinterval(usual)
+    assert len(seen) == 20
+    assert sorted(seen)[-1] <= board.newest()
+    board.close()
+
+
+def test_half_written_weights_are_not_read() -> None:
+    board = Board(64)
+    board.write(1, np.ones(64, np.uint8))
+    board._flat[int(board._newest[0])][:32] = 7  # a writer that died in the middle
+    with pytest.raises(Exception, match="no whole weights"):
+        board.read()
+    board.close()
+
+
+def test_flat_weights_bring_back_every_tensor_bit_for_bit() -> None:
+    def make() -> nn.Module:
+        net = nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5))
+        net.register_buffer("count", torch.tensor(7, dtype=torch.int64))
+        net.register_buffer("flag", torch.tensor([True, False]))
+        return net
+
+    one, other = make(), make()
+    flat = FlatWeights(one)
+    raw = np.zeros(flat.size, np.uint8)
+    flat.write(one, raw)
+    FlatWeights(other).read(other, raw)
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name]), name
+    with pytest.raises(StateError, match="need"):
+        flat.read(other, raw[1:])
+
+
+def test_messages_come_whole_and_in_order_with_their_files() -> None:
+    mine, theirs = socket.socketpair()
+    memory = SharedArrays({"a": (np.int32, (4,))})
+    memory["a"][:] = 3, 1, 4, 1
+    arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "none": np.zeros((0, 2), np.uint8)}
+    sent = [Message("first", {"a": [1, "b"]}, arrays), Message("second"), Message("third")]
+    send(mine, sent[0])
+    send(mine, sent[1], [memory.fd])
+    send(mine, sent[2])
+    mine.close()
+    inbox, found = Inbox(theirs), []
+    while inbox.fill():
+        found += inbox.messages()
+    assert [message.name for message in found] == ["first", "second", "third"]
+    assert found[0].facts == sent[0].facts
+    for name, array in arrays.items():
+        assert found[0].arrays[name].dtype == array.dtype
+        assert (found[0].arrays[name] == array).all()
+        assert found[0].arrays[name].shape == array.shape
+    seen = SharedArrays({"a": (np.int32, (4,))}, inbox.fds[0])
+    assert seen["a"].tolist() == [3, 1, 4, 1]
+    for one in (seen, memory):
+        one.close()
+    theirs.close()
+
+
+def test_a_message_that_is_none_is_refused() -> None:
+    with pytest.raises(StateError, match="cannot be read"):
+        Message.unpack(b"\x05\0\0\0\0\0\0\0[1, 2")

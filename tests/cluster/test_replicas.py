@@ -1,0 +1,196 @@
+"""Learners in several processes: a run with them is a run like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import sparring
+from sparring.cluster.replicas import ReplicatedPPO, make_learner
+from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.errors import ConfigError
+from sparring.learn.adjust import Terms
+from sparring.learn.learner import LostError, Report
+from sparring.pools.lineups import Lineup
+from sparring.training.planning.plan import resolve
+
+SMALL: dict[str, Any] = {
+    "updates": 4,
+    "threads": 1,
+    "device": "cpu",
+    "net": {"hidden": [16]},
+    "collect": {"games": 8, "steps": 12},
+    "ppo": {"epochs": 2, "minibatch": 64},
+    "eval": {"off": True, "final_games": 2},
+}
+
+
+def config_of(**changes: Any) -> TrainConfig:
+    return TrainConfig(
+        game="tic_tac_toe",
+        threads=1,
+        device="cpu",
+        replicas=2,
+        net=NetConfig(hidden=(16,)),
+        collect=CollectConfig(games=8, steps=12),
+        ppo=PPOConfig(epochs=2, minibatch=64),
+        eval=EvaluationConfig(off=True),
+        **changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algo": "dqn"}, "replicas 2: algo dqn learns alone: replicas are for ppo"),
+        ({"actors": 2}, "replicas 2: actors 2 play for one learner"),
+        ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
+        ({"net": {"hidden": [16], "normalise": True}}, "replicas 2: net.normalise would differ"),
+        ({"replicas": 0}, "replicas"),
+    ],
+)
+def test_what_learners_cannot_share_is_refused(
+    settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    usual = {k: v for k, v in SMALL.items() if k != "ppo" or "algo" not in settings}
+    with pytest.raises(ConfigError, match=message):
+        sparring.train(
+            "tic_tac_toe", **{**usual, "replicas": 2, **settings}, runs=str(tmp_path), quiet=True
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_hierarchy_has_no_replicas(tmp_path: Path) -> None:
+    usual = {k: v for k, v in SMALL.items() if k not in ("net", "ppo")}
+    with pytest.raises(ConfigError, match=r"replicas 2: hierarchy\.on has a learner of its own"):
+        sparring.train(
+            "skull_king", **{**usual, "replicas": 2, "hierarchy": True}, runs=str(tmp_path)
+        )
+
+
+def weights_of(learner: ReplicatedPPO) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in learner.net.parameters()]
+
+
+def children(learner: ReplicatedPPO) -> list[int]:
+    return [other.process.pid for other in learner.others]
+
+
+@pytest.mark.slow
+def test_two_processes_learn_save_and_go_on_as_one() -> None:
+    """One pair of processes for all of it: starting them takes seconds."""
+    config = config_of()
+    learner = make_learner(config, resolve([config]))
+    try:
+        check_reports([learner.iterate(0.0)[0] for _ in range(3)])
+        check_other_terms(learner, config)
+        saved = learner.snapshot()
+        assert {"games.bin", "1.games.bin", "open.bin", "1.open.bin"} <= saved.blobs.keys()
+        first = [learner.iterate(0.5)[0].decisions for _ in range(2)]
+        weights = weights_of(learner)
+        learner.restore(saved)
+        assert [learner.iterate(0.5)[0].decisions for _ in range(2)] == first
+        for mine, theirs in zip(weights, weights_of(learner), strict=True):
+            assert torch.equal(mine, theirs)
+        check_death(learner)
+    finally:
+        pids = children(learner)
+        learner.close()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def check_reports(reports: list[Report]) -> None:
+    """Decisions, games and samples of both are counted; tic-tac-toe has a decision per step."""
+    for number, report in enumerate(reports, 1):
+        assert report.decisions == number * 8 * 12
+        assert report.stats["learning/decisions"] == 8 * 12
+        assert report.episodes is not None
+        assert report.stats["charts/games"] == len(report.episodes)
+        assert set(report.episodes.game.tolist()) <= set(range(8))
+        assert {0, 4} & {game - game % 4 for game in report.episodes.game.tolist()}
+    assert any((report.episodes.game >= 4).any() for report in reports if report.episodes)
+    assert reports[-1].samples == sum(int(r.stats["learning/samples"]) for r in reports)
+
+
+def check_other_terms(learner: ReplicatedPPO, config: TrainConfig) -> None:
+    """Line-ups, settings and rewards reach the other one, too."""
+    settings = replace(config.ppo, epochs=1)
+    rewards = dict.fromkeys(learner.rules.parts, (2.0,))
+    learner.adjust(Terms(settings=settings, lineups=(Lineup((0, "random")),), rewards=rewards))
+    for _ in range(3):
+        (report,) = learner.iterate(0.2)
+    assert report.episodes is not None
+    late = report.episodes.game >= 4
+    assert (report.episodes.policy[late] < -1).any(), "the other one's games have bots by now"
+    assert report.met is not None
+    assert report.met.sum() == len(report.episodes)
+    assert learner.seated()[0] == 8
+
+
+def check_death(learner: ReplicatedPPO) -> None:
+    """A killed one ends the run; what was learned can be saved, games begin anew."""
+    updates = learner.updates
+    os.kill(children(learner)[0], signal.SIGKILL)
+    with pytest.raises(LostError, match=r"replica 1 has died \(signal 9\); the run has ended"):
+        learner.iterate(0.9)
+    left = learner.snapshot()
+    assert left.meta["update"] == updates
+    assert not left.blobs
+    assert np.isfinite(left.meta["decisions"])
+
+
+@pytest.mark.slow
+def test_a_learner_in_ray_learns_with_the_run() -> None:
+    pytest.importorskip("ray")
+    config = config_of(cluster="local")
+    learner = make_learner(config, resolve([config]))
+    try:
+        reports = [learner.iterate(0.0)[0] for _ in range(2)]
+        assert reports[-1].decisions == 2 * 8 * 12
+        assert {"games.bin", "1.games.bin"} <= learner.snapshot().blobs.keys()
+    finally:
+        learner.close()
+
+
+@pytest.mark.slow
+def test_a_run_whose_replica_dies_is_saved_and_goes_on(tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def kill(watched: Any) -> None:
+        if watched.status.update == 2 and not killed:
+            (pid,) = [int(p) for p in replica_pids()]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    settings = {**SMALL, "replicas": 2, "name": "a", "runs": str(tmp_path), "quiet": True}
+    with pytest.raises(LostError, match="is saved with games that begin anew"):
+        sparring.train("tic_tac_toe", **settings, on_update=kill)
+    events = json.loads((tmp_path / "a" / "events.json").read_text())
+    assert [event["event"] for event in events if event["event"] == "lost"] == ["lost"]
+    agent = sparring.resume(str(tmp_path / "a"), quiet=True)
+    assert agent.ended == "done"
+    assert not replica_pids()
+
+
+def replica_pids() -> list[str]:
+    """Processes of ours that are other learners."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+        except (OSError, IndexError):
+            continue
+        if b"sparring.cluster.replica" in words and int(parent) == os.getpid():
+            found.append(folder.name)
+    return found

@@ -1,0 +1,201 @@
+"""Learners that learn as one have the gradients, steps and endings of one with all the games."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+import sparring
+from sparring import Pool
+from sparring.cluster.joined import Joined
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.learn.collect import Answer, Draws
+from sparring.learn.forward import Forward
+from sparring.learn.learner import DivergedError, LostError
+from sparring.learn.ppo import PPO
+from sparring.learn.together import Together
+from sparring.schedule import Moment, Schedule
+
+LIMIT_S = 20.0
+BY_TURNS = threading.Lock()
+"""Threads share the random numbers that networks begin with; processes have their own."""
+WHOLE = PPOConfig(
+    epochs=1, minibatch=1 << 20, max_grad_norm=Schedule.constant(1e9), lr=Schedule.constant(3e-3)
+)
+"""Every update is one step with all samples."""
+GAMES: list[tuple[str, dict[str, Any]]] = [
+    ("tic_tac_toe", {}),
+    ("skull_king", {"rounds": [1, 2, 3]}),
+    ("duel", {"limit": 5}),
+]
+
+
+class ByNumber:
+    """Decides by a row's number alone, so that no rounding of a network changes what is played."""
+
+    def __init__(self, forward: Forward) -> None:
+        self.forward = forward
+
+    @torch.no_grad()
+    def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
+        number = draws.rollout * 7919 + draws.step * 104_729 + draws.rows * 613
+        value = self.forward.net.true_values(self.forward(torch.from_numpy(obs))).numpy()
+        if not mask.shape[1]:
+            action = np.sin(number[:, None] + np.arange(1.0, 1.0 + self.numbers(obs)))
+            return Answer(action.astype(np.float32), {"log_prob": value * 0 - 1, "value": value})
+        legal = mask.sum(1, dtype=np.int64)
+        action = [np.flatnonzero(m)[n % c] for m, n, c in zip(mask, number, legal, strict=True)]
+        log_prob = -np.log(legal).astype(np.float32)
+        return Answer(np.array(action, np.int32), {"log_prob": log_prob, "value": value})
+
+    def numbers(self, obs: Any) -> int:
+        """How many an action has, where it is continuous."""
+        return self.forward(torch.from_numpy(obs[:1]))["policy"].shape[1] // 2
+
+
+def make(game: str, config: dict[str, Any], ppo: PPOConfig, *, first: int, games: int) -> PPO:
+    rules = sparring.Rules(game, config)
+    pool = Pool(rules, games, seed=1, threads=1, first_game=first)
+    collect = CollectConfig(games=games, steps=13)
+    net = NetConfig(hidden=(16,))
+    made = PPO(pool, collect, ppo, net, seed=1, first_row=first * rules.rows)
+    made.collector.actors[0] = ByNumber(made.forward)
+    return made
+
+
+def at_once(work: Callable[[int, Together], Any], size: int) -> list[Any]:
+    """Let so many learners do something, each in a thread; what they return or raise, by rank."""
+    store, found = dist.HashStore(), [None] * size
+
+    def run(rank: int) -> None:
+        try:
+            found[rank] = work(rank, Joined(store, rank, size, limit_s=LIMIT_S))
+        except BaseException as wrong:
+            found[rank] = wrong
+
+    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * LIMIT_S)
+        assert not thread.is_alive(), "somebody waits for ever"
+    return found
+
+
+def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Together], PPO]:
+    """Make the learner of a rank."""
+
+    def one(rank: int, together: Together) -> PPO:
+        with BY_TURNS:
+            made = make(**game, ppo=ppo, first=sum(games[:rank]), games=games[rank])
+        made.join(together)
+        return made
+
+    return one
+
+
+@pytest.mark.parametrize("split", [[8, 8], [3, 11, 2]])
+@pytest.mark.parametrize(("game", "config"), GAMES)
+def test_gradients_are_those_of_one_learner_with_all_games(
+    game: str, config: dict[str, Any], split: list[int]
+) -> None:
+    one = make(game, config, WHOLE, first=0, games=16)
+    learner = shares(WHOLE, split, game=game, config=config)
+
+    def work(rank: int, together: Together) -> list[dict[str, Any]]:
+        mine, seen = learner(rank, together), []
+        for _ in range(3):
+            (report,) = mine.iterate(0.0)
+            grads = [p.grad.clone() for p in mine.net.parameters() if p.grad is not None]
+            weights = [p.detach().clone() for p in mine.net.parameters()]
+            seen.append({"stats": report.stats, "grads": grads, "weights": weights})
+        return seen
+
+    several = at_once(work, len(split))
+    for update in range(3):
+        (report,) = one.iterate(0.0)
+        first = several[0][update]
+        for mine, theirs in zip(one.net.parameters(), first["grads"], strict=True):
+            torch.testing.assert_close(theirs, mine.grad, atol=1e-6, rtol=1e-5)
+        for mine, theirs in zip(one.net.parameters(), first["weights"], strict=True):
+            torch.testing.assert_close(theirs, mine.detach(), atol=2e-5, rtol=1e-4)
+        shown = ("losses/policy_loss", "losses/approx_kl", "losses/grad_norm")
+        for name in (*shown, "learning/value_scale", "losses/explained_variance"):
+            assert first["stats"][name] == pytest.approx(report.stats[name], abs=2e-5), name
+        samples = sum(each[update]["stats"]["learning/samples"] for each in several)
+        assert samples == report.stats["learning/samples"]
+        for other in several[1:]:
+            for mine, theirs in zip(first["weights"], other[update]["weights"], strict=True):
+                assert torch.equal(mine, theirs)
+
+
+def test_all_make_as_many_steps_whatever_their_samples_and_stop_together() -> None:
+    """Small minibatches, a learner with far fewer samples, and a policy that soon moves enough."""
+    config = PPOConfig(
+        epochs=20,
+        minibatch=8,
+        lr=Schedule.constant(0.02),
+        target_kl=Schedule.constant(0.01),
+    )
+    learner = shares(config, [1, 6], game="tic_tac_toe", config={})
+
+    def work(rank: int, together: Together) -> tuple[list[float], Any]:
+        mine, steps = learner(rank, together), []
+        for _ in range(4):
+            steps.append(mine.iterate(0.0)[0].stats["learning/optimiser_steps"])
+        return steps, [p.detach().clone() for p in mine.net.parameters()]
+
+    (steps, weights), (other_steps, other_weights) = at_once(work, 2)
+    assert steps == other_steps
+    assert all(1 < count < 20 * 7 * 13 / 8 for count in steps)
+    for mine, theirs in zip(weights, other_weights, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_a_loss_that_is_not_a_number_ends_all_of_them() -> None:
+    learner = shares(replace(WHOLE, epochs=2), [4, 4], game="tic_tac_toe", config={})
+
+    def work(rank: int, together: Together) -> Any:
+        mine = learner(rank, together)
+        mine.iterate(0.0)
+        before = [p.detach().clone() for p in mine.net.parameters()]
+        mine.collector.collect(mine.updates)
+        if rank:
+            mine.collector.rollout.columns["log_prob"][:] = np.nan
+        with pytest.raises(DivergedError, match="with a learning rate of"):
+            mine.update(mine.knobs_at(Moment(0, 0.0)))
+        return [torch.equal(p, old) for p, old in zip(mine.net.parameters(), before, strict=True)]
+
+    kept = at_once(work, 2)
+    assert all(all(each[:-2]) for each in kept)  # the value head may have another unit
+
+
+def test_statistics_are_those_of_all_numbers() -> None:
+    numbers = np.random.default_rng(0).normal(size=100).astype(np.float32)
+    parts = [numbers[:7], numbers[7:7], numbers[7:]]
+
+    def work(rank: int, together: Together) -> Any:
+        mine = parts[rank]
+        told = [together.mean(mine), together.variance(mine), together.spread(mine)]
+        flags = [together.any(rank == 1), together.any(False)]
+        return told, flags, together.counts(len(mine)), together.total(rank)
+
+    alone = Together()
+    expected = [alone.mean(numbers), alone.variance(numbers), alone.spread(numbers)]
+    for told, flags, counts, total in at_once(work, 3):
+        assert told == pytest.approx(expected, abs=1e-6)
+        assert flags == [True, False]
+        assert counts == [7, 0, 93]
+        assert total == 3
+
+
+def test_whoever_waits_for_somebody_that_never_comes_is_told() -> None:
+    with pytest.raises(LostError, match="did not come"):
+        Joined(dist.HashStore(), 0, 2, limit_s=0.5)
