@@ -66,7 +66,7 @@ def kept(collector: Collector) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "steps", "groups"),
     [
-        ("cards", 9, 0),
+        pytest.param("cards", 9, 0, marks=pytest.mark.slow),
         pytest.param("table", 9, 6, marks=pytest.mark.slow),
         pytest.param("parallel", 4, 3, marks=pytest.mark.slow),
         pytest.param("cards", 1, 4, marks=pytest.mark.slow),
