@@ -8,7 +8,8 @@ An actor needs `a` seconds of a core for a rollout, the learner `u` for what it 
 N actors on machines of their own there are min(N / a, 1 / u) rollouts per second; on one machine
 with C cores also no more than C / (a + u). `a` is measured in one process without any other, `u` as
 the seconds of a core that the learner's process takes per rollout with one actor; both are then
-held against the rollouts per second that N actors and a learner really make together.
+held against the rollouts per second that N actors and a learner really make together. Where other
+work has the cores too, rates are low; the core seconds of a rollout are then what can be compared.
 """
 
 from __future__ import annotations
@@ -122,21 +123,32 @@ def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
     try:
         for _ in range(2 * config.actors + 2):  # everybody is there, everything warm
             learner.iterate(0.1)
-        started, busy, updates = time.perf_counter(), time.process_time(), 0
+        pids = learner.crew.pids  # type: ignore[attr-defined]
+        started, busy, rollouts = time.perf_counter(), time.process_time(), 0.0
+        playing = sum(map(core_seconds, pids))
         lag: list[float] = []
         while time.perf_counter() - started < seconds:
             (report,) = learner.iterate(0.1)
-            updates += 1
+            rollouts += report.stats["fleet/lanes"]
             lag.append(report.stats["fleet/lag_mean"])
         wall, busy = time.perf_counter() - started, time.process_time() - busy
+        playing = sum(map(core_seconds, pids)) - playing
     finally:
         learner.close()
     return {
-        "rollouts_per_s": updates / wall,
-        "learner_s": busy / updates,
+        "rollouts_per_s": rollouts / wall,
+        "learner_s": busy / rollouts,
+        "actor_s": playing / rollouts,
+        "cores": (busy + playing) / wall,
         "learner_busy": busy / wall,
         "lag": statistics.mean(lag),
     }
+
+
+def core_seconds(pid: int) -> float:
+    """What a process has had of the cores."""
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def predicted(actors: int, cores: int, a: float, u: float) -> float:
@@ -161,8 +173,9 @@ def measured(game: str, each: int, actors: list[int], crews: list[str], seconds:
             rows.append(row)
             print(
                 f"{crew:9} {count:2} actors: model {model:7.2f} rollouts/s, seen "
-                f"{found['rollouts_per_s']:7.2f} ({found['rollouts_per_s'] / model:.2f}), "
-                f"learner busy {found['learner_busy']:.2f}, lag {found['lag']:.1f}",
+                f"{found['rollouts_per_s']:7.2f} ({found['rollouts_per_s'] / model:.2f}) on "
+                f"{found['cores']:.2f} cores; core s of a rollout: model {a + extra + u:.3f}, "
+                f"seen {found['actor_s'] + found['learner_s']:.3f}; lag {found['lag']:.1f}",
                 flush=True,
             )
     return {"game": game, "games_per_actor": each, "pieces": pieces, "cores": cores, "rows": rows}
@@ -197,6 +210,7 @@ def main() -> None:
             flush=True,
         )
     if not options.sizes:
+        print(f"{options.game}, {options.games} games per actor, {os.cpu_count()} cores")
         found["model"] = measured(
             options.game, options.games, options.actors, options.crews, options.seconds
         )

@@ -20,8 +20,6 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.round_robin import Settings, play_round_robin
 from sparring.store.policies import load_policy
-from sparring.training.planning.plan import resolve
-from sparring.training.planning.settings import written
 from sparring.training.train import train_with
 
 pytestmark = NEEDS_RAY
@@ -109,28 +107,3 @@ def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -
     )
     assert [one.plain() for one in here.pairings] == [one.plain() for one in there.pairings]
     assert here.ratings == there.ratings
-
-
-def test_two_replicas_in_ray_are_two_processes(tmp_path: Path, cluster: Cluster) -> None:
-    from sparring.cluster.ray_replicas import RayReplica
-    from sparring.cluster.replica import Share
-    from sparring.cluster.replicas import ReplicatedPPO, make_learner
-
-    config = settings("tic_tac_toe", replicas=2, fleet={"limit_s": 60.0})
-    shares = [Share(rank, 2, config.collect.games // 2, 1) for rank in range(2)]
-    there = ReplicatedPPO(
-        [RayReplica(cluster, written(config), shares[1], 60.0)],
-        shares[0],
-        resolve([config]),
-        host="127.0.0.1",
-        limit_s=60.0,
-    )
-    here = make_learner(config, resolve([config]))
-    for update in range(3):
-        here.iterate(update / 3)
-        there.iterate(update / 3)
-    mine, theirs = here.snapshot(), there.snapshot()
-    for name, value in mine.tensors["net"].items():
-        assert torch.equal(value, theirs.tensors["net"][name]), name
-    here.close()
-    there.close()
