@@ -58,9 +58,10 @@ def parts(two: int) -> dict[str, Part]:
     """What is measured; `two` is the number of cores."""
     peers = (ASYNC, SUBPROC, HERE)
     return {
-        "quick: 50 us of work": Part("quick", 16, two, 0, peers),
+        "quick: 50 us of work, 16 games": Part("quick", 16, two, 0, peers),
+        "quick: 50 us of work, 64 games": Part("quick", 64, two, 0, peers),
         "cards: 5 ms of work": Part("slow_cards", 16, two, 0, peers),
-        "cards: 5 ms of waiting": Part("sleepy_cards", 16, 16, 16, peers),
+        "cards: 5 ms of waiting": Part("sleepy_cards", 16, 16, 4, peers),
         "uneven: 1-50 ms of waiting": Part("uneven_sleep", 16, 16, 16, (ALL, ASYNC, SUBPROC)),
         "uneven: 1-50 ms of work, a game per core": Part(
             "uneven", two, two, two, (ALL, ASYNC, SUBPROC)

@@ -132,7 +132,7 @@ def scripted(seed: int) -> Any:
     return deliver
 
 
-@pytest.mark.parametrize(("lag", "queue"), [(0, 1), (1, 1), (3, 4), (4, 1)])
+@pytest.mark.parametrize(("lag", "queue"), [(0, 1), (1, 0), (1, 1), (3, 4), (4, 1)])
 def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: int) -> None:
     fleet = {"lag": lag, "queue": queue, "batch": 1}
     config = settings(actors=4, fleet=fleet)

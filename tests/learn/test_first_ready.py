@@ -66,7 +66,7 @@ def kept(collector: Collector) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "steps", "groups"),
     [
-        ("cards", 9, 0),
+        pytest.param("cards", 9, 0, marks=pytest.mark.slow),
         pytest.param("table", 9, 6, marks=pytest.mark.slow),
         pytest.param("parallel", 4, 3, marks=pytest.mark.slow),
         pytest.param("cards", 1, 4, marks=pytest.mark.slow),
@@ -120,3 +120,22 @@ def test_a_restart_drops_open_decisions() -> None:
             - int(game in lost)
             for game in range(GAMES)
         )
+
+
+def test_rows_of_several_steps_are_drawn_as_if_each_were_alone() -> None:
+    rng = np.random.default_rng(0)
+    head, mask = torch.from_numpy(rng.normal(size=(30, 5))), np.ones((30, 5), np.uint8)
+    step, rows = rng.integers(3, 7, 30), rng.permutation(30)
+    epsilon = np.full(30, 0.3, np.float32)
+    action, log_prob = Sampler(8).draw(head, mask, rollout=2, step=step, rows=rows, epsilon=epsilon)
+    for row in range(30):
+        one = slice(row, row + 1)
+        drawn = Sampler(8).draw(
+            head[one],
+            mask[one],
+            rollout=2,
+            step=int(step[row]),
+            rows=rows[one],
+            epsilon=epsilon[one],
+        )
+        assert (action[row], log_prob[row]) == (drawn[0][0], drawn[1][0])

@@ -191,8 +191,9 @@ class FleetConfig(Checked, section="fleet"):
     """Everybody waits for everybody: the same run as in one process, bit for bit."""
     batch: Annotated[int, at_least(0)] = 0
     """Actors whose rollouts an update waits for, whichever come first. 0: half of them."""
-    queue: Annotated[int, between(1, 16)] = 1
-    """Rollouts that an actor may have finished before one is taken. More wait less, lag more."""
+    queue: Annotated[int, between(0, 16)] = 0
+    """Rollouts that an actor may have finished and play on before they are taken. More wait less,
+    lag more. 0: it plays while the learner learns from its last one."""
     lag: Annotated[int, at_least(0)] = 4
     """Updates that the weights of a rollout may be behind; the learner waits for it rather."""
     rho: Annotated[float, above(0, 1000)] = 1.0

@@ -35,7 +35,8 @@ class TrainConfig(Checked):
     """Train an agent by self-play and measure its strength."""
 
     game: Positional[str] = "skull_king"
-    """The game to learn, or an environment of your own as module:factory (its code is run)."""
+    """The game to learn, or an environment of your own as module:factory or file.py:factory, whose
+    code is run."""
     minutes: Annotated[float, above(0)] = 5.0
     """Time for training. The clock decides how many updates that is; to repeat a run, set those."""
     updates: Count = 0
@@ -80,10 +81,10 @@ class TrainConfig(Checked):
     config: str = ""
     """A TOML file with any of these settings; the command line goes before it."""
     opponents: tuple[str, ...] = ("self=1",)
-    """Tables as WHO=WEIGHT. WHO is self (every seat learns), or in all other seats a bot, past (an
-    earlier self), past:5 (of the newest five), best, a run, a checkpoint or a saved policy; or a
-    player per seat: self,captain,past,past. Behind a policy, @greedy for its most probable
-    actions."""
+    """Tables as WHO=WEIGHT. WHO is self (every seat learns), or in all other seats a bot (of your
+    own environment: random), past (an earlier self), past:5 (of the newest five), best, a run, a
+    checkpoint or a saved policy; or a player per seat: self,captain,past,past. Behind a policy,
+    @greedy for its most probable actions."""
     rewards: tuple[str, ...] = ()
     """What is paid, as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: what the game itself pays."""
     starts: tuple[str, ...] = ()

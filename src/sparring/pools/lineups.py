@@ -171,7 +171,8 @@ class Draw:
         self.up_to = np.cumsum(weights / weights.sum())
         self.shuffle = [lineup.shuffle for lineup in lineups]
         self.seed = seed
-        self._certain = len(lineups) == 1 and not self.shuffle[0] and bool((self.ids >= 0).all())
+        alike = len(np.unique(self.ids)) == 1 or not any(self.shuffle)
+        self._certain = len(lineups) == 1 and alike and bool((self.ids >= 0).all())
 
     def seats(self, game: int, episode: int) -> npt.NDArray[np.int16]:
         """Return the policy id of every seat of an episode."""

@@ -187,7 +187,7 @@ def new_run(config: TrainConfig) -> Run:
 
 
 def resume(
-    path: str,
+    path: str | Path,
     *,
     number: int = -1,
     minutes: float = 0.0,

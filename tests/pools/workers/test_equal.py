@@ -16,18 +16,20 @@ from sparring.pools.workers.parts import parts_of
 
 GAMES, STEPS = 7, 40
 ENVS = ("cards", "walk", "table", "parallel")
+WORKERS = ((1, 3), (2, 0), (3, 2))
+QUICK = {("cards", 2, 0)}
+"""In the quick suite; starting processes takes a second each time."""
+CASES = [
+    pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
+    for case in ((name, *ways) for name in ENVS for ways in WORKERS)
+]
 
 
 def tables(name: str) -> str:
     return f"own_envs:make_{name}"
 
 
-@pytest.fixture(scope="module", params=ENVS)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.mark.parametrize(("workers", "groups"), [(1, 3), (2, 0), (3, 2)])
+@pytest.mark.parametrize(("name", "workers", "groups"), CASES)
 def test_all_arrays_are_those_of_one_process(name: str, workers: int, groups: int) -> None:
     """Step for step: rows, masks, rewards, ends, last observations, line-ups and memory."""
     same: dict[str, Any] = {"seed": 3, "first_game": 2, "memory": 16}
@@ -51,6 +53,7 @@ def test_all_arrays_are_those_of_one_process(name: str, workers: int, groups: in
             assert_same(pool.step(action), alone.step(action))
 
 
+@pytest.mark.slow
 def test_groups_step_at_their_own_pace() -> None:
     """However far a group is ahead of others: it plays what it plays in one process."""
     alone = make_pool(tables("cards"), GAMES, seed=5)
@@ -87,6 +90,7 @@ def assert_stretch(batch: Any, whole: dict[str, Any]) -> None:
         np.testing.assert_array_equal(array, wanted - first if name == "final_game" else wanted)
 
 
+@pytest.mark.slow
 def test_nothing_is_ready_before_it_was_sent_and_waiting_has_a_bound() -> None:
     with WorkerPool(tables("sleepy_cards"), 2, workers=1) as pool:
         pool.reset()
@@ -98,6 +102,7 @@ def test_nothing_is_ready_before_it_was_sent_and_waiting_has_a_bound() -> None:
         pool.recv(0)
 
 
+@pytest.mark.slow
 def test_illegal_actions_are_refused_before_anything_is_stepped() -> None:
     with WorkerPool(tables("cards"), 4, workers=2) as pool:
         before = copied(pool.reset())
@@ -112,6 +117,7 @@ def test_illegal_actions_are_refused_before_anything_is_stepped() -> None:
         assert pool.step(action) is pool.batch()
 
 
+@pytest.mark.slow
 def test_flags_reach_every_process() -> None:
     word = "pools.workers.faulty_envs:make_trouble"
     with WorkerPool(word, 3, workers=2) as pool:
@@ -128,11 +134,17 @@ def test_flags_reach_every_process() -> None:
 @pytest.mark.parametrize(
     ("word", "workers", "groups", "said"),
     [
-        ("own_envs:make_vector", 2, 0, "makes a vector of 4 envs.*--workers 0"),
+        pytest.param(
+            *("own_envs:make_vector", 2, 0, "makes a vector of 4 envs.*--workers 0"),
+            marks=pytest.mark.slow,
+        ),
         ("own_envs:make_trouble", 1, 0, "the simulator's port is taken"),
         ("own_envs:make_cards", 5, 0, "workers 5: there are 4 games; give 1..4"),
         ("own_envs:make_cards", 2, 9, "env.groups 9: there are 4 games"),
-        ("own_envs:make_nobody", 1, 0, "own_envs has no 'make_nobody'"),
+        pytest.param(
+            *("own_envs:make_nobody", 1, 0, "own_envs has no 'make_nobody'"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_cannot_be_made_is_told_in_a_line(

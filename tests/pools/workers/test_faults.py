@@ -23,6 +23,7 @@ def quiet(*actions: int) -> np.ndarray:
     return np.array([*actions, *[STAY] * (GAMES - len(actions))])
 
 
+@pytest.mark.slow
 def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
     """Raising, hanging, dying: the games are cut unseen, others go on, and it is told once."""
     before = open_files(), memory_maps()
@@ -57,6 +58,7 @@ def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
     assert (open_files(), memory_maps()) == before
 
 
+@pytest.mark.slow
 def test_actions_for_games_that_are_gone_are_dropped() -> None:
     """A worker that dies while nobody waits for it is noticed at the next step."""
     with WorkerPool(TROUBLE, GAMES, workers=2, groups=2) as pool:
@@ -73,6 +75,7 @@ def test_actions_for_games_that_are_gone_are_dropped() -> None:
         assert pool.batch(0).numbers[:, 1].tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_it_gives_up_in_the_end() -> None:
     with WorkerPool(TROUBLE, GAMES, workers=1, most_restarts=1) as pool:
         pool.reset()
@@ -83,6 +86,7 @@ def test_it_gives_up_in_the_end() -> None:
         assert gone(pool.pids)
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_begins_again_is_not_started_for_ever() -> None:
     word = "pools.workers.faulty_envs:make_mortal"
     with WorkerPool(word, 1, workers=1, seed=3) as pool:
@@ -105,6 +109,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed_by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_outlives_its_parent(killed_by: signal.Signals) -> None:
     """Also while environments hang in the middle of a step."""

@@ -53,6 +53,7 @@ class ForeignBatch:
             self._make(rows, games)
             if sheet is not None:
                 self.obs, self.mask, self.seat = sheet.obs, sheet.mask, sheet.seat
+        self.rows = np.arange(rows)
         self.make_ends(0)
         self._no_ends = {key: value for key, value in vars(self).items() if key.startswith("final")}
 
@@ -70,14 +71,16 @@ class ForeignBatch:
 
     def take(self, sheet: Sheet) -> None:
         """Read what a step brought from where tables have written it; rows are there already."""
-        np.copyto(self.policy, np.where(sheet.seat < 0, NOBODY, LEARNER))
+        np.minimum(sheet.seat, LEARNER, out=self.policy, casting="unsafe")  # -1 is nobody
         self.reward[:, :, 0] = sheet.reward
         np.equal(sheet.end, OVER, out=self.terminated)
         np.equal(sheet.end, CUT, out=self.truncated)
-        games = np.flatnonzero(sheet.end)
-        self.clear_ends(len(games))
+        games = sheet.end.nonzero()[0]
         if not len(games):
+            if len(self.final_game):
+                self.clear_ends()
             return
+        self.clear_ends(len(games))
         self.final_game[:] = games
         self.final_obs[:] = sheet.last_obs[games]
         self.final_mask[:] = sheet.last_mask[games]
@@ -344,6 +347,9 @@ class ForeignPool(ABC):
             return self._checked_numbers(given, batch)
         if given.dtype.kind not in "iu":
             raise IllegalActionError(f"actions are {given.dtype}, need integers")
+        within = given.min() >= 0 and given.max() < rules.actions
+        if within and batch.mask[batch.rows, given].all():  # as nearly always
+            return given
         asked = batch.policy != NOBODY
         known = (given >= 0) & (given < rules.actions)
         answer = np.where(known & asked, given, 0).astype(np.int64)
@@ -379,7 +385,7 @@ class ForeignPool(ABC):
 
     def _check_masks(self, batch: ForeignBatch) -> None:
         """Refuse a decision without a choice; no policy could answer it."""
-        if self.rules.box:
+        if self.rules.box or batch.mask.any(axis=1).all():
             return
         stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:

@@ -60,6 +60,39 @@ class Encoding:
         with np.errstate(over="ignore"):  # a float64 too large becomes inf, which is refused
             return flatten(self.space, obs, lead)
 
+    def write(self, obs: Any, out: Numbers) -> None:
+        """Flatten one observation into an array, without the arrays in between."""
+        at = 0
+        for path, shape, first, count in self._leaves:
+            value = obs
+            for key in path:
+                value = value[key]
+            if count:  # one of so many
+                chosen = int(value) - first
+                if not 0 <= chosen < count:
+                    break
+                out[at : at + count] = 0
+                out[at + chosen] = 1
+                at += count
+            else:
+                given = np.asarray(value)
+                if given.shape != shape:
+                    break
+                with np.errstate(over="ignore"):  # what becomes inf is refused
+                    out[at : at + given.size] = given.ravel()
+                at += given.size
+        else:
+            if self._leaves:
+                return
+        out[:] = self.flatten(obs)  # other kinds, and whatever is to be refused
+
+    @cached_property
+    def _leaves(self) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]]:
+        """Where the parts of an observation are, with shapes, or counts of choices; [] for other
+        kinds.
+        """
+        return leaves_of(self.space) or []
+
     @cached_property
     def as_it_is(self) -> bool:
         """Whether observations are arrays of numbers."""
@@ -74,6 +107,25 @@ class Encoding:
             )
         legal: Mask = (mask != 0).astype(np.uint8)
         return legal
+
+
+def leaves_of(
+    space: Any, path: tuple[Any, ...] = ()
+) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]] | None:
+    """The parts of a space in the order of `flatten`; None if one is no array and no choice."""
+    spaces = library("gymnasium").spaces
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inside = space.spaces
+        keyed = inside.items() if isinstance(inside, Mapping) else enumerate(inside)
+        found = [leaves_of(inner, (*path, key)) for key, inner in keyed]
+        if any(part is None for part in found):
+            return None
+        return [leaf for part in found for leaf in part or ()]
+    if isinstance(space, spaces.Discrete):
+        return [(path, (), int(space.start), int(space.n))]
+    if isinstance(space, spaces.Box | spaces.MultiBinary):
+        return [(path, tuple(space.shape), 0, 0)]
+    return None
 
 
 def encoding_of(observations: Any, actions: Any, where: str, names: Sequence[str] = ()) -> Encoding:

@@ -64,7 +64,7 @@ class Table(ABC):
         """Take in what an agent sees; `last`: it will not decide any more."""
         seat = self.seats[agent]
         encoding = self.encodings[seat]
-        self.numbers[seat] = encoding.flatten(obs)
+        encoding.write(obs, self.numbers[seat])
         if encoding.bounds:
             return
         given = encoding.mask_in(obs) if encoding.masked else info.get(MASK)

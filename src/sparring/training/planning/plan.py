@@ -91,13 +91,8 @@ def resolve(
         text = f"slower than it could be, with games on the CPU: {hindrance}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         games_on, fused = CPU, False
-    if len(configs) > 1 and not ours:
-        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
-    if len(configs) > 1 and games_on == CPU:
-        raise ConfigError(
-            "a population is trained on one GPU, games included; "
-            f"here the games are on {'a foreign environment' if pool else games_on}"
-        )
+    if len(configs) > 1:
+        demand_one_gpu(config, "a foreign environment" if pool else games_on)
     if pool and not elsewhere and config.collect.games != pool.num_games:
         raise ConfigError(
             f"collect.games {config.collect.games}: the environment has {pool.num_games} games"
@@ -137,6 +132,16 @@ def resolve(
     demand_mirror(plan)
     demand_room(plan)
     return plan
+
+
+def demand_one_gpu(config: TrainConfig, where: str) -> None:
+    """Refuse a population whose games are not with its networks. where: they are."""
+    if config.algo not in LEARNERS:
+        raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
+    if not where.startswith(GPU):
+        raise ConfigError(
+            f"a population is trained on one GPU, games included; here the games are on {where}"
+        )
 
 
 def named_pool(config: TrainConfig, first_game: int, *, elsewhere: bool) -> GamePool | None:

@@ -21,7 +21,6 @@ from sparring.league.results import ALONE
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
-from sparring.store.manifest import MANIFEST
 from sparring.training.records import metrics
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
 from sparring.training.status import PREVIOUS_BEST
@@ -218,7 +217,8 @@ def opponents_of(curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
 
 def newest_meta(run: Path) -> dict[str, Any]:
     """Return what a run's newest checkpoint says besides tensors; {} without one."""
-    for manifest in sorted((run / CHECKPOINTS).glob(f"*/{MANIFEST}"), reverse=True):
+    # Named here, because the store's own name for it comes with torch.
+    for manifest in sorted((run / CHECKPOINTS).glob("*/manifest.json"), reverse=True):
         found = read_json(manifest)
         if isinstance(found, dict):
             meta: dict[str, Any] = found.get("meta", {})
