@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.body import Body
-from sparring.cluster.learner import FleetPPO, make_learner, places_of
+from sparring.cluster.actors.body import Body
+from sparring.cluster.actors.learner import FleetPPO, make_learner, places_of
 from sparring.cluster.messages import Message
-from sparring.cluster.ray_host import FEW, as_array, trimmed
+from sparring.cluster.ray.host import FEW, as_array, trimmed
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.games.rules import game_names

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.body import Body, Place
-from sparring.cluster.crew import Order, Parcel
-from sparring.cluster.learner import FleetPPO, places_of
+from sparring.cluster.actors.body import Body, Place
+from sparring.cluster.actors.crew import Order, Parcel
+from sparring.cluster.actors.learner import FleetPPO, places_of
 from sparring.cluster.messages import Message
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sparring.cluster.crew import Order, Parcel
-from sparring.cluster.learner import FleetPPO, places_of
-from sparring.cluster.packing import counts_of
-from sparring.cluster.session import Cluster
+from sparring.cluster.actors.crew import Order, Parcel
+from sparring.cluster.actors.learner import FleetPPO, places_of
+from sparring.cluster.actors.packing import counts_of
+from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import written
@@ -32,7 +32,7 @@ def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> FleetPP
 
 def recording() -> Any:
     """A crew that remembers what came of every order."""
-    from sparring.cluster.ray_crew import RayCrew
+    from sparring.cluster.ray.crew import RayCrew
 
     class Recording(RayCrew):
         def __init__(self, *words: Any, **options: Any) -> None:

@@ -18,10 +18,10 @@ import pytest
 import torch
 
 from cluster.crews import alone, children, settings, shared_memory
-from sparring.cluster.crew import Parcel
-from sparring.cluster.learner import FleetPPO, make_crew
-from sparring.cluster.packing import counts_of
-from sparring.cluster.processes import ProcessCrew
+from sparring.cluster.actors.crew import Parcel
+from sparring.cluster.actors.learner import FleetPPO, make_crew
+from sparring.cluster.actors.packing import counts_of
+from sparring.cluster.actors.processes import ProcessCrew
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.training.planning.plan import resolve
@@ -64,7 +64,7 @@ def recorded(config: TrainConfig) -> tuple[FleetPPO, Recording]:
 
 def demand_nothing_left() -> None:
     gc.collect()
-    assert not [one for one in children() if "sparring.cluster.actor" in one]
+    assert not [one for one in children() if "sparring.cluster.actors.actor" in one]
     assert not shared_memory()
 
 
@@ -183,7 +183,7 @@ def make_fleet_of(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> FleetPPO
 SCRIPT = """
 import sys
 from cluster.crews import settings
-from sparring.cluster.learner import make_learner
+from sparring.cluster.actors.learner import make_learner
 from sparring.training.planning.plan import resolve
 config = settings(actors=2)
 learner = make_learner(config, resolve([config]))
@@ -196,7 +196,7 @@ while True:
 
 def is_there(pid: int) -> bool:
     try:
-        return "sparring.cluster.actor" in Path(f"/proc/{pid}/cmdline").read_text()
+        return "sparring.cluster.actors.actor" in Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return False
 

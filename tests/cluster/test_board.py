@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from sparring.cluster.board import Board
+from sparring.cluster.actors.board import Board
+from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
-from sparring.cluster.weights import FlatWeights
 from sparring.cluster.wire import Inbox, send
 from sparring.errors import StateError
 from sparring.processes import SharedArrays

@@ -12,7 +12,7 @@ import torch
 
 import sparring
 from cluster.crews import TINY, LocalCrew, alone, settings, together
-from sparring.cluster.packing import counts_of
+from sparring.cluster.actors.packing import counts_of
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.adjust import Terms

@@ -14,7 +14,7 @@ import torch
 
 from cluster.crews import alone, settings
 from cluster.rays import NEEDS_RAY, learner_in
-from sparring.cluster.session import Cluster, connect
+from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import TrainConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
@@ -64,7 +64,7 @@ def small(folder: Path, **changes: Any) -> TrainConfig:
 
 
 def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
-    from sparring.cluster.tasks import train_runs
+    from sparring.cluster.ray.tasks import train_runs
 
     members = [small(tmp_path / "there", seed=seed, name=f"seed-{seed}") for seed in range(2)]
     members.append(replace(members[0], name="bad", init=str(tmp_path / "nowhere")))
@@ -83,7 +83,7 @@ def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: P
 def test_the_folder_of_a_run_comes_back_from_another_machine(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    from sparring.cluster.tasks import train_runs
+    from sparring.cluster.ray.tasks import train_runs
 
     node, cluster.node = cluster.node, "another machine"
     try:
@@ -96,7 +96,7 @@ def test_the_folder_of_a_run_comes_back_from_another_machine(
 
 
 def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -> None:
-    from sparring.cluster.tasks import play_pairings
+    from sparring.cluster.ray.tasks import play_pairings
 
     agent = train_with(small(tmp_path), quiet=True)
     rules, how = Rules("tic_tac_toe"), Settings(games=64, seed=3)

@@ -13,8 +13,8 @@ import pytest
 
 from cluster.crews import children, settings
 from cluster.rays import NEEDS_RAY, learner_in
-from sparring.cluster.reaper import processes_with
-from sparring.cluster.session import connect
+from sparring.cluster.ray.reaper import processes_with
+from sparring.cluster.ray.session import connect
 
 pytestmark = NEEDS_RAY
 KILLS = 10
@@ -46,8 +46,8 @@ def test_ten_kills_lose_rollouts_and_leave_nothing() -> None:
 
 
 def test_a_program_that_is_killed_leaves_no_cluster_behind(tmp_path: Path) -> None:
-    code = "from sparring.cluster.session import connect; import sys; connect('local'); print('up')"
-    words = [sys.executable, "-c", f"{code}; sys.stdout.flush(); sys.stdin.read()"]
+    code = "import sys; from sparring.cluster.ray.session import connect; connect('local')"
+    words = [sys.executable, "-c", f"{code}; print('up', flush=True); sys.stdin.read()"]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     before = set(Path("/tmp").glob("sparring-*"))
     with subprocess.Popen(words, **pipes, cwd=tmp_path) as program:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import sparring
-from sparring.cluster.replicas import ReplicatedPPO, make_learner
+from sparring.cluster.replicas.learner import ReplicatedPPO, make_learner
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.adjust import Terms
@@ -191,6 +191,6 @@ def replica_pids() -> list[str]:
             parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
         except (OSError, IndexError):
             continue
-        if b"sparring.cluster.replica" in words and int(parent) == os.getpid():
+        if b"sparring.cluster.replicas.replica" in words and int(parent) == os.getpid():
             found.append(folder.name)
     return found

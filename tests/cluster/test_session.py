@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from cluster.crews import settings
-from sparring.cluster.body import Body
-from sparring.cluster.crew import Order
-from sparring.cluster.jobs import archive, unpack_archive
-from sparring.cluster.learner import places_of
+from sparring.cluster.actors.body import Body
+from sparring.cluster.actors.crew import Order
+from sparring.cluster.actors.learner import places_of
+from sparring.cluster.actors.packing import counts_of
+from sparring.cluster.actors.standing import MOST_FAILED, Standing
 from sparring.cluster.messages import Message
-from sparring.cluster.packing import counts_of
-from sparring.cluster.ray_host import FEW, trimmed
-from sparring.cluster.session import connect, kept_environment
-from sparring.cluster.standing import MOST_FAILED, Standing
+from sparring.cluster.ray.host import FEW, trimmed
+from sparring.cluster.ray.jobs import archive, unpack_archive
+from sparring.cluster.ray.session import connect, kept_environment
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.training.planning.settings import members_of, value_at, written
 

@@ -14,7 +14,7 @@ import torch.distributed as dist
 
 import sparring
 from sparring import Pool
-from sparring.cluster.joined import Joined
+from sparring.cluster.replicas.joined import Joined
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.collect import Answer, Draws
 from sparring.learn.forward import Forward

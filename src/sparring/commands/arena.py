@@ -87,8 +87,8 @@ def somewhere(config: ArenaConfig, rules: Rules, settings: Settings) -> Iterator
     if not config.cluster:
         yield None
         return
-    from sparring.cluster.session import connect
-    from sparring.cluster.tasks import play_pairings
+    from sparring.cluster.ray.session import connect
+    from sparring.cluster.ray.tasks import play_pairings
 
     with connect(config.cluster) as cluster:
 

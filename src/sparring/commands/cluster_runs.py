@@ -21,8 +21,8 @@ def train_in_cluster(
 
     names: what makes each differ from the others.
     """
-    from sparring.cluster.session import connect
-    from sparring.cluster.tasks import demand_tasks, train_runs
+    from sparring.cluster.ray.session import connect
+    from sparring.cluster.ray.tasks import demand_tasks, train_runs
 
     demand_tasks(config)
     rows: dict[int, dict[str, Any]] = {}

@@ -171,12 +171,12 @@ def play_apart(why: str, *, several: bool) -> tuple[str, bool]:
     return CPU, False
 
 
-FLEET = "sparring.cluster.learner:make_learner"
+FLEET = "sparring.cluster.actors.learner:make_learner"
 """What makes a learner whose games are played by other processes. By name: it is loaded only when
 it is asked for, and stands above, as an actor plans its part of a run like any other."""
 
 
-REPLICATED = "sparring.cluster.replicas:make_learner"
+REPLICATED = "sparring.cluster.replicas.learner:make_learner"
 """What makes a learner that shares its work with others."""
 
 

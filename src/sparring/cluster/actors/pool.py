@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.cluster import seats
-from sparring.cluster.crew import Crew
+from sparring.cluster.actors.crew import Crew
 from sparring.cluster.messages import Message
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.rules import SKIP_FORCED, Rewards, Rules

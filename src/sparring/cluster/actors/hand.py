@@ -17,9 +17,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from sparring.cluster.board import Board
-from sparring.cluster.body import Place
-from sparring.cluster.crew import Order
+from sparring.cluster.actors.board import Board
+from sparring.cluster.actors.body import Place
+from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.cluster.wire import Inbox, send
 from sparring.processes import SharedArrays, start_python
@@ -75,7 +75,7 @@ class Hand:
         words = [os.getpid(), *fds, self._board.size]
         try:
             self.process = start_python(
-                "sparring.cluster.actor",
+                "sparring.cluster.actors.actor",
                 [str(word) for word in words],
                 fds=fds,
                 threads=self.place.threads,

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sparring.cluster.reaper import DONE
+from sparring.cluster.ray.reaper import DONE
 from sparring.errors import ConfigError, SparringError
 from sparring.processes import start_python
 
@@ -138,7 +138,7 @@ def own_cluster(cleanup: contextlib.ExitStack, cpus: int) -> dict[str, Any]:
 
 def watched(folder: Path) -> subprocess.Popen[bytes]:
     """Have somebody clear up should this process be killed."""
-    return start_python("sparring.cluster.reaper", [str(folder)], stdin=subprocess.PIPE)
+    return start_python("sparring.cluster.ray.reaper", [str(folder)], stdin=subprocess.PIPE)
 
 
 def let_go(reaper: subprocess.Popen[bytes]) -> None:

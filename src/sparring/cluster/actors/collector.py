@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.cluster.crew import Crew, Order, Parcel
-from sparring.cluster.packing import Gathered, counts_of
-from sparring.cluster.pool import FleetPool
+from sparring.cluster.actors.crew import Crew, Order, Parcel
+from sparring.cluster.actors.packing import Gathered, counts_of
+from sparring.cluster.actors.pool import FleetPool
 from sparring.config import CollectConfig, FleetConfig
 from sparring.games.stats import curves
 from sparring.learn.collect import Actor, Collector

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from sparring.cluster.body import Place
-from sparring.cluster.collector import FleetCollector
-from sparring.cluster.crew import Crew
-from sparring.cluster.pool import FleetPool
-from sparring.cluster.processes import ProcessCrew
-from sparring.cluster.weights import FlatWeights
+from sparring.cluster.actors.body import Place
+from sparring.cluster.actors.collector import FleetCollector
+from sparring.cluster.actors.crew import Crew
+from sparring.cluster.actors.pool import FleetPool
+from sparring.cluster.actors.processes import ProcessCrew
+from sparring.cluster.actors.weights import FlatWeights
 from sparring.config import CollectConfig, FleetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.algos import hosted
@@ -46,7 +46,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> FleetPPO:
 def make_crew(config: TrainConfig, plan: Plan) -> Crew:
     """Start the actors of a run: processes of this machine, or anywhere in a cluster."""
     if config.cluster:
-        from sparring.cluster.ray_crew import ray_crew
+        from sparring.cluster.ray.crew import ray_crew
 
         return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
     net = make_net(plan.rules, plan.net, memory=memory_of(plan))

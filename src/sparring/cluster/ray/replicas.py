@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sparring.cluster.messages import Message
-from sparring.cluster.replica import JOIN, Replica, Share, refusal
-from sparring.cluster.session import Cluster
+from sparring.cluster.ray.session import Cluster
+from sparring.cluster.replicas.replica import JOIN, Replica, Share, refusal
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
 

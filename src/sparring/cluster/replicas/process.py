@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparring.cluster.messages import Message
-from sparring.cluster.replica import Share
+from sparring.cluster.replicas.replica import Share
 from sparring.cluster.wire import Inbox, send
 from sparring.learn.learner import LostError
 from sparring.processes import start_python
@@ -34,7 +34,7 @@ class ReplicaProcess:
         with theirs:
             words = [str(os.getpid()), str(theirs.fileno())]
             self.process = start_python(
-                "sparring.cluster.replica",
+                "sparring.cluster.replicas.replica",
                 words,
                 fds=[theirs.fileno()],
                 threads=share.threads,

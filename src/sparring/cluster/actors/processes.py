@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.cluster.board import Board
-from sparring.cluster.body import Place
-from sparring.cluster.crew import Order, Parcel
-from sparring.cluster.hand import Hand
+from sparring.cluster.actors.board import Board
+from sparring.cluster.actors.body import Place
+from sparring.cluster.actors.crew import Order, Parcel
+from sparring.cluster.actors.hand import Hand
+from sparring.cluster.actors.standing import Standing, error_of
 from sparring.cluster.messages import Message
-from sparring.cluster.standing import Standing, error_of
 from sparring.config import FleetConfig
 
 LOOK_EVERY_S = 1.0

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.cluster.body import Place
-from sparring.cluster.crew import Order, Parcel
+from sparring.cluster.actors.body import Place
+from sparring.cluster.actors.crew import Order, Parcel
+from sparring.cluster.actors.standing import Standing, error_of
 from sparring.cluster.messages import Message
-from sparring.cluster.ray_host import Host, as_array
-from sparring.cluster.session import Cluster, connect
-from sparring.cluster.standing import Standing, error_of
+from sparring.cluster.ray.host import Host, as_array
+from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import FleetConfig
 from sparring.errors import StateError
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.cluster.body import Body, Place
+from sparring.cluster.actors.body import Body, Place
+from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.messages import Message
-from sparring.cluster.packing import counts_of
 from sparring.errors import SparringError
 from sparring.learn.rollout import Cuts, Episodes
 

@@ -1,4 +1,4 @@
-"""An actor as a process: `python -m sparring.cluster.actor PARENT SOCKET BOARD SIZE`.
+"""An actor as a process: `python -m sparring.cluster.actors.actor PARENT SOCKET BOARD SIZE`.
 
 It hears messages and plays orders in the order in which they come, and ends when the other side of
 its socket is closed.
@@ -24,8 +24,8 @@ from sparring.errors import SparringError
 from sparring.processes import SharedArrays, follow_parent
 
 if TYPE_CHECKING:
-    from sparring.cluster.board import Board
-    from sparring.cluster.body import Body
+    from sparring.cluster.actors.board import Board
+    from sparring.cluster.actors.body import Body
 
 Told = queue.SimpleQueue[Message]
 
@@ -41,8 +41,8 @@ def main(parent: int, socket_fd: int, board_fd: int, size: int) -> None:
     learner, told = socket.socket(fileno=socket_fd), Told()
     threading.Thread(target=listen, args=(learner, told), daemon=True).start()
 
-    from sparring.cluster.board import Board
-    from sparring.cluster.body import Body, Place
+    from sparring.cluster.actors.board import Board
+    from sparring.cluster.actors.body import Body, Place
 
     begin = told.get()
     try:

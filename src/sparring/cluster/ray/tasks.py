@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sparring.cluster.jobs import (
+from sparring.cluster.actors.standing import error_of
+from sparring.cluster.messages import Message
+from sparring.cluster.ray.host import as_array
+from sparring.cluster.ray.jobs import (
     TRAIN,
     match_job,
     packed_policy,
@@ -19,10 +22,7 @@ from sparring.cluster.jobs import (
     unpack_archive,
     work,
 )
-from sparring.cluster.messages import Message
-from sparring.cluster.ray_host import as_array
-from sparring.cluster.session import Cluster
-from sparring.cluster.standing import error_of
+from sparring.cluster.ray.session import Cluster
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules

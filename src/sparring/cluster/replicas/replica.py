@@ -1,7 +1,7 @@
 """One of several learners that learn as one: it has a share of the games and does what it is told.
 
-As a process it is `python -m sparring.cluster.replica PARENT SOCKET`, and ends with the learner of
-the run, which is the first of them. Anywhere else it is a `Replica` that is handed bytes.
+As a process it is `python -m sparring.cluster.replicas.replica PARENT SOCKET`, and ends with the
+learner of the run, the first of them. Anywhere else it is a `Replica` that is handed bytes.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Replica:
 
     def _join(self, facts: Mapping[str, Any]) -> None:
         """Meet the others."""
-        from sparring.cluster.joined import Joined, find_store, own_address
+        from sparring.cluster.replicas.joined import Joined, find_store, own_address
 
         host, port, share = facts["host"], facts["port"], self.share
         place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from sparring import errors
 from sparring.cluster import seats
-from sparring.cluster.joined import LOOPBACK, Joined, open_store
 from sparring.cluster.messages import Message
-from sparring.cluster.replica import (
+from sparring.cluster.replicas.joined import LOOPBACK, Joined, open_store
+from sparring.cluster.replicas.replica import (
     ITERATE,
     JOIN,
     POTS,
@@ -88,13 +88,13 @@ def start_others(
     settings, limit_s = written(config), config.fleet.limit_s
     make: Callable[[Share], Other]
     if not config.cluster:
-        from sparring.cluster.replica_process import ReplicaProcess
+        from sparring.cluster.replicas.process import ReplicaProcess
 
         host = LOOPBACK
         make = partial(ReplicaProcess, settings, limit_s=limit_s)
     else:
-        from sparring.cluster.ray_replicas import RayReplica
-        from sparring.cluster.session import LOCAL, connect
+        from sparring.cluster.ray.replicas import RayReplica
+        from sparring.cluster.ray.session import LOCAL, connect
 
         threads = sum(share.threads for share in shares)
         cluster = connect(config.cluster, cpus=threads)

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
-from sparring.cluster.episodes import WholeEpisodes, mixed_seed
+from sparring.cluster.actors.episodes import WholeEpisodes, mixed_seed
+from sparring.cluster.actors.packing import Arrays, pack, shapes_of
+from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
-from sparring.cluster.packing import Arrays, pack, shapes_of
-from sparring.cluster.weights import FlatWeights
 from sparring.config import CollectConfig, TrainConfig
 from sparring.errors import SparringWarning, StateError
 from sparring.learn.algos import hosted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparring import errors
-from sparring.cluster.crew import Order
+from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.errors import SparringError, SparringWarning
 

@@ -1,0 +1,1 @@
+"""Replicas: learners that share the work of every update and learn as one."""
