@@ -133,3 +133,26 @@ def test_nothing_outlives_its_parent(killed_by: signal.Signals) -> None:
         child.wait()
         assert child.stdout is not None
         child.stdout.close()
+
+
+@pytest.mark.slow
+def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
+    """A group had answered when its worker died in another one: the next step begins anew."""
+    with WorkerPool(TROUBLE, GAMES, workers=1, groups=2) as pool:
+        pool.reset()
+        pids = pool.pids
+        pool.send([STAY, STAY], 0)
+        pool.send([STAY, DIE], 1)
+        assert gone(pids)
+        with pytest.warns(SparringWarning, match="killed by SIGKILL"):
+            assert pool.ready([0, 1]) == [0]
+        answered = pool.recv(0)
+        assert not answered.truncated.any()
+        assert answered.reward[:, 0, 0].tolist() == [1, 1]
+        assert answered.numbers[:, 1].tolist() == [1, 1]
+        pool.send([STAY, STAY], 0)
+        for slot in range(2):
+            batch = pool.recv(slot)
+            assert batch.truncated.all()
+            assert not len(batch.final_game)
+            assert batch.numbers[:, 1].tolist() == [0, 0]

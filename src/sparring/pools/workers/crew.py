@@ -98,7 +98,7 @@ class Crew:
         """Ask for new games, whatever became of those before."""
         fresh = not part.running and seeds[0] is None
         part.asked, part.seeds = True, self._life_seeds(part) if fresh else seeds
-        part.running = part.lost = False
+        part.running = part.lost = part.anew = False
         self._tell(part)
 
     def wait(self, parts: list[Part]) -> None:
@@ -179,7 +179,7 @@ class Crew:
             for index in codes(os.read(self._done, 4096)):
                 part = self.parts[index]
                 part.asked = part.told = False
-                part.running = True
+                part.running, part.anew, part.lost = True, part.lost, False
                 worker = self.workers[part.worker]
                 worker.steady, worker.since = True, time.monotonic()
 

@@ -156,13 +156,13 @@ class WorkerPool(ForeignPool):
         assert batch.sheet is not None
         batch.take(batch.sheet)
         lost = None
-        gone = [part for part in parts if part.lost]
+        gone = [part for part in parts if part.anew]
         if gone:
             lost = np.concatenate([np.arange(p.first, p.first + p.games) for p in gone])
             lost -= batch.first
             batch.truncated[lost] = True
             for part in gone:
-                part.lost = False
+                part.anew = False
         self._settle(batch, lost)
 
     def _reset(self, seed: int | None) -> None:
