@@ -176,12 +176,13 @@ class Crew:
     def _answered(self) -> None:
         """Note the parts that are done."""
         with contextlib.suppress(BlockingIOError):
-            for index in codes(os.read(self._done, 4096)):
-                part = self.parts[index]
-                part.asked = part.told = False
-                part.running, part.anew, part.lost = True, part.lost, False
-                worker = self.workers[part.worker]
-                worker.steady, worker.since = True, time.monotonic()
+            while True:  # all of them: one that stays would count for a later life
+                for index in codes(os.read(self._done, 4096)):
+                    part = self.parts[index]
+                    part.asked = part.told = False
+                    part.running, part.anew, part.lost = True, part.lost, False
+                    worker = self.workers[part.worker]
+                    worker.steady, worker.since = True, time.monotonic()
 
     def _look_after(self, now: float, troubled: set[int]) -> None:
         """Find workers that are gone without a word, or do nothing."""

@@ -187,8 +187,13 @@ class WorkerPool(ForeignPool):
         self._say({"demand": list(flags)})
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        self._say({"flags": dict(flags)})
-        self._crew.flags.update(flags)
+        crew, before = self._crew, self._crew.flags
+        crew.flags = {**before, **flags}  # first: a worker that dies of them is told by its job
+        try:
+            self._say({"flags": dict(flags)})
+        except ConfigError:
+            crew.flags = before
+            raise
 
     def _say(self, message: dict[str, Any]) -> None:
         try:
