@@ -124,10 +124,8 @@ class EvalWorker:
             return
         assert process.stdin and process.stdout and self._stderr
         process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            pass
         with contextlib.suppress(ProcessLookupError, PermissionError):  # what it has started, too
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
