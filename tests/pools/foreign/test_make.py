@@ -187,3 +187,16 @@ def test_every_reset_is_a_sign_of_life() -> None:
         playing.step(playing.sheet.mask.argmax(axis=1))
     assert playing.sheet.end.all()
     assert beats == [3 + 6 * 3 + 3]
+
+
+def test_a_file_takes_no_other_module_from_those_who_import_it(tmp_path: Path) -> None:
+    for name in ("random", "twin_env"):
+        (tmp_path / f"{name}.py").write_text("def make():\n    return 1\n")
+    with pytest.raises(ConfigError, match=r"called like the module 'random'.*rename the file"):
+        load_factory(f"{tmp_path}/random.py:make", "game")
+    assert hasattr(sys.modules["random"], "gauss")
+    again = tmp_path / "again" / "twin_env.py"
+    again.parent.mkdir()
+    again.write_text("def make():\n    return 2\n")
+    made = [load_factory(f"{file}:make", "game")() for file in (tmp_path / "twin_env.py", again)]
+    assert made == [1, 2]
