@@ -23,6 +23,8 @@ _given: dict[str, Callable[..., Any]] = {}
 """What this program itself has under a name: its module is not loaded a second time."""
 _loading: list[str] = []
 """Modules whose code is being run, the innermost last."""
+_files: list[ModuleType] = []
+"""Modules that were loaded from files: another file of the same name may take their place."""
 
 
 def is_factory(word: str) -> bool:
@@ -79,6 +81,11 @@ def load_file(path: Path, what: str) -> ModuleType:
     known = sys.modules.get(path.stem)
     if known is not None and Path(getattr(known, "__file__", "") or "").resolve() == path:
         return known
+    if known is not None and known not in _files:
+        raise ConfigError(
+            f"{what}: {path} is called like the module {path.stem!r}, which others import; rename "
+            "the file"
+        )
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -86,6 +93,7 @@ def load_file(path: Path, what: str) -> ModuleType:
         raise ConfigError(f"{what}: {path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
+    _files.append(module)
     try:
         with being_loaded(str(path), what):
             spec.loader.exec_module(module)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -95,13 +95,23 @@ def start_python(
     )
 
 
+def end_with_children() -> NoReturn:
+    """End this process at once, and what it has started, such as the simulator of an env.
+
+    That is the group which `start_python` has made; another one is left alone.
+    """
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
 def follow_parent(parent: int) -> None:
     """End when the process that started this one does, also if it is killed."""
 
     def look(*_: object) -> None:
         # Linux also signals when only the thread that started us ended; then we stay.
         if os.getppid() != parent:
-            os._exit(0)
+            end_with_children()
 
     if sys.platform == "linux":
         signal.signal(signal.SIGUSR1, look)

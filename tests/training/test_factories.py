@@ -15,7 +15,7 @@ import sparring
 from sparring.cli import main
 from sparring.errors import ConfigError, SparringWarning
 from sparring.league.players import random_player
-from sparring.pools.foreign import make_pool
+from sparring.pools.foreign import SoloPool, make_pool
 from sparring.store.archive_index import ArchiveIndex
 from sparring.training.planning.own import own_pool
 from sparring.training.planning.plan import resolve
@@ -148,6 +148,23 @@ def test_games_of_a_run_count_on_where_others_stop() -> None:
     wanted = make_pool("own_envs:make_cards", 6, seed=3).reset().obs[2:]
     assert np.array_equal(own.reset().obs, wanted)
     assert np.array_equal(plan.host_pool().reset().obs, wanted)  # type: ignore[attr-defined]
+
+
+def test_settings_are_refused_before_workers_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for processes, or for whether they pay, to be told of a slip of the pen."""
+
+    def started(*_: object) -> None:
+        raise AssertionError("workers were asked for")
+
+    monkeypatch.setattr("sparring.training.planning.plan.own_pool", started)
+    settings = {**TINY, "device": "cpu", "workers": "auto"}
+    config = complete("own_envs:make_cards", "", settings)
+    assert isinstance(resolve([config], played=False).foreign, SoloPool)
+    with pytest.raises(AssertionError, match="asked for"):
+        resolve([config])
+    wrong = complete("own_envs:make_cards", "", {**settings, "opponents": ("nobody",)})
+    with pytest.raises(ConfigError, match="nobody"):
+        resolve([wrong])
 
 
 def lowest(obs: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 
 import own_envs
 import sparring
+from pools.workers.helpers import gone
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.league import own
@@ -23,7 +25,7 @@ from sparring.nets.policy import Policy
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.policies import load_policy, save_policy
-from sparring.training.evaluate import play
+from sparring.training.evaluate import EvalWorker, play
 from sparring.training.own import SEED
 from sparring.training.records.metrics import read
 
@@ -208,3 +210,27 @@ def test_who_is_met_on_the_way_has_to_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has one seat and no opponents"):
         refuse(CARDS, updates=1, runs=str(tmp_path), eval={"against": ("random",)}, **QUICK)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_what_environments_have_started_ends_with_the_process_that_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as simulators: the process beside training leaves none of them behind."""
+    import torch
+
+    policy = policy_of("pools.workers.faulty_envs:make_trouble")
+    policy.rules.factory = "pools.workers.faulty_envs:make_served"
+    torch.nn.init.zeros_(policy.net.get_submodule("policy_head").weight)  # stays out of trouble
+    torch.nn.init.zeros_(policy.net.get_submodule("policy_head").bias)
+    saved = str(save_policy(policy, tmp_path / "policy"))
+    simulators = tmp_path / "simulators"
+    monkeypatch.setenv("SIMULATORS", str(simulators))
+    with EvalWorker(nice=0, idle=False) as worker:
+        request = {"id": 1, "checkpoint": saved, "opponents": [], "games": 2, "seed": 1}
+        worker.submit({**request, "paths": [place for place in sys.path if place]})
+        (answer,) = worker.drain(60)
+        assert "results" in answer, answer
+    pids = [int(pid) for pid in simulators.read_text().split()]
+    assert pids
+    assert gone(pids)

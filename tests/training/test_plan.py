@@ -16,7 +16,8 @@ from sparring.games.starts import lasting
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
 from sparring.training.planning.moved import COLLECTING
-from sparring.training.planning.plan import choose_device, resolve
+from sparring.training.planning.place import choose_device
+from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,
     merged,

@@ -25,7 +25,9 @@ from sparring.learn.learner import DivergedError
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS, one_budget
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
-from sparring.training.planning.plan import resolve, uses_gpu
+from sparring.training.planning.own import rules_of
+from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.plan import resolve
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     members_of,
@@ -183,7 +185,7 @@ def report_several(config: TrainConfig) -> int:
     for member in members:
         check_name(Path(member.runs), member.name)
     for member in () if at_once(config) else members:
-        resolve([member])  # what would be refused later is refused now
+        resolve([member], played=False)  # what would be refused later is refused now
     if in_cluster(config):
         return report_cluster(config, members)
     agents: list[Agent] = []
@@ -234,7 +236,7 @@ def report_cluster(config: TrainConfig, members: Sequence[TrainConfig]) -> int:
     if config.json:
         print_json({"seconds": time.perf_counter() - started, "members": rows})
     elif rows:
-        show_several(resolve([members[0]]).rules, rows)
+        show_several(rules_of(members[0]), rows)
     return OK if well else FAILED
 
 

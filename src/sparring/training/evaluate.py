@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from sparring.errors import SparringError, SparringWarning
-from sparring.processes import follow_parent, start_python
+from sparring.processes import end_with_children, follow_parent, start_python
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
@@ -124,11 +124,11 @@ class EvalWorker:
             return
         assert process.stdin and process.stdout and self._stderr
         process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # what it has started, too
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
         process.stdout.close()
         self._stderr.close()
 
@@ -221,7 +221,7 @@ def listen(requests: queue.SimpleQueue[str]) -> None:
     """Pass requests on; the end of stdin ends the process, in the middle of a match too."""
     for line in sys.stdin:
         requests.put(line)
-    os._exit(0)
+    end_with_children()
 
 
 def answer(line: str, threads: int = 1) -> Answer:

@@ -21,7 +21,7 @@ from sparring.training.planning.algorithms import demand_of_mode, demand_own, mo
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
-from sparring.training.planning.plan import uses_gpu
+from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     demand_same,

@@ -25,6 +25,8 @@ from sparring.factories import (
 from sparring.pools.foreign import SoloPool, make_pool, pool_of
 from sparring.pools.foreign.encoding import encoding_of
 from sparring.pools.foreign.make import facts_of
+from sparring.pools.foreign.seats import TablesPool
+from sparring.pools.foreign.sheet import Sheet
 
 KINDS = ("make_cards", "make_walk", "make_table", "make_parallel")
 
@@ -168,3 +170,33 @@ def test_functions_have_names_that_others_find() -> None:
     assert [is_factory(w) for w in ("a:b", "a.py:b", "./a.py:b", ".a:b", "a", "a:", ":b")] == (
         [True] * 3 + [False] * 4
     )
+
+
+def test_every_reset_is_a_sign_of_life() -> None:
+    """A limit is for one step or reset of one env, however many of them end at once."""
+    pool, beats = make_pool("own_envs:make_cards", 3), [0]
+
+    def beat() -> None:
+        beats[0] += 1
+
+    assert isinstance(pool, TablesPool)
+    playing = pool.playing(0, 3, Sheet.make(pool.rules, 3), beat)
+    playing.start([1, 2, 3])
+    assert beats == [3]
+    for _ in range(6):  # all of them last six steps
+        playing.step(playing.sheet.mask.argmax(axis=1))
+    assert playing.sheet.end.all()
+    assert beats == [3 + 6 * 3 + 3]
+
+
+def test_a_file_takes_no_other_module_from_those_who_import_it(tmp_path: Path) -> None:
+    for name in ("random", "twin_env"):
+        (tmp_path / f"{name}.py").write_text("def make():\n    return 1\n")
+    with pytest.raises(ConfigError, match=r"called like the module 'random'.*rename the file"):
+        load_factory(f"{tmp_path}/random.py:make", "game")
+    assert hasattr(sys.modules["random"], "gauss")
+    again = tmp_path / "again" / "twin_env.py"
+    again.parent.mkdir()
+    again.write_text("def make():\n    return 2\n")
+    made = [load_factory(f"{file}:make", "game")() for file in (tmp_path / "twin_env.py", again)]
+    assert made == [1, 2]

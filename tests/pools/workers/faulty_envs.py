@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -57,6 +59,42 @@ class Unseeded(Trouble):
         if options.get("seed", 0) and options["seed"] > 1_000:
             raise RuntimeError("no second life")
         return super().reset(**options)
+
+
+class Touchy(Trouble):
+    """Dies of the first flags that it is told."""
+
+    def set_config(self, *, speed: int, died: str) -> None:
+        """Take flags; died: a file that says whether one of them has died already."""
+        if not Path(died).exists():
+            Path(died).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.speed = speed
+
+
+class Served(Trouble):
+    """Has a simulator in a process of its own, which nobody ends; its number is observed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.simulator = subprocess.Popen(["sleep", "1000"])
+        pids = os.environ.get("SIMULATORS")
+        if pids:
+            with Path(pids).open("a") as file:
+                file.write(f"{self.simulator.pid}\n")
+
+    def _seen(self) -> Any:
+        return np.array([self.simulator.pid, self.age], np.float32)
+
+
+def make_touchy() -> Trouble:
+    """Make one that dies of flags, once."""
+    return Touchy()
+
+
+def make_served() -> Trouble:
+    """Make one with a simulator beside it."""
+    return Served()
 
 
 def make_trouble() -> Trouble:

@@ -6,16 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pools.workers.faulty_envs import DIE, HANG, RAISE, SPEAK, STAY
 from pools.workers.helpers import alive, copied, gone, memory_maps, open_files
-from sparring.errors import SparringError, SparringWarning
+from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.pools.workers import WorkerPool
 
 TROUBLE = "pools.workers.faulty_envs:make_trouble"
+SERVED = "pools.workers.faulty_envs:make_served"
 GAMES = 4
 
 
@@ -98,6 +100,33 @@ def test_a_worker_that_never_begins_again_is_not_started_for_ever() -> None:
             pool.step([RAISE])
 
 
+@pytest.mark.slow
+def test_a_worker_that_dies_of_flags_has_them_afterwards(tmp_path: Path) -> None:
+    with WorkerPool("pools.workers.faulty_envs:make_touchy", 2, workers=1) as pool:
+        pool.reset()
+        with pytest.warns(SparringWarning, match="killed by SIGKILL"):
+            pool.set_config(speed=6, died=str(tmp_path / "died"))
+        pool.step([STAY, STAY])
+        assert pool.step([STAY, STAY]).numbers[:, 1].tolist() == [6, 6]
+        with pytest.raises(ConfigError, match="refuses the flags"):
+            pool.set_config(colour="red")
+        with pytest.warns(SparringWarning, match="lost its way"):  # refused ones are not told again
+            pool.step([RAISE, STAY])
+        assert pool.step([STAY, STAY]).numbers[:, 1].tolist() == [6, 6]
+
+
+@pytest.mark.slow
+def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no room for another process")
+
+    before = open_files()
+    monkeypatch.setattr("sparring.pools.workers.worker.start_python", full)
+    with pytest.raises(OSError, match="no room"):
+        WorkerPool(TROUBLE, 2, workers=2)
+    assert open_files() == before
+
+
 PROGRAM = """
 import sys
 from sparring.pools.workers import WorkerPool
@@ -111,14 +140,16 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed_by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_nothing_outlives_its_parent(killed_by: signal.Signals) -> None:
-    """Also while environments hang in the middle of a step."""
-    words = [sys.executable, "-c", PROGRAM, TROUBLE, str(HANG)]
+def test_nothing_outlives_its_parent(killed_by: signal.Signals, tmp_path: Path) -> None:
+    """Also while environments hang in the middle of a step, and what these have started."""
+    simulators = tmp_path / "simulators"
+    words = [sys.executable, "-c", PROGRAM, SERVED, str(HANG)]
+    path = os.pathsep.join(filter(None, sys.path))
     child = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": path, "SIMULATORS": str(simulators)},
     )
     try:
         assert child.stdout is not None
@@ -128,8 +159,32 @@ def test_nothing_outlives_its_parent(killed_by: signal.Signals) -> None:
         child.send_signal(killed_by)
         assert child.wait(30) != 0
         assert gone(pids)
+        assert gone([int(pid) for pid in simulators.read_text().split()])
     finally:
         child.kill()
         child.wait()
         assert child.stdout is not None
         child.stdout.close()
+
+
+@pytest.mark.slow
+def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
+    """A group had answered when its worker died in another one: the next step begins anew."""
+    with WorkerPool(TROUBLE, GAMES, workers=1, groups=2) as pool:
+        pool.reset()
+        pids = pool.pids
+        pool.send([STAY, STAY], 0)
+        pool.send([STAY, DIE], 1)
+        assert gone(pids)
+        with pytest.warns(SparringWarning, match="killed by SIGKILL"):
+            assert pool.ready([0, 1]) == [0]
+        answered = pool.recv(0)
+        assert not answered.truncated.any()
+        assert answered.reward[:, 0, 0].tolist() == [1, 1]
+        assert answered.numbers[:, 1].tolist() == [1, 1]
+        pool.send([STAY, STAY], 0)
+        for slot in range(2):
+            batch = pool.recv(slot)
+            assert batch.truncated.all()
+            assert not len(batch.final_game)
+            assert batch.numbers[:, 1].tolist() == [0, 0]

@@ -9,7 +9,7 @@ from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.training.planning.algorithms import sections_of
-from sparring.training.planning.plan import uses_gpu
+from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import merged, with_preset
 
 LEARNING_OPTIONS = {True: ("epochs", "minibatch"), False: ("ratio", "batch")}

@@ -59,8 +59,6 @@ class Playing:
         for table, seed in zip(self.tables, seeds, strict=True):
             table.steps = 0
             self._start(table, seed)
-            if self.beat:
-                self.beat()
         self._check()
         self._show()
 
@@ -102,6 +100,8 @@ class Playing:
         table.start(seed)
         if table.over:
             raise SparringError(f"{table.where}: there are no agents after a reset")
+        if self.beat:
+            self.beat()
 
     def _check(self) -> None:
         """Refuse what is not finite, wherever it is."""

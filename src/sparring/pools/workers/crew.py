@@ -98,7 +98,7 @@ class Crew:
         """Ask for new games, whatever became of those before."""
         fresh = not part.running and seeds[0] is None
         part.asked, part.seeds = True, self._life_seeds(part) if fresh else seeds
-        part.running = part.lost = False
+        part.running = part.lost = part.anew = False
         self._tell(part)
 
     def wait(self, parts: list[Part]) -> None:
@@ -176,12 +176,13 @@ class Crew:
     def _answered(self) -> None:
         """Note the parts that are done."""
         with contextlib.suppress(BlockingIOError):
-            for index in codes(os.read(self._done, 4096)):
-                part = self.parts[index]
-                part.asked = part.told = False
-                part.running = True
-                worker = self.workers[part.worker]
-                worker.steady, worker.since = True, time.monotonic()
+            while True:  # all of them: one that stays would count for a later life
+                for index in codes(os.read(self._done, 4096)):
+                    part = self.parts[index]
+                    part.asked = part.told = False
+                    part.running, part.anew, part.lost = True, part.lost, False
+                    worker = self.workers[part.worker]
+                    worker.steady, worker.since = True, time.monotonic()
 
     def _look_after(self, now: float, troubled: set[int]) -> None:
         """Find workers that are gone without a word, or do nothing."""

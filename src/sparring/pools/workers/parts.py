@@ -30,6 +30,9 @@ class Part:
     """Whether its games are there, in the process that plays them now."""
     lost: bool = False
     """They were there, and went with their process; the next answer begins new ones."""
+    anew: bool = False
+    """The last answer began new games in place of lost ones. Only what is asked after a loss does:
+    what was answered before it stays as it was."""
     asked: bool = False
     """Whether an answer is owed."""
     told: bool = False

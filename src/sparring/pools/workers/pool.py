@@ -156,13 +156,13 @@ class WorkerPool(ForeignPool):
         assert batch.sheet is not None
         batch.take(batch.sheet)
         lost = None
-        gone = [part for part in parts if part.lost]
+        gone = [part for part in parts if part.anew]
         if gone:
             lost = np.concatenate([np.arange(p.first, p.first + p.games) for p in gone])
             lost -= batch.first
             batch.truncated[lost] = True
             for part in gone:
-                part.lost = False
+                part.anew = False
         self._settle(batch, lost)
 
     def _reset(self, seed: int | None) -> None:
@@ -187,8 +187,13 @@ class WorkerPool(ForeignPool):
         self._say({"demand": list(flags)})
 
     def _set_config(self, flags: Mapping[str, Any]) -> None:
-        self._say({"flags": dict(flags)})
-        self._crew.flags.update(flags)
+        crew, before = self._crew, self._crew.flags
+        crew.flags = {**before, **flags}  # first: a worker that dies of them is told by its job
+        try:
+            self._say({"flags": dict(flags)})
+        except ConfigError:
+            crew.flags = before
+            raise
 
     def _say(self, message: dict[str, Any]) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
 import socket
@@ -19,7 +20,7 @@ from sparring.pools.foreign.seats import TablesPool
 from sparring.pools.foreign.sheet import Sheet
 from sparring.pools.workers.lines import CONTROL, Lines, code, codes
 from sparring.pools.workers.parts import shared_shapes
-from sparring.processes import SharedArrays, follow_parent
+from sparring.processes import SharedArrays, end_with_children, follow_parent
 
 READ_BYTES = 4096
 
@@ -126,10 +127,17 @@ def work(lines: Lines, go: int, done: int) -> None:
         pool.close()
 
 
+def leave() -> None:
+    """Take along what environments have started: the pool may be dead and cannot do it."""
+    sys.stdout.flush()
+    end_with_children()
+
+
 def main(words: list[str]) -> int:
     """Be a worker. words: the parent's number, and the files that were inherited."""
     parent, control, go, done = map(int, words)
     follow_parent(parent)
+    atexit.register(leave)  # before all others, so that it is called behind them
     for fd in (control, go, done):  # what an env starts shall not hold them
         os.set_inheritable(fd, False)
     faulthandler.enable()

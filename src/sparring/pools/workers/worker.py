@@ -61,11 +61,16 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stderr=err,
             )
+        except BaseException:
+            mine.close()
+            for fd in (self.go, self.err):
+                os.close(fd)
+            raise
         finally:
             theirs.close()
             os.close(go)
             os.close(err)
-            self.lines, self._fds = Lines(mine), [self.go, self.err]
+        self.lines, self._fds = Lines(mine), [self.go, self.err]
         self.up, self.steady, self.said, self.tail, self.answers = False, False, None, b"", []
         self.since, self.beat, self.owes = time.monotonic(), 0, False
         with contextlib.suppress(OSError):  # it may be gone already, which is noticed later
