@@ -57,7 +57,7 @@ class Hand:
         self.memory: list[SharedArrays] = []
         self.ready = False
         self.failed = 0
-        """Starts in a row after which it died before it was ready."""
+        """Starts in a row after which it died before it was ready, or raised before a rollout."""
         self.since = 0.0
         """When it last did something."""
         self._later: list[Message] = []
@@ -121,7 +121,7 @@ class Hand:
             for name, (kind, shape) in message.facts["shapes"].items()
         }
         self.memory = [SharedArrays(shapes, fd) for fd in self.inbox.fds]
-        self.inbox.fds, self.ready, self.failed = [], True, 0
+        self.inbox.fds, self.ready = [], True
         self.since = time.monotonic()
         later, self._later = self._later, []
         for one in later:

@@ -22,7 +22,7 @@ from sparring.config import FleetConfig
 from sparring.errors import SparringError, SparringWarning
 
 MOST_FAILED = 3
-"""Starts in a row at which an actor may die before it is ready."""
+"""Starts in a row at which an actor may die before it is ready, or raise before a rollout."""
 LOOK_EVERY_S = 1.0
 """Seconds after which the clocks of actors are looked at, while one waits."""
 CLOSE_S = 5.0
@@ -164,7 +164,7 @@ class ProcessCrew:
             hand.begin(message)
         elif message.name == "parcel":
             given = hand.given.popleft()
-            hand.since = time.monotonic()
+            hand.since, hand.failed = time.monotonic(), 0
             parcel = Parcel(
                 given.order,
                 facts["version"],
@@ -186,11 +186,14 @@ class ProcessCrew:
         ended = hand.bury()
         self._lost += [given.order for given in hand.given]
         hand.given.clear()
-        hand.failed += not ready
+        # Somebody's kill says nothing of the next life; an environment that raises will again.
+        hand.failed += not ready or ended.startswith("exit")
         who = f"actor {hand.place.index} {how}" + (f" ({ended})" if how == "died" else "")
         said = f"; its last words:\n{words}" if words else ""
-        if hand.failed >= MOST_FAILED or (not ready and life == 0):
+        if not ready and life == 0:
             raise SparringError(f"{who} before it was ready{said}")
+        if hand.failed >= MOST_FAILED:
+            raise SparringError(f"{who}, {hand.failed} times in a row without a rollout{said}")
         self.restarts += 1
         if self.restarts > self._fleet.most_restarts:
             raise SparringError(
