@@ -111,7 +111,7 @@ def being_loaded(name: str, what: str) -> Iterator[None]:
         yield
     except SparringError:
         raise
-    except Exception as wrong:
+    except (Exception, SystemExit) as wrong:  # a script that reads its own command line may exit
         raise ConfigError(f"{what} {name!r} cannot be imported: {in_a_line(wrong)}") from wrong
     finally:
         _loading.pop()
@@ -127,8 +127,11 @@ def demand_loaded(what: str) -> None:
 
 
 def in_a_line(wrong: BaseException) -> str:
-    """Say what somebody's code raised, and where."""
-    frames = extract_tb(wrong.__traceback__)
+    """Say what somebody's code raised, and where; code that was never run says it itself."""
+    ours = Path(__file__).parent
+    frames = [f for f in extract_tb(wrong.__traceback__) if ours not in Path(f.filename).parents]
+    if isinstance(wrong, SyntaxError):
+        frames = []
     at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     first = (str(wrong).splitlines() or [""])[0]
     return f"{type(wrong).__name__}: {first}{at}"

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+import sparring
 from cluster.crews import alone, children, settings, shared_memory
 from sparring.cluster.actors.crew import Parcel
 from sparring.cluster.actors.learner import FleetPPO, make_crew
@@ -267,3 +268,29 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.filterwarnings("ignore:.*cannot be saved:sparring.errors.SparringWarning")
+def test_an_environment_that_raises_in_every_rollout_ends_a_run_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("steps_wrong.py").write_text(
+        "import gymnasium\n"
+        "class Wrong(gymnasium.Env):\n"
+        "    observation_space = gymnasium.spaces.Discrete(2)\n"
+        "    action_space = gymnasium.spaces.Discrete(2)\n"
+        "    def reset(self, seed=None, options=None):\n"
+        "        return 0, {}\n"
+        "    def step(self, action):\n"
+        "        raise ValueError('the simulator lost its way')\n"
+    )
+    with (
+        pytest.warns(SparringWarning, match="it is started again"),
+        pytest.raises(
+            SparringError, match=r"3 times in a row without a rollout(.|\n)*lost its way"
+        ),
+    ):
+        sparring.train(
+            "steps_wrong.py:Wrong", actors=2, updates=9, quiet=True, threads=1, eval={"off": True}
+        )

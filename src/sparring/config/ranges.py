@@ -85,12 +85,15 @@ class Choice:
     words: tuple[str, ...]
     pattern: str = ""
     """What else may be written, as a regular expression."""
+    besides: str = ""
+    """The same in a word, for help and for who wrote something else."""
 
     def demand(self, word: str, where: str) -> None:
         """Refuse other words with the nearest of those that there are."""
         if word in self.words or (self.pattern and re.fullmatch(self.pattern, word)):
             return
-        known = " or ".join(filter(None, (", ".join(self.words[:-1]), self.words[-1])))
+        words = (f"a {self.besides}", *self.words) if self.besides else self.words
+        known = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
         close = nearest(word, self.words)
         hint = close if "did you mean" in close else ""
         raise ConfigError(f"{where} {shortened(word)} is unknown; use {known}{hint}")
@@ -121,9 +124,12 @@ def between(least: float, most: float) -> Any:
     return tyro.conf.arg(help_behavior_hint=Range(least, most))
 
 
-def one_of(*words: str, pattern: str = "") -> Any:
+def one_of(*words: str, pattern: str = "", besides: str = "") -> Any:
     """The annotation of a choice of words."""
-    return tyro.conf.arg(metavar="|".join(words), help_behavior_hint=Choice(words, pattern))
+    shown = (besides.upper(), *words) if besides else words
+    return tyro.conf.arg(
+        metavar="|".join(shown), help_behavior_hint=Choice(words, pattern, besides)
+    )
 
 
 Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=Range(0, MOST_SEED, endless=True))]

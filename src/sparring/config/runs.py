@@ -57,7 +57,7 @@ class TrainConfig(Checked):
     """Where the network lives: cpu, cuda, or auto."""
     pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Where the games live: cpu, cuda, or auto, which is with the network."""
-    workers: Annotated[str, one_of("auto", pattern=r"\d{1,4}")] = "0"
+    workers: Annotated[str, one_of("auto", pattern=r"\d{1,4}", besides="number")] = "0"
     """Processes that step an environment of your own: a number, 0 for none, or auto, which
     measures whether they pay."""
     actors: Annotated[int, between(0, 1024)] = 0

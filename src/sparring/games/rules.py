@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,10 @@ class Rules:
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         if name not in _native.game_names():
-            raise ConfigError(f"no game called {name!r}{nearest(name, game_names())}")
+            hint = nearest(name, game_names())
+            if ":" in name or name.endswith(".py") or Path(f"{name}.py").is_file():
+                hint = "; an environment of your own is module:factory, or file.py:factory"
+            raise ConfigError(f"no game called {name!r}{hint}")
         given = dict(config or {})
         self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
         fields = {row[0]: row for row in _native.default_fields(name)}

@@ -200,3 +200,50 @@ def test_a_file_takes_no_other_module_from_those_who_import_it(tmp_path: Path) -
     again.write_text("def make():\n    return 2\n")
     made = [load_factory(f"{file}:make", "game")() for file in (tmp_path / "twin_env.py", again)]
     assert made == [1, 2]
+
+
+class Unready(Countdown):
+    """Raises when it is reset, or says something about its actions that does not fit."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__("info")
+        self.fault = fault
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        if self.fault == "raises":
+            raise RuntimeError("no map loaded")
+        obs, info = super().reset(seed=seed, options=options)
+        return obs, {**info, "action_mask": np.ones(99, np.int8)}
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("raises", r"cannot be reset: RuntimeError: no map loaded \(test_make.py:\d+\)$"),
+        ("mask", r"cannot be reset: an action mask has shape \(99,\)"),
+    ],
+)
+def test_an_env_that_cannot_be_reset_is_refused_in_one_line(fault: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as refused:
+        facts_of(lambda: Unready(fault))
+    assert "\n" not in str(refused.value)
+
+
+def needs(argument: int) -> Any:
+    return argument
+
+
+def test_only_lines_of_somebodys_own_code_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigError, match=r"missing 1 required positional argument: 'argument'$"):
+        make_pool(needs)  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    Path("not_python.py").write_text("def f(:\n")
+    with pytest.raises(
+        ConfigError, match=r"SyntaxError: invalid syntax \(not_python.py, line 1\)$"
+    ):
+        load_factory("not_python:f", "game")
+    Path("a_script.py").write_text("raise SystemExit(2)\n")
+    with pytest.raises(ConfigError, match=r"cannot be imported: SystemExit: 2 \(a_script.py:1\)"):
+        load_factory("a_script.py:f", "game")

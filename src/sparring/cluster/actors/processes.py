@@ -156,10 +156,10 @@ class ProcessCrew:
         facts = message.facts
         if message.name == "ready":
             hand.begin(message)
-            self._standing.ready(hand.place.index)
         elif message.name == "parcel":
             given = hand.given.popleft()
             hand.since = time.monotonic()
+            self._standing.worked(hand.place.index)
             parcel = Parcel(
                 given.order,
                 facts["version"],
@@ -181,9 +181,16 @@ class ProcessCrew:
         ended = hand.bury()
         orders = [given.order for given in hand.given]
         hand.given.clear()
-        how = f"{how} ({ended})" if how == "died" else how
         place = hand.place
-        self._standing.died(place.index, how, orders, words=words, ready=ready, life=place.life)
+        self._standing.died(
+            place.index,
+            f"{how} ({ended})" if how == "died" else how,
+            orders,
+            words=words,
+            ready=ready,
+            life=place.life,
+            killed=ended.startswith("signal"),
+        )
         hand.start(self._standing.kept, again=True)
 
 

@@ -12,7 +12,7 @@ from sparring.cluster.messages import Message
 from sparring.errors import SparringError, SparringWarning
 
 MOST_FAILED = 3
-"""Starts in a row at which an actor may die before it is ready."""
+"""Starts in a row at which an actor may die before it is ready, or raise before a rollout."""
 
 
 class Standing:
@@ -49,8 +49,8 @@ class Standing:
         lost, self._lost = self._lost, []
         return lost
 
-    def ready(self, actor: int) -> None:
-        """Note that an actor's games have begun."""
+    def worked(self, actor: int) -> None:
+        """Note that an actor has handed in a rollout."""
         self._failed.pop(actor, None)
 
     def died(
@@ -62,17 +62,21 @@ class Standing:
         words: str = "",
         ready: bool = True,
         life: int = 0,
+        killed: bool = False,
     ) -> None:
         """Note what dies with an actor; raise an error if it is not to be started again.
 
         how: in words. words: its last ones. ready: its games had begun. life: how often it was
-        started before.
+        started before. killed: by somebody, which says nothing of its next life; an environment
+        that raises will again.
         """
         self._lost += orders
-        self._failed[actor] = self._failed.get(actor, 0) + (not ready)
+        self._failed[actor] = failed = self._failed.get(actor, 0) + (not ready or not killed)
         who, said = f"actor {actor} {how}", f"; its last words:\n{words}" if words else ""
-        if self._failed[actor] >= MOST_FAILED or (not ready and life == 0):
+        if not ready and life == 0 and not killed:
             raise SparringError(f"{who} before it was ready{said}")
+        if failed >= MOST_FAILED:
+            raise SparringError(f"{who}, {failed} times in a row without a rollout{said}")
         self.restarts += 1
         if self.restarts > self._most:
             raise SparringError(

@@ -176,7 +176,8 @@ class RayCrew:
             try:
                 raw = ray.get(hand.actor.hear.remote(said), timeout=limit_s)
             except (ray.exceptions.RayError, TimeoutError) as wrong:
-                self._again(hand, "died", why(wrong))
+                gone = isinstance(wrong, ray.exceptions.RayActorError)
+                self._again(hand, "died", why(wrong), killed=gone)
                 continue
             return checked(Message.unpack(raw.data))
 
@@ -193,8 +194,8 @@ class RayCrew:
         for message in self._standing.kept:
             hand.expect(hand.actor.hear.remote(as_array(message)))
 
-    def _again(self, hand: Hand, how: str, words: str) -> None:
-        """Start an actor anew; what it had to play is lost."""
+    def _again(self, hand: Hand, how: str, words: str, *, killed: bool = False) -> None:
+        """Start an actor anew; what it had to play is lost. killed: whether somebody ended it."""
         end(self._cluster, hand)
         self._standing.died(
             hand.place.index,
@@ -203,6 +204,7 @@ class RayCrew:
             words=words,
             ready=hand.ready,
             life=hand.place.life,
+            killed=killed,
         )
         hand.place = replace(hand.place, life=hand.place.life + 1)
         self._start(hand)
@@ -224,7 +226,8 @@ class RayCrew:
                     parcels += self._heard(hand, hand.asked[0])
                     hand.asked.popleft()
             except ray.exceptions.RayError as wrong:
-                self._again(hand, "died", why(wrong))
+                gone = isinstance(wrong, ray.exceptions.RayActorError)
+                self._again(hand, "died", why(wrong), killed=gone)
                 continue
             if hand.late(self._fleet.limit_s):
                 self._again(hand, "hung", f"nothing within fleet.limit_s {self._fleet.limit_s:g}")
@@ -238,12 +241,12 @@ class RayCrew:
             if raw:
                 checked(Message("refused", json.loads(raw)))
             hand.ready = True
-            self._standing.ready(hand.place.index)
             return []
         message = checked(Message.unpack(raw.data))
         if asked.order is None:
             return []
         facts = message.facts
+        self._standing.worked(hand.place.index)
         return [
             Parcel(
                 asked.order,

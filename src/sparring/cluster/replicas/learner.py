@@ -121,7 +121,7 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
         "net.normalise": config.net.normalise and "would differ from one learner to the next",
         f"population of {len(plan.seeds)}": len(plan.seeds) > 1 and "is trained on one GPU",
         "device cuda": plan.fused and "learns in graphs of one GPU; use --device cpu",
-        "an environment object": plan.foreign is not None and "is stepped by one learner",
+        "an environment of your own": plan.foreign is not None and "is stepped by one learner",
     }
     for name, why in others.items():
         if why:

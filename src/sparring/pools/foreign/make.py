@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,10 +37,11 @@ class Facts:
 
 
 def facts_of(factory: str | Factory) -> Facts:
-    """Make one environment, look at it and close it; of a name this is done once."""
+    """Make one environment, begin an episode in it and close it; of a name this is done once."""
     if isinstance(factory, str) and factory in _facts:
         return _facts[factory]
     pool = make_pool(factory, 0, copies=1)
+    begin(pool, named(factory))
     facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
     pool.close()
     if isinstance(factory, str):
@@ -103,6 +105,17 @@ def made(factory: Factory, what: str) -> Any:
         raise
     except Exception as wrong:  # somebody's own code, whatever is wrong with it
         raise ConfigError(f"{what} cannot be made: {in_a_line(wrong)}") from wrong
+
+
+def begin(pool: ForeignPool, what: str) -> None:
+    """Reset a pool; what is wrong then is told in one line, before a run has begun."""
+    try:
+        pool.reset()
+    except Exception as wrong:  # somebody's own code, whatever is wrong with it
+        with suppress(Exception):  # an environment that never began may not be closed either
+            pool.close()
+        why = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
+        raise ConfigError(f"{what} cannot be reset: {why}") from wrong
 
 
 def kind_of(env: Any, what: str) -> str:

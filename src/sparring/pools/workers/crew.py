@@ -270,7 +270,9 @@ class Crew:
                 often = f"{IN_A_ROW} times in a row without a single step"
             text, how = worker.farewell(), worker.how()
             self.end()
-            raise SparringError(f"{text}\nworkers of {self.job['word']} failed {often}: {how}")
+            if how not in self._shown:
+                warnings.warn(SparringWarning(text), stacklevel=2)
+            raise SparringError(f"workers of {self.job['word']} failed {often}: {how}")
         worker.life += 1
         for part in worker.parts:
             part.lost = part.lost or part.running
