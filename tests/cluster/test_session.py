@@ -121,11 +121,20 @@ def test_deaths_are_counted_told_once_and_end_a_run_at_last() -> None:
 def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
     standing = Standing(100)
     standing.died(1, "died", [], ready=True)
-    with pytest.raises(SparringError, match="before it was ready"):
+    with pytest.raises(SparringError, match="3 times in a row without a rollout"):
         for life in range(1, MOST_FAILED + 1):
             standing.died(0, "died", [], ready=False, life=life)
     with pytest.raises(SparringError, match="before it was ready"):
         standing.died(2, "died", [], ready=False, life=0)
+
+
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_kills_say_nothing_of_the_next_life() -> None:
+    standing = Standing(100)
+    for life in range(10):
+        standing.died(0, "died", [], ready=True, life=life, killed=True)
+    standing.died(1, "died", [], ready=False, life=0, killed=True)
+    assert standing.restarts == 11
 
 
 def test_flags_vary_from_run_to_run() -> None:
