@@ -179,7 +179,9 @@ def test_reward_options_weigh_the_parts_alike(reward: str) -> None:
         assert rules.weights(None)[role :: len(rules.roles)] == pytest.approx(weights)
 
 
-@pytest.mark.parametrize("block", range(15))
+@pytest.mark.parametrize(
+    "block", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 15))]
+)
 def test_random_games_equal_the_twin(block: int) -> None:
     for number in range(20 * block, 20 * (block + 1)):
         play_both(number)
