@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sparring
 from sparring.cli import main
+from sparring.errors import ConfigError
 
 QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --eval.final-games 8"
 QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
@@ -97,3 +99,18 @@ def test_output_that_knows_only_ascii_gets_similar_characters(
     assert main(words.split()) == 0
     sys.stdout.flush()
     assert shown in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"fleet": {"lockstep": True}}, "fleet.lockstep True.*add --actors N"),
+        ({"env": {"groups": 3}}, "env.groups 3.*add --workers N"),
+    ],
+)
+def test_settings_of_processes_that_are_not_there_are_refused(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        sparring.train("tic_tac_toe", updates=1, quiet=True, runs=str(tmp_path / "runs"), **given)
+    assert not (tmp_path / "runs").exists()

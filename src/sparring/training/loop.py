@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 import warnings
@@ -37,6 +38,9 @@ WAIT_S = 0.2
 """How often a wait for an evaluation looks for Ctrl-C."""
 
 
+AFTER_THIS = b"\nstopping after this update, which is saved; once more ends at once\n"
+
+
 class Stop:
     """Ctrl-C or SIGTERM: the first finishes the update and saves, the second ends at once."""
 
@@ -57,6 +61,7 @@ class Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = signal.Signals(number).name
+        os.write(2, AFTER_THIS)
 
 
 class Trainer:

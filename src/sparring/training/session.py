@@ -32,6 +32,7 @@ from sparring.training.display import Display
 from sparring.training.loop import Trainer
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
+from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
@@ -75,6 +76,7 @@ class Session:
         """Decide and build everything; nothing is written yet."""
         for config in configs:
             budget_of(config)
+            demand_processes(config)
         learned = [with_factor(config, lr_factor) for config in configs]
         plan = resolve(learned, pool=pool, opponents=opponents)
         called = callbacks or Callbacks()

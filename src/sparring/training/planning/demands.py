@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -45,6 +45,20 @@ def check_demands(rules: Rules, config: TrainConfig) -> None:
     check_folder(config.runs)
     if config.wandb:
         check_wandb()
+
+
+def demand_processes(config: TrainConfig) -> None:
+    """Refuse settings of processes that are not there."""
+    usual, alone = TrainConfig(), not (config.actors or config.cluster or config.replicas > 1)
+    groups = {"fleet": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
+    for group, (unused, needs) in groups.items():
+        for field in fields(getattr(usual, group)) if unused else ():
+            given = getattr(getattr(config, group), field.name)
+            if given != getattr(getattr(usual, group), field.name):
+                raise ConfigError(
+                    f"{group}.{field.name} {given}: there is nobody whom it would concern; add "
+                    f"{needs}, or leave it out"
+                )
 
 
 def check_roles(rules: Rules, config: TrainConfig) -> None:

@@ -183,7 +183,10 @@ def check_name(root: Path, name: str) -> None:
 
 
 def word_of(text: str) -> str:
-    """Return text as a part of a folder's name."""
+    """Return text as a part of a folder's name; of a file with a factory, the file's own name."""
+    path, colon, factory = text.rpartition(":")
+    if path.endswith(".py"):
+        text = f"{Path(path).stem}{colon}{factory}"
     return re.sub(r"\W+", "_", text).strip("_")
 
 
