@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparring
+from sparring.cli import main
 from sparring.config import ReplayConfig, TrainConfig
 from sparring.learn.sac import SAC
 from sparring.pools.foreign import ForeignRules, pool_of
@@ -156,3 +157,26 @@ def test_sac_goes_on_with_what_it_remembers_in_new_episodes() -> None:
     lost = first.pool.num_games  # those that were open in games that nobody plays to their end
     assert len(second.replay) == 2 * first.collector.decisions - 2 * lost
     assert np.isfinite(report.stats["losses/critic_loss"])
+
+
+def test_an_env_that_raises_on_the_way_is_told_in_a_line_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("breaks_late.py").write_text(
+        "from own_envs import make_cards\n"
+        "def make():\n"
+        "    env, steps = make_cards(), []\n"
+        "    play = env.step\n"
+        "    def step(action):\n"
+        "        steps.append(action)\n"
+        "        if len(steps) > 40:\n"
+        "            raise ValueError('the map is gone')\n"
+        "        return play(action)\n"
+        "    env.step = step\n"
+        "    return env\n"
+    )
+    assert main(["train", "breaks_late.py:make", "--updates", "9", "--threads", "1"]) == 3
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert "step 41: ValueError: the map is gone (breaks_late.py:8)" in told

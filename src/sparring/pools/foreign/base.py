@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, IllegalActionError, SparringError
+from sparring.factories import in_a_line
 from sparring.games.rules import Rewards
 from sparring.games.seeds import checked_seed
 from sparring.pools.foreign.layout import ROW_ALIGNMENT
@@ -177,7 +178,15 @@ class ForeignPool(ABC):
         # An env that raises, or whose answer is refused below, leaves games half stepped.
         self._running = False
         self.steps += 1
-        self._step(given)
+        try:
+            self._step(given)
+        except SparringError:
+            raise
+        except Exception as wrong:  # somebody's own code, whatever is wrong with it
+            raise SparringError(
+                f"{self.rules.name} failed in step {self.steps}: {in_a_line(wrong)}; worker "
+                "processes go on after such a fault (--workers)"
+            ) from wrong
         self._settle(batch)
         self._running = True
         return batch
