@@ -159,6 +159,7 @@ def test_sac_goes_on_with_what_it_remembers_in_new_episodes() -> None:
     assert np.isfinite(report.stats["losses/critic_loss"])
 
 
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 def test_an_env_that_raises_on_the_way_is_told_in_a_line_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
