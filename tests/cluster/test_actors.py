@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import torch
 
-from cluster.crews import alone, children, settings, shared_memory
+from cluster.crews import TINY, alone, children, settings, shared_memory
+from pools.workers.helpers import alive, gone
 from sparring.cluster.actors.crew import Parcel
 from sparring.cluster.actors.learner import FleetPPO, make_crew
 from sparring.cluster.actors.packing import counts_of
@@ -25,6 +26,7 @@ from sparring.cluster.actors.processes import ProcessCrew
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.training.planning.plan import resolve
+from sparring.training.planning.settings import merged
 from sparring.training.records.metrics import MetricsError, read
 
 LONG_S = 500.0
@@ -267,3 +269,52 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+SERVED = """
+import os, subprocess
+import own_envs
+def make_env():
+    simulator = subprocess.Popen(["sleep", "1000"])
+    with open(os.environ["SIMULATORS"], "a") as file:
+        print(simulator.pid, file=file)
+    return own_envs.make_cards()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_what_environments_have_started_ends_with_their_actor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as simulators: whether an actor is killed, or ends with its learner."""
+    (tmp_path / "served.py").write_text(SERVED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", searched()["PYTHONPATH"])
+    monkeypatch.setenv("SIMULATORS", str(tmp_path / "simulators"))
+
+    def left() -> list[int]:
+        """Those of actors; this process has made an environment, too."""
+        pids = [int(pid) for pid in (tmp_path / "simulators").read_text().split()]
+        return [pid for pid in pids if pid not in descendants(os.getpid()) and alive(pid)]
+
+    base = merged(TrainConfig(), TINY, "test")
+    changes = {"game": "served:make_env", "actors": 1, "collect": {"games": 2}}
+    learner, crew = recorded(merged(base, changes, "test"))
+    try:
+        learner.iterate(0.0)
+        first = left()
+        assert first
+        os.kill(crew.pids[0], signal.SIGKILL)
+        while not crew.restarts:
+            learner.iterate(0.0)
+        assert gone(first)
+        learner.iterate(0.0)
+        second = left()
+        assert second
+    finally:
+        learner.close()
+    assert gone(second)
+    for pid in descendants(os.getpid()):
+        if str(pid) in (tmp_path / "simulators").read_text().split():
+            os.kill(pid, signal.SIGKILL)
