@@ -364,3 +364,22 @@ def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
     (told,) = learning_words(shown_of({**stats, "fleet/restarts": 3.0}))
     assert told.startswith("actors 33% idle, learner ")
     assert told.endswith(", lag 0.0, 3 died and started again")
+
+
+def test_a_resumed_run_begins_other_games_than_it_began_with() -> None:
+    config = settings("skull_king", actors=2, fleet={"lag": 4})
+
+    def first_rows(learner: Any) -> Any:
+        learner.iterate(0.0)
+        rollout, carried = learner.collector.rollout, learner.collector.transitions.carried
+        return rollout.obs[carried : carried + 8].copy()
+
+    first, again = together(config), together(config)
+    before = first_rows(first)
+    again.restore(first.snapshot())
+    assert again.seated()[0]
+    after = first_rows(again)
+    assert (before != after).any(1).all()
+    assert len(np.unique(after, axis=0)) == 8
+    again.crew.kill(0)  # type: ignore[attr-defined]
+    assert (first_rows(again)[:4] != after[:4]).any(1).all()
