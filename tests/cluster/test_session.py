@@ -21,6 +21,7 @@ from sparring.cluster.ray.host import FEW, trimmed
 from sparring.cluster.ray.jobs import archive, unpack_archive
 from sparring.cluster.ray.session import connect, kept_environment
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.learn.learner import LostError
 from sparring.training.planning.settings import members_of, value_at, written
 
 
@@ -126,6 +127,17 @@ def test_an_actor_that_never_gets_ready_ends_a_run() -> None:
             standing.died(0, "died", [], ready=False, life=life)
     with pytest.raises(SparringError, match="before it was ready"):
         standing.died(2, "died", [], ready=False, life=0)
+
+
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_an_actor_that_never_hands_in_anything_ends_a_run_that_is_saved() -> None:
+    standing = Standing(100)
+    for _ in range(2 * MOST_FAILED):
+        standing.died(0, "died", [])
+        standing.played(0)
+    with pytest.raises(LostError, match="before it had handed in a rollout, 3 times in a row"):
+        for _ in range(MOST_FAILED):
+            standing.died(0, "died", [])
 
 
 def test_flags_vary_from_run_to_run() -> None:

@@ -18,6 +18,7 @@ from sparring.cluster.actors.hand import Hand
 from sparring.cluster.actors.standing import Standing, error_of
 from sparring.cluster.messages import Message
 from sparring.config import FleetConfig
+from sparring.learn.learner import LostError
 
 LOOK_EVERY_S = 1.0
 """Seconds after which the clocks of actors are looked at, while one waits."""
@@ -109,6 +110,8 @@ class ProcessCrew:
                 life = hand.place.life
                 hand.tell(asked)
                 until = time.monotonic() + self._fleet.limit_s
+            if hand.process is None:
+                raise LostError(f"actor {actor} is gone, and not started again")
             self._exchange(LOOK_EVERY_S)
             if time.monotonic() > until:
                 self._bury(hand, "hung")
@@ -156,9 +159,9 @@ class ProcessCrew:
         facts = message.facts
         if message.name == "ready":
             hand.begin(message)
-            self._standing.ready(hand.place.index)
         elif message.name == "parcel":
             given = hand.given.popleft()
+            self._standing.played(hand.place.index)
             hand.since = time.monotonic()
             parcel = Parcel(
                 given.order,

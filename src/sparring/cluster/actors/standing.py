@@ -10,9 +10,10 @@ from sparring import errors
 from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.errors import SparringError, SparringWarning
+from sparring.learn.learner import LostError
 
 MOST_FAILED = 3
-"""Starts in a row at which an actor may die before it is ready."""
+"""Starts in a row that come to nothing: an actor dies before it has handed in a rollout."""
 
 
 class Standing:
@@ -49,8 +50,8 @@ class Standing:
         lost, self._lost = self._lost, []
         return lost
 
-    def ready(self, actor: int) -> None:
-        """Note that an actor's games have begun."""
+    def played(self, actor: int) -> None:
+        """Note that an actor has handed in a rollout."""
         self._failed.pop(actor, None)
 
     def died(
@@ -69,13 +70,16 @@ class Standing:
         started before.
         """
         self._lost += orders
-        self._failed[actor] = self._failed.get(actor, 0) + (not ready)
+        self._failed[actor] = self._failed.get(actor, 0) + 1
         who, said = f"actor {actor} {how}", f"; its last words:\n{words}" if words else ""
-        if self._failed[actor] >= MOST_FAILED or (not ready and life == 0):
-            raise SparringError(f"{who} before it was ready{said}")
+        when = "it had handed in a rollout" if ready else "it was ready"
+        if not ready and life == 0:
+            raise SparringError(f"{who} before {when}{said}")
+        if self._failed[actor] >= MOST_FAILED:
+            raise LostError(f"{who} before {when}, {MOST_FAILED} times in a row{said}")
         self.restarts += 1
         if self.restarts > self._most:
-            raise SparringError(
+            raise LostError(
                 f"{who}, the {self.restarts}. time that one did; fleet.most_restarts is "
                 f"{self._most}{said}"
             )

@@ -238,12 +238,12 @@ class RayCrew:
             if raw:
                 checked(Message("refused", json.loads(raw)))
             hand.ready = True
-            self._standing.ready(hand.place.index)
             return []
         message = checked(Message.unpack(raw.data))
         if asked.order is None:
             return []
         facts = message.facts
+        self._standing.played(hand.place.index)
         return [
             Parcel(
                 asked.order,
