@@ -5,6 +5,7 @@ The memory has no name, so that nothing is left behind however a process ends.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -93,6 +94,13 @@ def start_python(
         process_group=0,
         **options,
     )
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process of `start_python` and what it has started, also if it has ended already."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def end_with_children() -> NoReturn:

@@ -25,6 +25,7 @@ from sparring.training.planning.settings import merged, with_preset
 from sparring.training.status import shown_of
 from sparring.training.train import train_with
 
+SLOW = pytest.mark.slow
 LOCKSTEP: dict[str, Any] = {"actors": 2, "fleet": {"lockstep": True}}
 
 
@@ -61,7 +62,14 @@ GAMES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    "game",
+    [
+        "tic_tac_toe",
+        "skull_king",
+        *(pytest.param(game, marks=SLOW) for game in ("kuhhandel", "cage2")),
+    ],
+)
 def test_in_lockstep_actors_play_what_one_process_with_as_many_slots_does(game: str) -> None:
     config = settings(game, **LOCKSTEP, **GAMES[game])
     learners = [alone(config), together(config)]
@@ -132,7 +140,10 @@ def scripted(seed: int) -> Any:
     return deliver
 
 
-@pytest.mark.parametrize(("lag", "queue"), [(0, 1), (1, 0), (1, 1), (3, 4), (4, 1)])
+LAGS = [(1, 0), (3, 4), *(pytest.param(*each, marks=SLOW) for each in ((0, 1), (1, 1), (4, 1)))]
+
+
+@pytest.mark.parametrize(("lag", "queue"), LAGS)
 def test_no_rollout_is_ever_too_old_and_none_is_counted_twice(lag: int, queue: int) -> None:
     fleet = {"lag": lag, "queue": queue, "batch": 1}
     config = settings(actors=4, fleet=fleet)
@@ -364,3 +375,22 @@ def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
     (told,) = learning_words(shown_of({**stats, "fleet/restarts": 3.0}))
     assert told.startswith("actors 33% idle, learner ")
     assert told.endswith(", lag 0.0, 3 died and started again")
+
+
+def test_a_resumed_run_begins_other_games_than_it_began_with() -> None:
+    config = settings("skull_king", actors=2, fleet={"lag": 4})
+
+    def first_rows(learner: Any) -> Any:
+        learner.iterate(0.0)
+        rollout, carried = learner.collector.rollout, learner.collector.transitions.carried
+        return rollout.obs[carried : carried + 8].copy()
+
+    first, again = together(config), together(config)
+    before = first_rows(first)
+    again.restore(first.snapshot())
+    assert again.seated()[0]
+    after = first_rows(again)
+    assert (before != after).any(1).all()
+    assert len(np.unique(after, axis=0)) == 8
+    again.crew.kill(0)  # type: ignore[attr-defined]
+    assert (first_rows(again)[:4] != after[:4]).any(1).all()

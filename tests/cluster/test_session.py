@@ -21,6 +21,7 @@ from sparring.cluster.ray.host import FEW, trimmed
 from sparring.cluster.ray.jobs import archive, unpack_archive
 from sparring.cluster.ray.session import connect, kept_environment
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.learn.learner import LostError
 from sparring.training.planning.settings import members_of, value_at, written
 
 
@@ -135,6 +136,17 @@ def test_kills_say_nothing_of_the_next_life() -> None:
         standing.died(0, "died", [], ready=True, life=life, killed=True)
     standing.died(1, "died", [], ready=False, life=0, killed=True)
     assert standing.restarts == 11
+
+
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+def test_an_actor_that_never_hands_in_anything_ends_a_run_that_is_saved() -> None:
+    standing = Standing(100)
+    for _ in range(2 * MOST_FAILED):
+        standing.died(0, "died", [])
+        standing.played(0)
+    with pytest.raises(LostError, match="3 times in a row without a rollout"):
+        for _ in range(MOST_FAILED):
+            standing.died(0, "died", [])
 
 
 def test_flags_vary_from_run_to_run() -> None:

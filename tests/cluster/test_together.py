@@ -101,7 +101,7 @@ def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Toge
     return one
 
 
-@pytest.mark.parametrize("split", [[8, 8], [3, 11, 2]])
+@pytest.mark.parametrize("split", [pytest.param([8, 8], marks=pytest.mark.slow), [3, 11, 2]])
 @pytest.mark.parametrize(("game", "config"), GAMES)
 def test_gradients_are_those_of_one_learner_with_all_games(
     game: str, config: dict[str, Any], split: list[int]

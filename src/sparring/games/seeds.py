@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from sparring.errors import ConfigError
 
 LEAST, MOST = -(2**63), 2**64 - 1
@@ -24,3 +26,9 @@ def checked_seed(seed: Any) -> int:
     if not LEAST <= number <= MOST:
         raise ConfigError(f"seed={number} does not fit into 64 bits; give one in {LEAST}..{MOST}")
     return number
+
+
+def mixed_seed(*numbers: int) -> int:
+    """A seed that depends on all of these; any environment takes 31 bits."""
+    words = [number % 2**64 for number in numbers]
+    return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

@@ -404,3 +404,8 @@ class Collector:
         self.put_front(rows, blobs["open.bin"])
         self.pool.load_state(blobs["games.bin"])
         self.groups = groups_of(self.pool)
+
+    def begin(self, seed: int) -> None:
+        """Begin other games than those that the pool was made with."""
+        self.pool.reset(seed=seed)
+        self.groups = groups_of(self.pool)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
+from sparring.games.seeds import mixed_seed
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
@@ -199,5 +200,7 @@ class HostedLearner(ABC):
         except RuntimeError as wrong:
             first = str(wrong).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds another network: {first}") from None
+        fresh, self.updates = not self.updates, snapshot.meta["update"]
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
-        self.updates = snapshot.meta["update"]
+        if fresh and self.updates and "games.bin" not in snapshot.blobs:
+            self.collector.begin(mixed_seed(self.seed, self.updates))

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from sparring.errors import SparringError, SparringWarning
-from sparring.processes import end_with_children, follow_parent, start_python
+from sparring.processes import end_group, end_with_children, follow_parent, start_python
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
@@ -126,9 +126,7 @@ class EvalWorker:
         process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout_s)
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # what it has started, too
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end_group(process)
         process.stdout.close()
         self._stderr.close()
 

@@ -93,6 +93,8 @@ class Trainer:
         name_factory(rules, self.config)
         if not learner.exact:
             text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
+            if self.config.actors and not self.config.fleet.lockstep:
+                text = "a resumed run keeps its network, not the games that actors are playing"
             warnings.warn(SparringWarning(text + unmeasured(rules)), stacklevel=3)
         self._adjusted = adjustable(learner) if courses else None
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)

@@ -21,7 +21,7 @@ import numpy as np
 from sparring.cluster.messages import Message
 from sparring.cluster.wire import Inbox, send
 from sparring.errors import SparringError
-from sparring.processes import SharedArrays, follow_parent
+from sparring.processes import SharedArrays, end_with_children, follow_parent
 
 if TYPE_CHECKING:
     from sparring.cluster.actors.board import Board
@@ -63,7 +63,7 @@ def listen(learner: socket.socket, told: Told) -> None:
     while inbox.fill():
         for message in inbox.messages():
             told.put(message)
-    os._exit(0)
+    end_with_children()
 
 
 def play(

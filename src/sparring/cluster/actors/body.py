@@ -13,12 +13,13 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
-from sparring.cluster.actors.episodes import WholeEpisodes, mixed_seed
+from sparring.cluster.actors.episodes import WholeEpisodes
 from sparring.cluster.actors.packing import Arrays, pack, shapes_of
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
 from sparring.config import CollectConfig, TrainConfig
 from sparring.errors import SparringWarning, StateError
+from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
 from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
@@ -107,9 +108,9 @@ class Body:
         )
 
     def _begin(self) -> None:
-        """Begin the games of a later life, once it has heard everything."""
+        """Begin the games of a later life or a resumed run, once it has heard everything."""
         if not self._born:
-            self.pool.reset(seed=life_seed(self._seed, self.place.life))
+            self.pool.reset(seed=mixed_seed(self._seed, self.place.life))
             self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:
@@ -124,6 +125,10 @@ class Body:
             pool.set_rewards(facts["rewards"])
         elif message.name == seats.STARTS:
             pool.set_starts(seats.heard_starts(message))
+        elif message.name == seats.BEGIN:
+            self._seed, self._born = int(facts["seed"]), False
+            if isinstance(self.collector, WholeEpisodes):
+                self.collector.seed = self._seed
         elif message.name == seats.PUT:
             weights = seats.heard_weights(message.arrays)
             self._player.put(facts["key"], weights, greedy=facts["greedy"])
@@ -170,8 +175,3 @@ def part_of(config: TrainConfig, place: Place) -> TrainConfig:
         init="",
         wandb=False,
     )
-
-
-def life_seed(seed: int, life: int) -> int:
-    """Other games than in the life before."""
-    return mixed_seed(seed, life)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from sparring.cluster.actors.pool import FleetPool
 from sparring.config import CollectConfig, FleetConfig
 from sparring.games.stats import curves
 from sparring.learn.collect import Actor, Collector
+from sparring.learn.learner import LostError
 from sparring.learn.timing import Timing
 from sparring.pools.lineups import check_answered
 
@@ -95,6 +97,8 @@ class FleetCollector(Collector):
         """Rollouts that died with their actors."""
         self.unfinished = 0
         """Games that were left out because they took too long."""
+        self._given_up = False
+        """Whether an actor is gone that is not started again."""
         self._cycle_began = time.perf_counter()
 
     # Weights
@@ -160,7 +164,9 @@ class FleetCollector(Collector):
 
     def _wait(self, timeout_s: float) -> None:
         """Note what has come, and what never will."""
-        for parcel in self.crew.take(timeout_s):
+        with self._noting_loss():
+            parcels = self.crew.take(timeout_s)
+        for parcel in parcels:
             self._arrived(parcel)
         lost = self.crew.lost()
         self.lost += len({order.actor for order in lost})
@@ -247,11 +253,21 @@ class FleetCollector(Collector):
 
     # Saving
 
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        """Remember that an actor is gone for good: its games cannot be saved any more."""
+        try:
+            yield
+        except LostError:
+            self._given_up = True
+            raise
+
     def state(self) -> tuple[dict[str, torch.Tensor], dict[str, bytes]]:
         """Return the rows of open decisions, and the games in flight if they can be saved."""
-        if not self.exact:
+        if not self.exact or self._given_up:
             return self.front()[0], {}
-        lives, games = self.fleet_pool.states()
+        with self._noting_loss():
+            lives, games = self.fleet_pool.states()
         for lane, life in zip(self.lanes, lives, strict=True):
             self._meet(lane, life)
         rows, open_decisions = self.front()

@@ -1,6 +1,6 @@
 """Actors as a learner sees them, wherever they are: they are given orders and hand in rollouts.
 
-`processes` has them on this machine with shared memory, `ray_crew` anywhere.
+`processes` has them on this machine with shared memory, `ray.crew` anywhere.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from sparring.cluster.actors.body import Place
 from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.cluster.wire import Inbox, send
-from sparring.processes import SharedArrays, start_python
+from sparring.processes import SharedArrays, end_group, start_python
 
 LAST_WORDS = 2000
 """Bytes of a dead actor's last words that are shown."""
@@ -151,10 +151,7 @@ class Hand:
         self.socket.close()  # this alone ends one that still lives
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout_s)
-        if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        end_group(self.process)
         code = self.process.returncode
         self.process = None
         if self.pidfd >= 0:

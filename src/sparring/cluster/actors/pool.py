@@ -208,7 +208,10 @@ class FleetPool:
     # What actors do
 
     def reset(self, seed: int | None = None) -> BatchLike:
-        """Nothing: actors begin their games themselves."""
+        """With a seed, have actors begin other games; the first ones they begin themselves."""
+        if seed is not None:
+            self._tell(Message(seats.BEGIN, {"seed": seed}))
+            self._seated = [None] * self.crew.size
         return self.batch()
 
     def batch(self, slot: int | None = None) -> BatchLike:

@@ -18,7 +18,10 @@ from sparring.cluster.actors.hand import Hand
 from sparring.cluster.actors.standing import Standing, error_of
 from sparring.cluster.messages import Message
 from sparring.config import FleetConfig
+from sparring.learn.learner import LostError
 
+KILLS = ("signal SIGKILL", "signal SIGTERM")
+"""Ends that somebody else brought about."""
 LOOK_EVERY_S = 1.0
 """Seconds after which the clocks of actors are looked at, while one waits."""
 CLOSE_S = 5.0
@@ -109,6 +112,8 @@ class ProcessCrew:
                 life = hand.place.life
                 hand.tell(asked)
                 until = time.monotonic() + self._fleet.limit_s
+            if hand.process is None:
+                raise LostError(f"actor {actor} is gone, and not started again")
             self._exchange(LOOK_EVERY_S)
             if time.monotonic() > until:
                 self._bury(hand, "hung")
@@ -159,7 +164,7 @@ class ProcessCrew:
         elif message.name == "parcel":
             given = hand.given.popleft()
             hand.since = time.monotonic()
-            self._standing.worked(hand.place.index)
+            self._standing.played(hand.place.index)
             parcel = Parcel(
                 given.order,
                 facts["version"],
@@ -189,7 +194,7 @@ class ProcessCrew:
             words=words,
             ready=ready,
             life=place.life,
-            killed=ended.startswith("signal"),
+            killed=how == "died" and ended in KILLS,
         )
         hand.start(self._standing.kept, again=True)
 

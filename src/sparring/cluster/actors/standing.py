@@ -10,9 +10,10 @@ from sparring import errors
 from sparring.cluster.actors.crew import Order
 from sparring.cluster.messages import Message
 from sparring.errors import SparringError, SparringWarning
+from sparring.learn.learner import LostError
 
 MOST_FAILED = 3
-"""Starts in a row at which an actor may die before it is ready, or raise before a rollout."""
+"""Starts in a row that come to nothing: an actor fails before it has handed in a rollout."""
 
 
 class Standing:
@@ -49,7 +50,7 @@ class Standing:
         lost, self._lost = self._lost, []
         return lost
 
-    def worked(self, actor: int) -> None:
+    def played(self, actor: int) -> None:
         """Note that an actor has handed in a rollout."""
         self._failed.pop(actor, None)
 
@@ -71,15 +72,15 @@ class Standing:
         that raises will again.
         """
         self._lost += orders
-        self._failed[actor] = failed = self._failed.get(actor, 0) + (not ready or not killed)
+        self._failed[actor] = failed = self._failed.get(actor, 0) + (not killed)
         who, said = f"actor {actor} {how}", f"; its last words:\n{words}" if words else ""
         if not ready and life == 0 and not killed:
             raise SparringError(f"{who} before it was ready{said}")
         if failed >= MOST_FAILED:
-            raise SparringError(f"{who}, {failed} times in a row without a rollout{said}")
+            raise LostError(f"{who}, {failed} times in a row without a rollout{said}")
         self.restarts += 1
         if self.restarts > self._most:
-            raise SparringError(
+            raise LostError(
                 f"{who}, the {self.restarts}. time that one did; fleet.most_restarts is "
                 f"{self._most}{said}"
             )

@@ -246,7 +246,7 @@ class RayCrew:
         if asked.order is None:
             return []
         facts = message.facts
-        self._standing.worked(hand.place.index)
+        self._standing.played(hand.place.index)
         return [
             Parcel(
                 asked.order,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from sparring.cluster.messages import Message
 from sparring.cluster.ray.session import Cluster
-from sparring.cluster.replicas.replica import JOIN, Replica, Share, refusal
+from sparring.cluster.replicas.replica import Replica, Share, refusal
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
 
@@ -32,18 +32,7 @@ class ReplicaHost:
 
     def hear(self, raw: bytes) -> bytes:
         """Do what a message says."""
-        message = Message.unpack(raw)
-        if message.name == JOIN:  # the others reach it at the address of its own machine
-            facts = {**message.facts, "own_host": address_here()}
-            raw = replace(message, facts=facts).pack()
         return self._replica.hear(raw)
-
-
-def address_here() -> str:
-    """The address of this machine, as others of the cluster reach it."""
-    import ray
-
-    return str(ray.util.get_node_ip_address())
 
 
 class RayReplica:

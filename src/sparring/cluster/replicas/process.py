@@ -15,7 +15,7 @@ from sparring.cluster.messages import Message
 from sparring.cluster.replicas.replica import Share
 from sparring.cluster.wire import Inbox, send
 from sparring.learn.learner import LostError
-from sparring.processes import start_python
+from sparring.processes import end_group, start_python
 
 CLOSE_S = 5.0
 """Seconds that a process may take to end by itself."""
@@ -79,8 +79,6 @@ class ReplicaProcess:
 def end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
     """Close the connection, which ends it; kill it if it does not."""
     connection.close()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(CLOSE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    end_group(process)

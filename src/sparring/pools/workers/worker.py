@@ -14,7 +14,7 @@ from typing import Any
 
 from sparring.pools.workers.lines import CONTROL, Lines, code
 from sparring.pools.workers.parts import Part
-from sparring.processes import start_python
+from sparring.processes import end_group, start_python
 
 MODULE = "sparring.pools.workers.process"
 TAIL = 4000
@@ -139,9 +139,7 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             if patience_s > 0:
                 self.process.wait(patience_s)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end_group(self.process)
         while self.overhear():
             pass
         self.hear_rest()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from sparring.factories import load_factory
 from sparring.pools.foreign.make import made
-from sparring.processes import follow_parent, start_python
+from sparring.processes import end_group, follow_parent, start_python
 from sparring.proof.contract.drivers import EnvRaisedError, driver_of
 from sparring.proof.contract.playing import Facts, play
 from sparring.proof.contract.values import Fact
@@ -47,8 +47,7 @@ def play_elsewhere(
         except subprocess.TimeoutExpired:
             return [], f"it had not played {len(episodes)} episodes after {wait_s:.0f} s"
         finally:
-            process.kill()
-            process.wait()
+            end_group(process)
         if process.returncode:
             lines = written(errors).decode(errors="replace").strip().splitlines()
             return [], f"it ended with {process.returncode}: {lines[-1] if lines else 'no word'}"
