@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -97,6 +97,32 @@ def test_an_object_is_given_again_to_go_on(
     again = sparring.resume(str(agent.run), updates=3, game=game(), quiet=True)
     assert (agent.run / "checkpoints" / "00000003").is_dir()  # the best may be an earlier one
     assert np.allclose(weights(again), weights(agent), atol=1e-6)
+
+
+class Noting(own_envs.Cards):
+    """Remembers what it was seeded with."""
+
+    seeds: ClassVar[list[int]] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if seed is not None:
+            self.seeds.append(seed)
+        return super().reset(seed=seed, options=options)
+
+
+def test_a_run_that_goes_on_sees_other_episodes_than_at_its_beginning(tmp_path: Path) -> None:
+    def game() -> Any:
+        return [Noting() for _ in range(4)]
+
+    Noting.seeds.clear()
+    agent = trained(game(), tmp_path, updates=1, seed=2**31 - 2)
+    begun = [Noting.seeds[-4:]]
+    for updates in (2, 3):
+        sparring.resume(str(agent.run), updates=updates, game=game(), quiet=True)
+        begun.append(Noting.seeds[-4:])
+    assert begun[0] == [2**31 - 2, 2**31 - 1, 0, 1]
+    assert len({seed for seeds in begun for seed in seeds}) == 12
+    assert all(0 <= seed < 2**31 for seed in Noting.seeds)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from sparring.games.starts import Position, Start, position_of
 from sparring.pools.lineups import Lineup, Pot, Pots
 
 TABLES, FLAGS, REWARDS, STARTS, PUT = "tables", "flags", "rewards", "starts", "put"
+BEGIN = "begin"
 """What is said to all of them."""
 SEATED, STATE, LOAD = "seated", "state", "load"
 """What one of them is asked."""

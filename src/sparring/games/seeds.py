@@ -1,13 +1,17 @@
-"""Seeds: whole numbers of 64 bits, with or without a sign."""
+"""Seeds: whole numbers of 64 bits, with or without a sign; environments of others take 31."""
 
 from __future__ import annotations
 
 import operator
 from typing import Any
 
+import numpy as np
+
 from sparring.errors import ConfigError
 
 LEAST, MOST = -(2**63), 2**64 - 1
+ANY_ENV = 2**31
+"""Seeds below this one, and not below 0, are taken by any environment."""
 
 
 def seed_bits(seed: Any) -> int:
@@ -24,3 +28,9 @@ def checked_seed(seed: Any) -> int:
     if not LEAST <= number <= MOST:
         raise ConfigError(f"seed={number} does not fit into 64 bits; give one in {LEAST}..{MOST}")
     return number
+
+
+def mixed_seed(*numbers: int) -> int:
+    """A seed that depends on all of these, and that any environment takes."""
+    words = [number % 2**64 for number in numbers]
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint32)[0]) >> 1

@@ -393,6 +393,11 @@ class Collector:
             return rows, {}
         return rows, {"games.bin": self.pool.state(), "open.bin": open_decisions}
 
+    def begin_again(self, seed: int) -> None:
+        """Start games of another seed in place of those that could not be saved."""
+        self.pool.reset(seed=seed)
+        self.groups = groups_of(self.pool)
+
     def load_state(
         self, rows: Mapping[str, torch.Tensor], blobs: Mapping[str, bytes], meta: Mapping[str, Any]
     ) -> None:

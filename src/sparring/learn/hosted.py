@@ -17,6 +17,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
+from sparring.games.seeds import mixed_seed
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
@@ -199,5 +200,9 @@ class HostedLearner(ABC):
         except RuntimeError as wrong:
             first = str(wrong).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds another network: {first}") from None
-        self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
+        collector, fresh = self.collector, not self.collector.decisions
+        collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
+        if fresh and collector.decisions and "games.bin" not in snapshot.blobs:
+            # Others than at the run's beginning: it would see the same first episodes every time.
+            collector.begin_again(mixed_seed(self.seed, collector.decisions))
         self.updates = snapshot.meta["update"]

@@ -13,12 +13,13 @@ import numpy.typing as npt
 import torch
 
 from sparring.cluster import seats
-from sparring.cluster.actors.episodes import WholeEpisodes, mixed_seed
+from sparring.cluster.actors.episodes import WholeEpisodes
 from sparring.cluster.actors.packing import Arrays, pack, shapes_of
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.messages import Message
 from sparring.config import CollectConfig, TrainConfig
 from sparring.errors import SparringWarning, StateError
+from sparring.games.seeds import mixed_seed
 from sparring.learn.algos import hosted
 from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
@@ -107,9 +108,9 @@ class Body:
         )
 
     def _begin(self) -> None:
-        """Begin the games of a later life, once it has heard everything."""
+        """Begin the games of a later life, or of a resumed run, once it has heard everything."""
         if not self._born:
-            self.pool.reset(seed=life_seed(self._seed, self.place.life))
+            self.pool.reset(seed=mixed_seed(self._seed, self.place.life))
             self.collector.groups, self._born = groups_of(self.pool), True
 
     def hear(self, message: Message) -> Message:
@@ -134,6 +135,8 @@ class Body:
             self._begin()
             games = np.frombuffer(pool.state(), np.uint8)
             return Message("answer", {"life": self.place.life}, {"games": games})
+        elif message.name == seats.BEGIN:
+            self._seed, self._born = int(facts["seed"]), False
         elif message.name == seats.LOAD:
             pool.load_state(message.arrays["games"].tobytes())
             self.collector.groups, self._born = groups_of(pool), True
@@ -170,8 +173,3 @@ def part_of(config: TrainConfig, place: Place) -> TrainConfig:
         init="",
         wandb=False,
     )
-
-
-def life_seed(seed: int, life: int) -> int:
-    """Other games than in the life before."""
-    return mixed_seed(seed, life)

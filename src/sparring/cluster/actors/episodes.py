@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparring.games.seeds import mixed_seed
 from sparring.learn.collect import Collector
 from sparring.learn.rollout import Cuts, Episodes, groups_of
 from sparring.pools.lineups import LEARNER, NOBODY
@@ -91,9 +92,3 @@ class WholeEpisodes(Collector):
         step, game = np.divmod(arrays["where"] // seats, self.pool.num_games)
         kept = step == last[game]
         self.rollout.cuts = Cuts(**{name: [array[kept]] for name, array in arrays.items()})
-
-
-def mixed_seed(*numbers: int) -> int:
-    """A seed that depends on all of these; any environment takes 31 bits."""
-    words = [number % 2**64 for number in numbers]
-    return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

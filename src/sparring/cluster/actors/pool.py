@@ -208,7 +208,10 @@ class FleetPool:
     # What actors do
 
     def reset(self, seed: int | None = None) -> BatchLike:
-        """Nothing: actors begin their games themselves."""
+        """Actors begin their games themselves; with a seed, those of that seed."""
+        if seed is not None:
+            self._tell(Message(seats.BEGIN, {"seed": seed}))
+            self._seated = [None] * self.crew.size
         return self.batch()
 
     def batch(self, slot: int | None = None) -> BatchLike:

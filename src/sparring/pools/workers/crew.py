@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.games.seeds import mixed_seed
 from sparring.pools.workers.lines import codes
 from sparring.pools.workers.parts import Part, Seeds
 from sparring.pools.workers.worker import Worker
@@ -250,9 +249,9 @@ class Crew:
 
     def _life_seeds(self, part: Part) -> Seeds:
         """Seeds of games that begin because others were lost: by game, and how often it was."""
-        life, seed = self.workers[part.worker].life, self.job["seed"] % 2**64
+        life, seed = self.workers[part.worker].life, self.job["seed"]
         first = self.job["first_game"] + part.first
-        return [life_seed(seed, first + game, life) for game in range(part.games)]
+        return [mixed_seed(seed, first + game, life) for game in range(part.games)]
 
     def _lost(self, worker: Worker) -> None:
         """End what is left of a worker and start it again, or give up."""
@@ -310,9 +309,3 @@ class Crew:
             if line not in self._heard and len(self._heard) < MOST_LINES:
                 self._heard.add(line)
                 print(line, file=sys.stderr)
-
-
-def life_seed(seed: int, game: int, life: int) -> int:
-    """Another beginning than those before; every env takes a seed of 31 bits."""
-    mixed = np.random.SeedSequence([seed, game, life]).generate_state(1, np.uint32)
-    return int(mixed[0]) >> 1

@@ -169,6 +169,8 @@ class WorkerPool(ForeignPool):
         crew, parts = self._crew, self._crew.parts
         crew.wait(parts)
         self._sent.clear()
+        if seed is not None:
+            crew.job["seed"] = seed  # what begins later because of a fault differs, too
         seeds = seeds_of(seed, self.first_game, self.num_games)
         for part in parts:
             crew.begin(part, seeds[part.first : part.first + part.games])
