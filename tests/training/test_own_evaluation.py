@@ -15,6 +15,7 @@ import pytest
 
 import own_envs
 import sparring
+from pools.workers.faulty_envs import HANG
 from pools.workers.helpers import gone
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
@@ -28,6 +29,8 @@ from sparring.store.policies import load_policy, save_policy
 from sparring.training.evaluate import EvalWorker, play
 from sparring.training.own import SEED
 from sparring.training.records.metrics import read
+from sparring.training.records.results import measure
+from sparring.training.train import complete
 
 CARDS, TABLE = "own_envs:make_cards", "own_envs:make_table"
 QUICK: dict[str, Any] = {
@@ -234,3 +237,43 @@ def test_what_environments_have_started_ends_with_the_process_that_measures(
     pids = [int(pid) for pid in simulators.read_text().split()]
     assert pids
     assert gone(pids)
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Policy:
+    """An agent whose environment never comes back from its first step."""
+    import torch
+
+    word = "pools.workers.faulty_envs:make_trouble"
+    policy = policy_of(word)
+    head = policy.net.get_submodule("policy_head")
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    with torch.no_grad():
+        head.bias[HANG] = 1.0
+    return policy
+
+
+@pytest.mark.slow
+def test_a_measurement_that_hangs_is_ended_and_the_next_one_goes_on(
+    hanging: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparring.training.evaluate.MAKING_S", 2.0)
+    saved = str(save_policy(hanging, tmp_path / "policy"))
+    fine = str(save_policy(policy_of(CARDS), tmp_path / "cards"))
+    paths = [place for place in sys.path if place]
+    request = {"checkpoint": saved, "opponents": [], "games": 2, "seed": 1, "paths": paths}
+    with EvalWorker(nice=0, idle=False) as worker:
+        worker.submit({"id": 1, **request, "limit_s": 0.1})
+        (answer,) = worker.drain(60)
+        assert "a step or reset of the environment hangs" in answer["error"]
+        assert not worker.busy
+        worker.submit({"id": 2, **request, "checkpoint": fine})
+        (answer,) = worker.drain(60)
+        assert answer["results"]["alone"]["games"] == 2
+    run = SimpleNamespace(
+        run=tmp_path, policy=hanging, save=lambda path: save_policy(hanging, path)
+    )
+    config = complete("own_envs:make_cards", "", {"eval": {"limit_s": 0.01}})
+    with pytest.raises(SparringError, match="was not measured: .*hangs"):
+        measure(run, config)  # type: ignore[arg-type]
