@@ -275,5 +275,19 @@ def test_a_measurement_that_hangs_is_ended_and_the_next_one_goes_on(
         run=tmp_path, policy=hanging, save=lambda path: save_policy(hanging, path)
     )
     config = complete("own_envs:make_cards", "", {"eval": {"limit_s": 0.01}})
-    with pytest.raises(SparringError, match="was not measured: .*hangs"):
+    with pytest.raises(SparringError, match=r"was not measured: .*hangs"):
         measure(run, config)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("when", ["reset", "step"])
+def test_numbers_that_are_none_are_refused_as_in_training(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def poisoned(self: Any) -> Any:
+        age = np.nan if (self.age > 2) or when == "reset" else self.age
+        return np.array([age, 0, 0, 0], np.float32)
+
+    policy = policy_of("own_envs:make_walk")
+    monkeypatch.setattr(own_envs.Walk, "_seen", poisoned)
+    with pytest.raises(SparringError, match=r"Walk env \d.*observation\[0\] is nan"):
+        evaluate(policy, [], games=4)

@@ -142,7 +142,9 @@ def by_tables(pool: ForeignPool, players: Sequence[Seated], sheet: Sheet, deals:
     while sheet.may_go_on:
         for episode in islice(waiting, len(free)) if sheet.may_begin else ():
             table = free.pop()
+            table.steps = 0
             table.start(seed_of(seed, episode.deal))
+            table.check()
             going.append((table, episode))
         if not going:
             return
@@ -161,6 +163,7 @@ def step_table(pool: ForeignPool, table: Table, episode: Episode, action: npt.ND
     episode.note(table.numbers, action, sum(seat >= 0 for seat in table.deciding()))
     table.reward.fill(0)
     table.play(pool.rules.env_actions(action))
+    table.check()
     episode.score += table.reward
     if table.over and table.truncated.any():
         episode.end = TRUNCATED
