@@ -188,3 +188,22 @@ def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
             assert batch.truncated.all()
             assert not len(batch.final_game)
             assert batch.numbers[:, 1].tolist() == [0, 0]
+
+
+def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparring.pools.workers.crew.MOST_LINES", 2)
+    with WorkerPool("pools.workers.faulty_envs:make_chatty", 2, workers=1) as pool:
+        pool.reset()
+        for step in range(4):
+            for slot in (0, 1):
+                pool.send(np.array([STAY]), slot)
+                pool.recv(slot)
+            assert pool.steps == step + 1
+        pool.reset()
+        assert pool.steps == 0
+    said = [line for line in capfd.readouterr().err.splitlines() if "age" in line or "said" in line]
+    assert said[:2] == ["age 0", "age 1"]
+    assert len(said) == 3
+    assert "have said 2 lines; no more is shown" in said[2]

@@ -214,6 +214,7 @@ class Crew:
             "games": sum(part.games for part in worker.parts),
             "parts": [(part.index, part.first, part.games) for part in worker.parts],
         }
+        worker.rest = b""
         worker.start(job, self._done_theirs)
         for fd in (worker.lines.end.fileno(), worker.err):
             self._of_file[fd] = worker
@@ -305,7 +306,10 @@ class Crew:
         raw = worker.overhear()
         if not raw:  # closed: the process is gone, or has closed it
             self._forget(worker.err)
-        for line in raw.decode(errors="replace").splitlines():
-            if line not in self._heard and len(self._heard) < MOST_LINES:
-                self._heard.add(line)
-                print(line, file=sys.stderr)
+        *lines, worker.rest = (worker.rest + raw).split(b"\n")
+        for line in (one.decode(errors="replace") for one in lines):
+            if line in self._heard or len(self._heard) > MOST_LINES:
+                continue
+            self._heard.add(line)
+            enough = f"workers of {self.job['word']} have said {MOST_LINES} lines; no more is shown"
+            print(line if len(self._heard) <= MOST_LINES else enough, file=sys.stderr)
