@@ -165,6 +165,7 @@ def test_export_says_the_same(
         assert file.is_file()
 
 
+@pytest.mark.filterwarnings("always")
 def test_a_film_of_a_game_without_an_end_is_cut(
     runs: dict[str, str],
     tmp_path: Path,

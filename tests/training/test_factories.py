@@ -231,3 +231,29 @@ def test_the_random_player_takes_every_legal_action_as_often() -> None:
     counts = np.bincount(random_player(rules).act(obs, mask), minlength=3)
     assert counts[1] == 0
     assert abs(counts[0] - 1000) < 150
+
+
+def test_what_is_refused_late_leaves_no_environment_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+
+    def close(self: Any) -> None:
+        opened.remove(self)
+
+    monkeypatch.setattr(own_envs.Walk, "close", close)
+    make = own_envs.Walk.__init__
+
+    def made(self: Any, *args: Any) -> None:
+        make(self, *args)
+        opened.append(self)
+
+    def refuse(*_: object) -> None:
+        raise ConfigError("no such network")
+
+    monkeypatch.setattr(own_envs.Walk, "__init__", made)
+    for place in ("make_learner", "check_leagues"):
+        with monkeypatch.context() as changed, pytest.raises(ConfigError, match="no such network"):
+            changed.setattr(f"sparring.training.session.{place}", refuse)
+            trained("own_envs:make_walk", tmp_path)
+        assert not opened

@@ -21,8 +21,10 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.league import own
 from sparring.league.arena import evaluate
+from sparring.league.round_robin import joined
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.pools.foreign import again
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.policies import load_policy, save_policy
@@ -82,7 +84,7 @@ def test_episodes_are_those_of_a_loop_by_hand(word: str) -> None:
     assert result.record.length.tolist() == [length for _, length in wanted]
     low, high = result.first.score_interval
     returns = np.array([paid for paid, _ in wanted])
-    half = 1.959964 * returns.std(ddof=1) / np.sqrt(21)
+    half = 2.085963 * returns.std(ddof=1) / np.sqrt(21)  # Student's, of 20 degrees
     assert (low, high) == pytest.approx((returns.mean() - half, returns.mean() + half), rel=1e-5)
     assert result.games == 21
 
@@ -291,3 +293,30 @@ def test_numbers_that_are_none_are_refused_as_in_training(
     monkeypatch.setattr(own_envs.Walk, "_seen", poisoned)
     with pytest.raises(SparringError, match=r"Walk env \d.*observation\[0\] is nan"):
         evaluate(policy, [], games=4)
+
+
+def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    again.close_kept()
+    closed: list[Any] = []
+
+    def close(self: Any) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(own_envs.Cards, "close", close)
+    first = again.made_again(CARDS, 2)
+    assert again.made_again(CARDS, 2) is first
+    again.made_again(CARDS, 1)
+    assert again.made_again("own_envs:make_vector", 8).num_games == 4  # as many as it has
+    assert [table.env for table in again.tables_of(first)] == closed[:2]
+    again.close_kept()
+    assert len(closed) == 2 + 1 + 4
+
+
+def test_parts_of_a_sequential_test_are_told_apart_by_moves_alone() -> None:
+    """Nobody knows whether the seeds of an own environment change anything."""
+    one, other = policy_of(TABLE, 1, "one"), policy_of(TABLE, 2, "other")
+    parts = [evaluate(one, [other], games=16, seed=seed)["other"] for seed in (1, 50)]
+    whole = joined(one.rules, parts)
+    assert whole.deals == 16
+    played = {tuple(p.record.moves[p.record.deal == d]) for p in parts for d in range(p.deals)}
+    assert whole.distinct_deals == len(played) < 16

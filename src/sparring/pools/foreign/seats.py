@@ -1,4 +1,4 @@
-"""PettingZoo environments as pools: every agent is a seat."""
+"""Environments that play one game each as pools: every agent is a seat; `solo` has those of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_n
 
 
 class TablesPool(ForeignPool):
-    """PettingZoo envs of one kind, each a game."""
+    """Envs of one kind, each a game."""
 
     table: type[Table]
     turns: bool
