@@ -78,7 +78,10 @@ def make_anonymous() -> Callable[[], Any]:
     return lambda: own_envs.Cards(None)
 
 
-@pytest.mark.parametrize("kind", ["a vector", "envs", "a function without a name"])
+@pytest.mark.parametrize(
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("a vector", "envs")), "a function"],
+)
 def test_an_object_is_given_again_to_go_on(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +200,9 @@ def lowest(obs: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> np.nd
     return mask.argmax(axis=1)
 
 
-@pytest.mark.parametrize("game", ["own_envs:make_table", "own_envs:make_parallel"])
+@pytest.mark.parametrize(
+    "game", ["own_envs:make_table", pytest.param("own_envs:make_parallel", marks=pytest.mark.slow)]
+)
 def test_pettingzoo_games_meet_the_past_the_saved_and_functions(game: str, tmp_path: Path) -> None:
     first = trained(game, tmp_path / "runs", league={"preset": "generations", "every": 1})
     assert ArchiveIndex(first.run).entries()

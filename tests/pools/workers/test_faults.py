@@ -25,16 +25,15 @@ def quiet(*actions: int) -> np.ndarray:
     return np.array([*actions, *[STAY] * (GAMES - len(actions))])
 
 
-@pytest.mark.slow
 def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
     """Raising, hanging, dying: the games are cut unseen, others go on, and it is told once."""
     before = open_files(), memory_maps()
-    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=1.0) as pool:
+    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=0.5) as pool:
         first = copied(pool.reset())
         pids, told = pool.pids, pool.restarts
         for fault, said in (
             (RAISE, "ValueError: the simulator lost its way"),
-            (HANG, "longer than env.step_limit_s 1"),
+            (HANG, "longer than env.step_limit_s 0.5"),
             (DIE, "killed by SIGKILL"),
             (SPEAK, "a word of the simulator"),
         ):
@@ -190,6 +189,7 @@ def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
             assert batch.numbers[:, 1].tolist() == [0, 0]
 
 
+@pytest.mark.slow
 def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
