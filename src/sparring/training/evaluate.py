@@ -201,8 +201,8 @@ class EvalWorker:
             return
         assert self._process
         why = (
-            f"it was still playing after {passed:.0f} s, which a limit of eval.limit_s does not "
-            "explain: a step or reset of the environment hangs; the process was ended"
+            f"it was still playing after {passed:.0f} s, far beyond eval.limit_s: a step or reset "
+            "of the environment hangs; the process was ended, the next evaluation starts another"
         )
         self._answers += [{"id": open_, "error": why} for open_ in self._open]
         with contextlib.suppress(ProcessLookupError, PermissionError):
