@@ -261,6 +261,20 @@ def test_a_restored_learner_forgets_what_was_played_for_the_weights_before() -> 
 # Environments of somebody's own
 
 
+def test_actors_of_a_run_that_goes_on_begin_other_games() -> None:
+    config = settings("leduc_poker", actors=2)
+    first, second, third = (together(config) for _ in range(3))
+    first.iterate(0.0)
+    second.restore(first.snapshot())
+    second.iterate(0.1)
+    third.restore(second.snapshot())
+    crews = [each.crew for each in (first, second, third)]
+    seeds = [{body._seed for body in crew.bodies} for crew in crews if isinstance(crew, LocalCrew)]
+    assert all(body._born for crew in crews for body in crew.bodies)  # type: ignore[attr-defined]
+    assert [len(each) for each in seeds] == [1, 1, 1]
+    assert len(set.union(*seeds)) == 3
+
+
 def test_actors_make_environments_by_name_and_play_the_same_games(tmp_path: Path) -> None:
     base = merged(TrainConfig(), TINY, "test")
     changes = {"game": "own_envs:make_cards", "collect": {"games": 8, "steps": 9}, **LOCKSTEP}

@@ -163,3 +163,19 @@ def test_export_says_the_same(
         facts = json.loads(told(f"export {runs[name]} --onnx {file} --json", capsys))
         assert facts["max_abs_difference"] < 1e-5
         assert file.is_file()
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_film_of_a_game_without_an_end_is_cut(
+    runs: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("PIL.Image")
+    monkeypatch.setattr("sparring.commands.own.render.MOST_FRAMES", 4)
+    words = f"render {runs['cards']} --out {tmp_path / 'a.gif'} --episodes 2"
+    assert main(words.split()) == 0
+    said = capsys.readouterr()
+    assert "cut after 4 frames" in said.err
+    assert re.search(r"Cards, 3 steps, unfinished: return \d\n.*: 4 frames", said.out)

@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from sparring.league.intervals import deal_variance, mean_interval, share_interval, wilson
+from sparring.league.intervals import (
+    deal_variance,
+    mean_interval,
+    share_interval,
+    student_95,
+    wilson,
+)
 
 DEALS = 150
 
@@ -91,6 +97,23 @@ def test_score_intervals_cover() -> None:
     found = [mean_interval(match.ravel(), deal, 200) for match in scores]
     inside = np.mean([low < 50 < high for low, high in found])
     assert 0.92 < inside < 0.97
+
+
+@pytest.mark.parametrize(
+    ("degrees", "wide"),
+    [
+        *((1, 12.7062), (2, 4.30265), (3, 3.18245), (4, 2.77645), (5, 2.57058)),
+        *((6, 2.44691), (9, 2.26216), (19, 2.09302), (127, 1.97882), (10_000, 1.96020)),
+    ],
+)
+def test_few_deals_say_little_about_their_own_spread(degrees: int, wide: float) -> None:
+    assert student_95(degrees) == pytest.approx(wide, rel=1e-4)
+
+
+def test_score_intervals_of_a_handful_of_episodes_cover() -> None:
+    scores = np.random.default_rng(3).normal(7, 2, (4000, 5))
+    found = [mean_interval(match, np.arange(5), 5) for match in scores]
+    assert 0.94 < np.mean([low < 7 < high for low, high in found]) < 0.96
 
 
 def test_a_deal_with_fewer_games_weighs_less() -> None:

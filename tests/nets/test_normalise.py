@@ -29,6 +29,14 @@ NET = NetConfig(hidden=(16, 8), normalise=True)
 COLLECT = CollectConfig(games=8, steps=12)
 REPLAY = ReplayConfig(capacity=4000, warmup=100, batch=32, ratio=2.0)
 OPTIONS: dict[str, Any] = {"seed": 3, "threads": 1}
+KINDS = ["ppo", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("pqn", "dqn")), "sac"]
+"""One that learns from rollouts and one with a replay in the quick suite."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """Networks this small take ten times as long with the threads that a run may have left."""
+    torch.set_num_threads(1)
 
 
 def pool_of(game: str = "leduc_poker", memory: int = 0) -> sparring.Pool:
@@ -102,7 +110,7 @@ def test_the_network_sees_normalised_observations_and_plain_memory(memory: int) 
     np.testing.assert_allclose(said[:, means], wanted[:, means], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["ppo", "pqn", "dqn", "sac"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
     learner, rows = learner_of(kind), []
     ask = learner.collector.actors[0]
@@ -129,7 +137,7 @@ def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
         assert torch.equal(learner.critics.widen(obs), wanted)
 
 
-@pytest.mark.parametrize("kind", ["ppo", "pqn", "dqn", "sac"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_learner_goes_on_bit_for_bit(kind: str) -> None:
     first, second = learner_of(kind), learner_of(kind)
     for _ in range(2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -78,7 +78,10 @@ def make_anonymous() -> Callable[[], Any]:
     return lambda: own_envs.Cards(None)
 
 
-@pytest.mark.parametrize("kind", ["a vector", "envs", "a function without a name"])
+@pytest.mark.parametrize(
+    "kind",
+    [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("a vector", "envs")), "a function"],
+)
 def test_an_object_is_given_again_to_go_on(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +100,32 @@ def test_an_object_is_given_again_to_go_on(
     again = sparring.resume(str(agent.run), updates=3, game=game(), quiet=True)
     assert (agent.run / "checkpoints" / "00000003").is_dir()  # the best may be an earlier one
     assert np.allclose(weights(again), weights(agent), atol=1e-6)
+
+
+class Noting(own_envs.Cards):
+    """Remembers what it was seeded with."""
+
+    seeds: ClassVar[list[int]] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if seed is not None:
+            self.seeds.append(seed)
+        return super().reset(seed=seed, options=options)
+
+
+def test_a_run_that_goes_on_sees_other_episodes_than_at_its_beginning(tmp_path: Path) -> None:
+    def game() -> Any:
+        return [Noting() for _ in range(4)]
+
+    Noting.seeds.clear()
+    agent = trained(game(), tmp_path, updates=1, seed=2**31 - 2)
+    begun = [Noting.seeds[-4:]]
+    for updates in (2, 3):
+        sparring.resume(str(agent.run), updates=updates, game=game(), quiet=True)
+        begun.append(Noting.seeds[-4:])
+    assert begun[0] == [2**31 - 2, 2**31 - 1, 0, 1]
+    assert len({seed for seeds in begun for seed in seeds}) == 12
+    assert all(0 <= seed < 2**31 for seed in Noting.seeds)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +200,9 @@ def lowest(obs: np.ndarray, mask: np.ndarray, rng: np.random.Generator) -> np.nd
     return mask.argmax(axis=1)
 
 
-@pytest.mark.parametrize("game", ["own_envs:make_table", "own_envs:make_parallel"])
+@pytest.mark.parametrize(
+    "game", ["own_envs:make_table", pytest.param("own_envs:make_parallel", marks=pytest.mark.slow)]
+)
 def test_pettingzoo_games_meet_the_past_the_saved_and_functions(game: str, tmp_path: Path) -> None:
     first = trained(game, tmp_path / "runs", league={"preset": "generations", "every": 1})
     assert ArchiveIndex(first.run).entries()
@@ -205,3 +236,29 @@ def test_the_random_player_takes_every_legal_action_as_often() -> None:
     counts = np.bincount(random_player(rules).act(obs, mask), minlength=3)
     assert counts[1] == 0
     assert abs(counts[0] - 1000) < 150
+
+
+def test_what_is_refused_late_leaves_no_environment_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+
+    def close(self: Any) -> None:
+        opened.remove(self)
+
+    monkeypatch.setattr(own_envs.Walk, "close", close)
+    make = own_envs.Walk.__init__
+
+    def made(self: Any, *args: Any) -> None:
+        make(self, *args)
+        opened.append(self)
+
+    def refuse(*_: object) -> None:
+        raise ConfigError("no such network")
+
+    monkeypatch.setattr(own_envs.Walk, "__init__", made)
+    for place in ("make_learner", "check_leagues"):
+        with monkeypatch.context() as changed, pytest.raises(ConfigError, match="no such network"):
+            changed.setattr(f"sparring.training.session.{place}", refuse)
+            trained("own_envs:make_walk", tmp_path)
+        assert not opened

@@ -15,19 +15,24 @@ import pytest
 
 import own_envs
 import sparring
+from pools.workers.faulty_envs import HANG
 from pools.workers.helpers import gone
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.league import own
 from sparring.league.arena import evaluate
+from sparring.league.round_robin import joined
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.pools.foreign import again
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.evaluate import EvalWorker, play
 from sparring.training.own import SEED
 from sparring.training.records.metrics import read
+from sparring.training.records.results import measure
+from sparring.training.train import complete
 
 CARDS, TABLE = "own_envs:make_cards", "own_envs:make_table"
 QUICK: dict[str, Any] = {
@@ -79,7 +84,7 @@ def test_episodes_are_those_of_a_loop_by_hand(word: str) -> None:
     assert result.record.length.tolist() == [length for _, length in wanted]
     low, high = result.first.score_interval
     returns = np.array([paid for paid, _ in wanted])
-    half = 1.959964 * returns.std(ddof=1) / np.sqrt(21)
+    half = 2.085963 * returns.std(ddof=1) / np.sqrt(21)  # Student's, of 20 degrees
     assert (low, high) == pytest.approx((returns.mean() - half, returns.mean() + half), rel=1e-5)
     assert result.games == 21
 
@@ -234,3 +239,84 @@ def test_what_environments_have_started_ends_with_the_process_that_measures(
     pids = [int(pid) for pid in simulators.read_text().split()]
     assert pids
     assert gone(pids)
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Policy:
+    """An agent whose environment never comes back from its first step."""
+    import torch
+
+    word = "pools.workers.faulty_envs:make_trouble"
+    policy = policy_of(word)
+    head = policy.net.get_submodule("policy_head")
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
+    with torch.no_grad():
+        head.bias[HANG] = 1.0
+    return policy
+
+
+@pytest.mark.slow
+def test_a_measurement_that_hangs_is_ended_and_the_next_one_goes_on(
+    hanging: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparring.training.evaluate.MAKING_S", 2.0)
+    saved = str(save_policy(hanging, tmp_path / "policy"))
+    fine = str(save_policy(policy_of(CARDS), tmp_path / "cards"))
+    paths = [place for place in sys.path if place]
+    request = {"checkpoint": saved, "opponents": [], "games": 2, "seed": 1, "paths": paths}
+    with EvalWorker(nice=0, idle=False) as worker:
+        worker.submit({"id": 1, **request, "limit_s": 0.1})
+        (answer,) = worker.drain(60)
+        assert "a step or reset of the environment hangs" in answer["error"]
+        assert not worker.busy
+        worker.submit({"id": 2, **request, "checkpoint": fine})
+        (answer,) = worker.drain(60)
+        assert answer["results"]["alone"]["games"] == 2
+    run = SimpleNamespace(
+        run=tmp_path, policy=hanging, save=lambda path: save_policy(hanging, path)
+    )
+    config = complete("own_envs:make_cards", "", {"eval": {"limit_s": 0.01}})
+    with pytest.raises(SparringError, match=r"was not measured: .*hangs"):
+        measure(run, config)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("when", ["reset", "step"])
+def test_numbers_that_are_none_are_refused_as_in_training(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def poisoned(self: Any) -> Any:
+        age = np.nan if (self.age > 2) or when == "reset" else self.age
+        return np.array([age, 0, 0, 0], np.float32)
+
+    policy = policy_of("own_envs:make_walk")
+    monkeypatch.setattr(own_envs.Walk, "_seen", poisoned)
+    with pytest.raises(SparringError, match=r"Walk env \d.*observation\[0\] is nan"):
+        evaluate(policy, [], games=4)
+
+
+def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    again.close_kept()
+    closed: list[Any] = []
+
+    def close(self: Any) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(own_envs.Cards, "close", close)
+    first = again.made_again(CARDS, 2)
+    assert again.made_again(CARDS, 2) is first
+    again.made_again(CARDS, 1)
+    assert again.made_again("own_envs:make_vector", 8).num_games == 4  # as many as it has
+    assert [table.env for table in again.tables_of(first)] == closed[:2]
+    again.close_kept()
+    assert len(closed) == 2 + 1 + 4
+
+
+def test_parts_of_a_sequential_test_are_told_apart_by_moves_alone() -> None:
+    """Nobody knows whether the seeds of an own environment change anything."""
+    one, other = policy_of(TABLE, 1, "one"), policy_of(TABLE, 2, "other")
+    parts = [evaluate(one, [other], games=16, seed=seed)["other"] for seed in (1, 50)]
+    whole = joined(one.rules, parts)
+    assert whole.deals == 16
+    played = {tuple(p.record.moves[p.record.deal == d]) for p in parts for d in range(p.deals)}
+    assert whole.distinct_deals == len(played) < 16

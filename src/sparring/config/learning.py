@@ -101,7 +101,8 @@ class EvaluationConfig(Checked, section="eval"):
     """Stop after this many evaluations in a row without a new best. 0: never."""
     limit_s: Annotated[float, above(0, 86_400)] = 60.0
     """Of an environment of your own: seconds after which an evaluation begins no more episodes;
-    those under way may take as long again. At the end ten times as long."""
+    those under way may take as long again, and what still hangs after three times as long is
+    ended. At the end ten times as long."""
     off: FlagCreatePairsOff[bool] = False
     """No evaluation while training, only at the end."""
 

@@ -1,4 +1,4 @@
-"""Seeds: whole numbers of 64 bits, with or without a sign."""
+"""Seeds: whole numbers of 64 bits, with or without a sign; environments of others take 31."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from sparring.errors import ConfigError
 
 LEAST, MOST = -(2**63), 2**64 - 1
+ANY_ENV = 2**31
+"""Seeds below this one, and not below 0, are taken by any environment."""
 
 
 def seed_bits(seed: Any) -> int:

@@ -12,7 +12,7 @@ from sparring.games.cage2 import UNITS, true_states
 from sparring.games.rules import Rules
 from sparring.league.arena import number_players, play_match
 from sparring.league.deals import Tables, choose
-from sparring.league.intervals import Z_95
+from sparring.league.intervals import student_95
 from sparring.league.players import Player
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
@@ -115,7 +115,8 @@ def play(
             setting, [challenger], games=games, seed=seed + at, threads=threads, greedy=greedy
         )
         low, high = result.first.score_interval
-        cells[red, length] = Cell(result.first.score, (high - low) / (2 * Z_95))
+        wide = student_95(result.distinct_deals - 1)
+        cells[red, length] = Cell(result.first.score, (high - low) / (2 * wide))
     return cells
 
 

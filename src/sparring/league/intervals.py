@@ -15,6 +15,27 @@ Z_95 = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
 
+FEWEST = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.776445, 5: 2.570582}
+"""Student's numbers where the series is not exact enough."""
+
+
+def student_95(degrees: int) -> float:
+    """Half the width of a 95 % interval whose spread was estimated with so many degrees of freedom.
+
+    Cornish and Fisher's series (Abramowitz and Stegun 26.7.5).
+    """
+    if degrees in FEWEST:
+        return FEWEST[degrees]
+    z, n = Z_95, float(degrees)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / n**power for power, term in enumerate(terms, start=1))
+
+
 def wilson(share: float, games: float) -> Interval:
     """The 95 % interval of a share of so many independent games, a fraction of one if need be."""
     # Unlike a normal interval it keeps its width at 0 and 100 %.
@@ -56,12 +77,12 @@ def share_interval(share: Numbers, deal: Numbers, distinct: int) -> Interval:
 
 
 def mean_interval(values: Numbers, deal: Numbers, distinct: int) -> Interval:
-    """The 95 % interval of a mean over many deals, where the normal approximation is good.
+    """The 95 % interval of a mean over deals, Student's: few say little about their own spread.
 
     One deal says nothing about how much deals differ: then both ends are nan.
     """
     if distinct < 2:
         return math.nan, math.nan
     mean = float(values.mean(dtype=np.float64))
-    half = Z_95 * math.sqrt(deal_variance(values, deal) / distinct)
+    half = student_95(distinct - 1) * math.sqrt(deal_variance(values, deal) / distinct)
     return mean - half, mean + half

@@ -66,7 +66,7 @@ class Episode:
 
 
 @dataclass
-class Sheet:
+class Results:
     """The episodes that are over, and the clock."""
 
     terms: Terms
@@ -110,13 +110,13 @@ def play_own(
     pool = made_again(factory_of(rules), min(AT_ONCE, deals * rules.seats))
     for player in players:
         check_same(player.name, rules, pool.rules)
-    sheet = Sheet(terms, deals * rules.seats, told)
+    results = Results(terms, deals * rules.seats, told)
     play = by_tables if tables_of(pool) else by_vector
-    play(pool, players, sheet, deals)
-    lines = whole_deals(sheet.lines, rules.seats)
+    play(pool, players, results, deals)
+    lines = whole_deals(results.lines, rules.seats)
     if len(lines) < 2:
         raise SparringError(
-            f"{rules.name}: {len(lines)} of {sheet.total} episodes ended within "
+            f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
             f"{PATIENCE * terms.limit_s:g} s; give evaluations more time with eval.limit_s, or end "
             "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
         )
@@ -131,27 +131,29 @@ def seed_of(seed: int, deal: int) -> int:
 # Environments one by one
 
 
-def by_tables(pool: ForeignPool, players: Sequence[Seated], sheet: Sheet, deals: int) -> None:
+def by_tables(pool: ForeignPool, players: Sequence[Seated], results: Results, deals: int) -> None:
     """Play every episode at whichever table is free next."""
-    seats, seed = pool.rules.seats, sheet.terms.seed
+    seats, seed = pool.rules.seats, results.terms.seed
     waiting = (
         Episode(deal, ahead, np.zeros(seats)) for deal in range(deals) for ahead in range(seats)
     )
     free, going = tables_of(pool)[:], list[tuple[Table, Episode]]()
     step = 0
-    while sheet.may_go_on:
-        for episode in islice(waiting, len(free)) if sheet.may_begin else ():
+    while results.may_go_on:
+        for episode in islice(waiting, len(free)) if results.may_begin else ():
             table = free.pop()
+            table.steps = 0
             table.start(seed_of(seed, episode.deal))
+            table.check()
             going.append((table, episode))
         if not going:
             return
-        answers = answer_tables(pool, players, going, sheet.terms, step)
+        answers = answer_tables(pool, players, going, results.terms, step)
         for (table, episode), action in zip(going, answers, strict=True):
             step_table(pool, table, episode, action)
         step += 1
         for table, episode in [each for each in going if each[0].over]:
-            sheet.add(episode)
+            results.add(episode)
             free.append(table)
         going = [each for each in going if not each[0].over]
 
@@ -161,6 +163,7 @@ def step_table(pool: ForeignPool, table: Table, episode: Episode, action: npt.ND
     episode.note(table.numbers, action, sum(seat >= 0 for seat in table.deciding()))
     table.reward.fill(0)
     table.play(pool.rules.env_actions(action))
+    table.check()
     episode.score += table.reward
     if table.over and table.truncated.any():
         episode.end = TRUNCATED
@@ -202,17 +205,17 @@ def answer_tables(
 # Vectors, which begin all of their episodes together
 
 
-def by_vector(pool: ForeignPool, players: Sequence[Seated], sheet: Sheet, deals: int) -> None:
+def by_vector(pool: ForeignPool, players: Sequence[Seated], results: Results, deals: int) -> None:
     """Play one episode in every sub-env, and again with other seeds until there are enough."""
-    terms, games = sheet.terms, pool.num_games
+    terms, games = results.terms, pool.num_games
     for first in range(0, deals, games):
-        if not sheet.may_begin:
+        if not results.may_begin:
             return
         batch, step = pool.reset(seed_of(terms.seed, first)), 0
         going = {
             game: Episode(first + game, 0, np.zeros(1)) for game in range(min(games, deals - first))
         }
-        while going and sheet.may_go_on:
+        while going and results.may_go_on:
             action = pool.sample_actions()
             mine = np.array([row for row in going if batch.policy[row] != NOBODY], np.intp)
             action[mine] = players[0].act(
@@ -226,7 +229,7 @@ def by_vector(pool: ForeignPool, players: Sequence[Seated], sheet: Sheet, deals:
                     episode = going.pop(int(game))
                     episode.score[:] = batch.final_score[at]
                     episode.end = int(batch.final_reason[at])
-                    sheet.add(episode)
+                    results.add(episode)
 
 
 # What came of it

@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -37,6 +38,11 @@ PAIRS = "pairs"
 STDERR_TAIL = 2000
 """Characters of a dead worker's last words that are shown."""
 DRAIN_EVERY_S = 0.02
+OVERTIME = 3.0
+"""A match that takes so many times its limit has an environment that hangs: after the limit no
+episode begins, and after twice as long none is waited for."""
+MAKING_S = 30.0
+"""Seconds besides, in which environments are made and a policy is loaded."""
 
 
 class EvalWorker:
@@ -45,7 +51,8 @@ class EvalWorker:
     A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"},
     "greedy" if actions are to be drawn (false), and for an environment of somebody's own "limit_s"
     and "paths", where its module may lie. Each gets one answer: {"id", "results": {opponent:
-    MatchResult.summary()}, "seconds"}, or {"id", "error"}.
+    MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a file for all that was found.
+    A process that is far beyond the limit is ended: a step that hangs never looks at the clock.
     """
 
     def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
@@ -61,6 +68,10 @@ class EvalWorker:
         self._stderr: IO[bytes] | None = None
         self._unsent = self._unread = b""
         self._open: list[Any] = []
+        self._limits: dict[Any, float] = {}
+        """Seconds that the requests of `_open` may take."""
+        self._playing: tuple[Any, float] | None = None
+        """The request that is being played, and since when."""
         self._answers: list[Answer] = []
 
     def __enter__(self) -> EvalWorker:
@@ -98,6 +109,7 @@ class EvalWorker:
         self._exchange()
         self.start()
         self._open.append(number)
+        self._limits[number] = most_seconds(request)
         self._unsent += line
         self._exchange()
 
@@ -120,6 +132,8 @@ class EvalWorker:
         """End the process; requests without an answer are dropped."""
         process, self._process = self._process, None
         self._open.clear()
+        self._limits.clear()
+        self._playing = None
         if process is None:
             return
         assert process.stdin and process.stdout and self._stderr
@@ -166,11 +180,32 @@ class EvalWorker:
         *lines, self._unread = self._unread.split(b"\n")
         for line in lines:
             answer = json.loads(line)
+            if "began" in answer:
+                self._playing = answer["began"], time.monotonic()
+                continue
+            self._playing = None
             if answer["id"] in self._open:
                 self._open.remove(answer["id"])
             self._answers.append(answer)
         if died:
             self._bury(process.returncode)
+        elif self._playing is not None:
+            self._end_if_hung(*self._playing)
+
+    def _end_if_hung(self, number: Any, since: float) -> None:
+        """End a process that is far beyond what a request may take; the next one starts another."""
+        passed, most = time.monotonic() - since, self._limits.get(number, math.inf)
+        if passed <= most:
+            return
+        assert self._process
+        why = (
+            f"it was still playing after {passed:.0f} s, far beyond eval.limit_s: a step or reset "
+            "of the environment hangs; the process was ended, the next evaluation starts another"
+        )
+        self._answers += [{"id": open_, "error": why} for open_ in self._open]
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
 
     def _bury(self, code: int) -> None:
         """Say once why the process died, and answer what it leaves behind."""
@@ -201,9 +236,21 @@ def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
-    while True:
-        answers.write(json.dumps(answer(requests.get(), threads), allow_nan=False) + "\n")
+
+    def tell(message: Answer) -> None:
+        answers.write(json.dumps(message, allow_nan=False) + "\n")
         answers.flush()
+
+    while True:
+        line = requests.get()
+        tell({"began": json.loads(line)["id"]})
+        tell(answer(line, threads))
+
+
+def most_seconds(request: Mapping[str, Any]) -> float:
+    """How long a request may take before somebody has to end it: a limit for every match."""
+    met = len(request.get("opponents", ())) + len(request.get("rivals", ()))
+    return MAKING_S + OVERTIME * float(request.get("limit_s", math.inf)) * max(met, 1)
 
 
 def step_back(nice: int, idle: bool) -> None:
@@ -244,7 +291,8 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     from sparring.store.policies import find_player, load_policy
 
     sys.path += [place for place in request.get("paths", ()) if place not in sys.path]
-    policy = load_policy(request["checkpoint"], threads=threads)
+    named = {"name": request["name"]} if "name" in request else {}
+    policy = load_policy(request["checkpoint"], threads=threads, **named)
     opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
     for name in request.get("rivals", ()):
         with contextlib.suppress(SparringError):  # damaged or gone: the others are met all the same
@@ -258,6 +306,8 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
         greedy=request.get("greedy", True),
         limit_s=request.get("limit_s", math.inf),
     )
+    if "keep" in request:
+        Path(request["keep"]).write_bytes(pickle.dumps(results))
     if "league" in request:
         rate_again(Path(request["league"]), policy.rules.bots, request)
     return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,11 @@ class Session:
                 "episodes_csv and on_episode: games on a GPU are not told one by one; "
                 "use --device cpu, or leave them out"
             )
-        courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
-        learner = make_learner(learned[0], plan)
-        if courses:
-            adjustable(learner)
+        with closing_games(plan, brought=pool is not None):
+            courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
+            learner = make_learner(learned[0], plan)
+            if courses:
+                adjustable(learner)
         return cls(
             configs=configs,
             plan=plan,
@@ -110,8 +112,9 @@ class Session:
             check_name(Path(config.runs), config.name)
         configs = [lasting(config, **options) for config in map(with_phases, configs)]
         session = cls.prepare(configs, **options)
-        check_leagues(session.plan.cast, [config.league for config in configs])
-        session.start_from_init()
+        with closing_games(session.plan, brought=session.brought):
+            check_leagues(session.plan.cast, [config.league for config in configs])
+            session.start_from_init()
         return session, configs
 
     def start_from_init(self) -> None:
@@ -135,8 +138,7 @@ class Session:
         try:
             return self._finish(runs, resume, note)
         finally:
-            if isinstance(self.plan.foreign, ForeignPool) and not self.brought:
-                self.plan.foreign.close()
+            close_games(self.plan, brought=self.brought)
 
     def _finish(
         self, runs: Sequence[Run], resume: checkpoints.Checkpoint | None, note: str
@@ -233,6 +235,22 @@ class Session:
             "start again from what it has learned with a lower learning rate: sparring train "
             f"--config {run.path / CONFIG} --init {run.path} --{config.algo}.lr 1e-4"
         )
+
+
+def close_games(plan: Plan, *, brought: bool) -> None:
+    """Close environments that a plan has made; those of the program are its own."""
+    if isinstance(plan.foreign, ForeignPool) and not brought:
+        plan.foreign.close()
+
+
+@contextmanager
+def closing_games(plan: Plan, *, brought: bool) -> Iterator[None]:
+    """Close them if something is refused, or fails: nobody else knows them yet."""
+    try:
+        yield
+    except BaseException:
+        close_games(plan, brought=brought)
+        raise
 
 
 def with_factor(config: TrainConfig, factor: float) -> TrainConfig:

@@ -35,9 +35,24 @@ def test_one_observation_is_flattened_in_place(space: spaces.Space[object]) -> N
 
 
 @pytest.mark.parametrize(
-    ("space", "obs"), [(SPACES[0], np.zeros(4, np.float32)), (SPACES[2], 2), (SPACES[2], -3)]
+    ("space", "obs"),
+    [
+        (SPACES[0], np.zeros(4, np.float32)),
+        (SPACES[2], 2),
+        (SPACES[2], -3),
+        (SPACES[2], 0.7),
+        (SPACES[3], np.array([0.5, 1.0])),
+        (spaces.MultiBinary(2), np.array([0, 2])),
+        (spaces.MultiBinary(2), np.array([0.5, 1.0])),
+    ],
 )
 def test_what_does_not_fit_is_refused(space: spaces.Space[object], obs: object) -> None:
     encoding = encoding_of(space, spaces.Discrete(2), "an env")
-    with pytest.raises(SparringError):
+    with pytest.raises(
+        SparringError, match=r"an observation (has shape|lies outside of its space)"
+    ):
         encoding.write(obs, np.zeros(encoding.numbers, np.float32))
+    with pytest.raises(
+        SparringError, match=r"an observation (has shape|lies outside of its space)"
+    ):
+        encoding.flatten(np.asarray(obs)[None], 1)

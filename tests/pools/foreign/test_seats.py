@@ -18,6 +18,7 @@ from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import TERMINATED, TO_NEXT, TRUNCATED
 from sparring.pools.foreign import AECPool, ParallelPool, pool_of
+from sparring.pools.lineups import LEARNER
 
 
 def play_both(native: Any, foreign: Any, steps: int, *, same_obs: bool = True) -> int:
@@ -292,3 +293,15 @@ def test_a_continuous_game_is_that_of_the_native_pool() -> None:
     assert not theirs.final_over.any()
     last = native.rules.widen(ours.final_obs)
     assert np.array_equal(last, foreign.rules.widen(theirs.final_obs))
+
+
+def test_a_seed_decides_who_sits_where() -> None:
+    pool = pool_of([aec_env("tic_tac_toe") for _ in range(32)], seed=3)
+    pool.set_lineups([Lineup((LEARNER, 1))])
+
+    def seated(seed: int) -> list[int]:
+        return [int(one) for one in pool.reset(seed=seed).policy]
+
+    first = seated(5)
+    assert seated(6) != first
+    assert seated(5) == first

@@ -288,3 +288,17 @@ def test_rules_of_an_env() -> None:
 def test_an_unknown_object_is_told_what_is_accepted(thing: Any) -> None:
     with pytest.raises(ConfigError, match=r"VectorEnv.*AECEnv.*ParallelEnv"):
         pool_of(thing)
+
+
+@pytest.mark.parametrize("seed", [2**64 - 1, -5, 2**31 - 1])
+def test_sub_envs_are_seeded_with_what_any_env_takes(seed: int) -> None:
+    told: list[int] = []
+
+    class Noting(Countdown):
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            told.append(seed)
+            return super().reset(seed=seed, options=options)
+
+    pool_of(SyncVectorEnv([Noting] * 3), seed=seed).reset()
+    assert len(set(told)) == 3
+    assert all(0 <= one < 2**31 for one in told)

@@ -87,6 +87,19 @@ class Served(Trouble):
         return np.array([self.simulator.pid, self.age], np.float32)
 
 
+class Chatty(Trouble):
+    """Writes a line in every step."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        print("age", self.age, file=sys.stderr, flush=True)
+        return super().step(action)
+
+
+def make_chatty() -> Trouble:
+    """Make one that talks."""
+    return Chatty()
+
+
 def make_touchy() -> Trouble:
     """Make one that dies of flags, once."""
     return Touchy()

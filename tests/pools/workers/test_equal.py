@@ -17,7 +17,7 @@ from sparring.pools.workers.parts import parts_of
 GAMES, STEPS = 7, 40
 ENVS = ("cards", "walk", "table", "parallel")
 WORKERS = ((1, 3), (2, 0), (3, 2))
-QUICK = {("cards", 2, 0)}
+QUICK = {("cards", 2, 0), ("parallel", 1, 3)}
 """In the quick suite; starting processes takes a second each time."""
 CASES = [
     pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)

@@ -25,16 +25,15 @@ def quiet(*actions: int) -> np.ndarray:
     return np.array([*actions, *[STAY] * (GAMES - len(actions))])
 
 
-@pytest.mark.slow
 def test_faults_cost_their_worker_its_games_and_nobody_else() -> None:
     """Raising, hanging, dying: the games are cut unseen, others go on, and it is told once."""
     before = open_files(), memory_maps()
-    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=1.0) as pool:
+    with WorkerPool(TROUBLE, GAMES, workers=2, step_limit_s=0.5) as pool:
         first = copied(pool.reset())
         pids, told = pool.pids, pool.restarts
         for fault, said in (
             (RAISE, "ValueError: the simulator lost its way"),
-            (HANG, "longer than env.step_limit_s 1"),
+            (HANG, "longer than env.step_limit_s 0.5"),
             (DIE, "killed by SIGKILL"),
             (SPEAK, "a word of the simulator"),
         ):
@@ -188,3 +187,23 @@ def test_what_was_finished_counts_and_nothing_is_linked_across() -> None:
             assert batch.truncated.all()
             assert not len(batch.final_game)
             assert batch.numbers[:, 1].tolist() == [0, 0]
+
+
+@pytest.mark.slow
+def test_errors_of_groups_say_their_step_and_lines_end_with_a_word(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparring.pools.workers.crew.MOST_LINES", 2)
+    with WorkerPool("pools.workers.faulty_envs:make_chatty", 2, workers=1) as pool:
+        pool.reset()
+        for step in range(4):
+            for slot in (0, 1):
+                pool.send(np.array([STAY]), slot)
+                pool.recv(slot)
+            assert pool.steps == step + 1
+        pool.reset()
+        assert pool.steps == 0
+    said = [line for line in capfd.readouterr().err.splitlines() if "age" in line or "said" in line]
+    assert said[:2] == ["age 0", "age 1"]
+    assert len(said) == 3
+    assert "have said 2 lines; no more is shown" in said[2]

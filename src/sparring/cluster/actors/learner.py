@@ -28,7 +28,7 @@ from sparring.machine import demand_memory
 from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.casting import GIVEN
-from sparring.training.planning.own import is_own
+from sparring.training.planning.own import by_factory
 from sparring.training.planning.settings import written
 
 
@@ -94,7 +94,7 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
         raise ConfigError(
             f"actors {actors}: collect.games {games} cannot be shared out equally; nearest: {near}"
         )
-    vector = facts_of(config.game).games if is_own(config) else 0
+    vector = facts_of(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):
         raise ConfigError(
             f"actors {actors}: {config.game} makes a vector of {vector} envs, which are the games "

@@ -56,6 +56,7 @@ class OwnGame:
     def start(self, seed: int) -> None:
         """Begin anew."""
         self.table.start(seed)
+        self.table.check()
         self.score[:] = 0
         self.steps, self.seed = 0, seed
 
@@ -85,6 +86,7 @@ class OwnGame:
             own[row] = action
         self.table.reward.fill(0)
         self.table.play(rules.env_actions(own))
+        self.table.check()
         self.score += self.table.reward
         self.steps += 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +13,7 @@ from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import RenderConfig
 from sparring.draw.pictures import film as films
 from sparring.draw.pictures.frames import Frame, FrameReel, as_frame
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.league.players import Seated, name_of
 from sparring.machine import show_size
 from sparring.nets.policy import Policy
@@ -21,6 +22,8 @@ PIXELS = "rgb_array"
 USUAL_FPS = 10.0
 """Where an environment does not say how fast it is shown (metadata["render_fps"])."""
 MOST_FPS = 50.0
+MOST_FRAMES = 2000
+"""Of all games together: an environment without a time limit may never end, and frames are kept."""
 
 Finished = Callable[[Path], AbstractContextManager[Path]]
 
@@ -101,7 +104,7 @@ def played(
     for seed in range(config.seed, config.seed + config.episodes):
         game.start(seed)
         frames.append(shown(game))
-        while not game.over:
+        while not game.over and len(frames) < MOST_FRAMES:
             game.play(
                 [
                     (row, game.answer(players[seat], seat, greedy=not config.sampled))
@@ -109,7 +112,17 @@ def played(
                 ]
             )
             frames.append(shown(game))
-        told.append({"steps": game.steps, "end": game.end, "scores": game.score.tolist()})
+        end = game.end if game.over else "unfinished"
+        told.append({"steps": game.steps, "end": end, "scores": game.score.tolist()})
+        if len(frames) >= MOST_FRAMES:
+            left = config.seed + config.episodes - seed - 1
+            if left or not game.over:
+                text = (
+                    f"the film was cut after {MOST_FRAMES} frames; draw fewer episodes, or give "
+                    "the environment a time limit (gymnasium.wrappers.TimeLimit)"
+                )
+                warnings.warn(SparringWarning(text), stacklevel=2)
+            break
     return frames, told
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from sparring.errors import ConfigError
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
-from sparring.pools.foreign.encoding import library
-from sparring.pools.foreign.make import make_pool
+from sparring.pools.foreign.make import POOLS, VECTOR, known_kind, make_pool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.solo import SoloPool
@@ -36,15 +35,10 @@ def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:
 
     memory: bytes per (game, seat) that are shown behind the observation.
     """
-    gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
-    if gymnasium and isinstance(env, gymnasium.vector.VectorEnv):
+    if known_kind(env) == VECTOR:
         return VectorEnvPool(env, seed=seed, memory=memory)
     tables = list(env) if isinstance(env, list | tuple) else [env]
-    if pettingzoo and tables:
-        if all(isinstance(table, pettingzoo.AECEnv) for table in tables):
-            return AECPool(tables, seed=seed, memory=memory)
-        if all(isinstance(table, pettingzoo.ParallelEnv) for table in tables):
-            return ParallelPool(tables, seed=seed, memory=memory)
-    if gymnasium and tables and all(isinstance(table, gymnasium.Env) for table in tables):
-        return SoloPool(tables, seed=seed, memory=memory)
+    kinds = {known_kind(table) for table in tables}
+    if len(kinds) == 1 and kinds <= POOLS.keys():
+        return POOLS[kinds.pop()](tables, seed=seed, memory=memory)
     raise ConfigError(f"{type(env).__name__} cannot be trained on; give {ACCEPTED}")

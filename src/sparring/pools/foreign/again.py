@@ -9,7 +9,7 @@ import atexit
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from sparring.errors import ConfigError
@@ -42,26 +42,41 @@ def factory_of(rules: Rules) -> str:
     return rules.factory
 
 
-@lru_cache(maxsize=2)
+KEPT = 2
+"""Pools that are kept; another one closes that which was used the longest ago."""
+_kept: dict[tuple[str, int, str], ForeignPool] = {}
+
+
 def made_again(word: str, games: int, mode: str = "") -> ForeignPool:
     """Make environments by their factory; they are kept, as some take long to start.
 
     games: a vector has as many as it has.
     mode: how they are to be rendered, "" if they are not.
     """
+    key = word, games, mode
+    pool = _kept.pop(key, None) or make_anew(*key)
+    _kept[key] = pool  # the newest is the last
+    while len(_kept) > KEPT:
+        close(_kept.pop(next(iter(_kept))))
+    return pool
+
+
+def make_anew(word: str, games: int, mode: str) -> ForeignPool:
+    """Make them, whatever is kept."""
     factory: str | Callable[[], Any] = word
     if mode and takes_mode(load_factory(word, "game")):
         factory = partial(load_factory(word, "game"), **{MODE: mode})
-    try:
-        pool = make_pool(factory, games)
-    except ConfigError as wrong:
-        if "makes a vector" not in str(wrong):
-            raise
-        pool = make_pool(factory)
+    pool = make_pool(factory, copies=games)
     for table in tables_of(pool) if mode else ():
         set_mode(table.env, mode)
-    atexit.register(close, pool)
     return pool
+
+
+@atexit.register
+def close_kept() -> None:
+    """Close all that are kept."""
+    while _kept:
+        close(_kept.popitem()[1])
 
 
 def tables_of(pool: ForeignPool) -> list[Table]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rewards
-from sparring.games.seeds import checked_seed
+from sparring.games.seeds import ANY_ENV, checked_seed
 from sparring.pools.foreign.layout import ROW_ALIGNMENT
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, Sheet
@@ -156,7 +156,12 @@ class ForeignPool(ABC):
         self._episode = np.zeros(num_games, np.int64)
 
     def reset(self, seed: int | None = None) -> ForeignBatch:
-        """Start every env anew; the first time with the pool's own seed, unless one is given."""
+        """Start every env anew; the first time with the pool's own seed, unless one is given.
+
+        Who sits where is drawn from a given seed, too.
+        """
+        if seed is not None:
+            self._episode[:] = seed % ANY_ENV
         seed, self._seed = self._seed if seed is None else seed, None
         batch, self._running, self.steps = self._batch, False, 0
         batch.clear_ends()

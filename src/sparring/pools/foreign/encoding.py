@@ -22,6 +22,8 @@ MASK = "action_mask"
 """Where Gymnasium and PettingZoo put legal actions, in an observation or in an info."""
 
 
+BINARY = -1
+"""In place of a count of choices: zeros and ones."""
 PIXEL = 255
 """The highest byte; a Box of bytes that goes so far holds pixels, which are divided by it."""
 
@@ -67,16 +69,16 @@ class Encoding:
             value = obs
             for key in path:
                 value = value[key]
-            if count:  # one of so many
+            if count > 0:  # one of so many
                 chosen = int(value) - first
-                if not 0 <= chosen < count:
+                if not 0 <= chosen < count or chosen + first != value:
                     break
                 out[at : at + count] = 0
                 out[at + chosen] = 1
                 at += count
             else:
                 given = np.asarray(value)
-                if given.shape != shape:
+                if given.shape != shape or (count == BINARY and not is_binary(given)):
                     break
                 with np.errstate(over="ignore"):  # what becomes inf is refused
                     out[at : at + given.size] = given.ravel()
@@ -109,6 +111,11 @@ class Encoding:
         return legal
 
 
+def is_binary(given: npt.NDArray[Any]) -> bool:
+    """Whether there are zeros and ones alone."""
+    return bool(given.dtype.kind == "b" or ((given == 0) | (given == 1)).all())
+
+
 def leaves_of(
     space: Any, path: tuple[Any, ...] = ()
 ) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]] | None:
@@ -124,7 +131,8 @@ def leaves_of(
     if isinstance(space, spaces.Discrete):
         return [(path, (), int(space.start), int(space.n))]
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return [(path, tuple(space.shape), 0, 0)]
+        kind = BINARY if isinstance(space, spaces.MultiBinary) else 0
+        return [(path, tuple(space.shape), 0, kind)]
     return None
 
 
@@ -218,6 +226,8 @@ def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
         return np.concatenate([flatten(inner, part, lead) for inner, part in inside], axis=-1)
     given = np.asarray(obs)
     if isinstance(space, spaces.Box | spaces.MultiBinary):
+        if isinstance(space, spaces.MultiBinary) and not is_binary(given):
+            raise SparringError(f"an observation lies outside of its space {space}")
         return flat(space, given, lead)
     check_shape(space, given, lead)
     if isinstance(space, spaces.Discrete):
@@ -245,7 +255,7 @@ def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> N
 
 def one_hot(value: npt.NDArray[Any], count: int, space: Any) -> Numbers:
     """Return [..., count] with a 1 where the value says."""
-    if not np.all((value >= 0) & (value < count)):
+    if not np.all((value >= 0) & (value < count) & (value == np.floor(value))):
         raise SparringError(f"an observation lies outside of its space {space}")
-    hot: Numbers = np.eye(count, dtype=np.float32)[value]
+    hot: Numbers = np.eye(count, dtype=np.float32)[value.astype(np.intp)]
     return hot

@@ -120,6 +120,14 @@ def begin(pool: ForeignPool, what: str) -> None:
 
 def kind_of(env: Any, what: str) -> str:
     """What kind of environment a factory made; anything else is refused."""
+    kind = known_kind(env)
+    if not kind:
+        raise ConfigError(f"{what} returns {type(env).__name__}; it has to return {MADE}")
+    return kind
+
+
+def known_kind(env: Any) -> str:
+    """What kind of environment something is; "" if it is none."""
     gymnasium, pettingzoo = library("gymnasium"), library("pettingzoo")
     if gymnasium:
         importlib.import_module("gymnasium.vector")
@@ -132,4 +140,4 @@ def kind_of(env: Any, what: str) -> str:
         return TURNS
     if pettingzoo and isinstance(env, pettingzoo.ParallelEnv):
         return TOGETHER
-    raise ConfigError(f"{what} returns {type(env).__name__}; it has to return {MADE}")
+    return ""

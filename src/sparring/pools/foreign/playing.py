@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
-from sparring.pools.foreign.base import check_finite
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, RUNNING, Sheet
 from sparring.pools.foreign.tables import Table
@@ -108,10 +107,8 @@ class Playing:
         if np.isfinite(self.numbers).all() and np.isfinite(self.reward).all():
             return
         fine = np.isfinite(self.numbers).all(axis=2) & np.isfinite(self.reward)
-        for game, seat in np.argwhere(~fine)[:1]:
-            table = self.tables[game]
-            where = f"{table.where} ({table.agents[seat]})"
-            check_finite(where, table.numbers[seat], table.reward[seat])
+        for game in np.flatnonzero(~fine.all(axis=1))[:1]:
+            self.tables[game].check()
 
     def _show(self) -> None:
         """Ask whoever is to decide."""

@@ -1,4 +1,4 @@
-"""PettingZoo environments as pools: every agent is a seat."""
+"""Environments that play one game each as pools: every agent is a seat; `solo` has those of one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
+from sparring.games.seeds import ANY_ENV
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.encoding import Encoding, encoding_of, names_of
 from sparring.pools.foreign.flags import demand_of_envs, set_on_envs
@@ -20,7 +21,7 @@ from sparring.pools.foreign.tables import ParallelTable, Table, TurnTable, env_n
 
 
 class TablesPool(ForeignPool):
-    """PettingZoo envs of one kind, each a game."""
+    """Envs of one kind, each a game."""
 
     table: type[Table]
     turns: bool
@@ -128,4 +129,5 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
 
 def seeds_of(seed: int | None, first_game: int, games: int) -> list[int | None]:
     """What games are seeded with when a pool is reset: by their number in the run."""
-    return [None if seed is None else seed + first_game + game for game in range(games)]
+    first = None if seed is None else seed + first_game
+    return [None if first is None else (first + game) % ANY_ENV for game in range(games)]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError
+from sparring.pools.foreign.base import check_finite
 from sparring.pools.foreign.encoding import MASK, Encoding
 
 
@@ -102,6 +103,11 @@ class Table(ABC):
                     f"{self.where}: {agent} is gone from agents and was neither "
                     "terminated nor truncated"
                 )
+
+    def check(self) -> None:
+        """Refuse what is not finite, in what anybody sees or was paid."""
+        for seat, agent in enumerate(self.agents):
+            check_finite(f"{self.where} ({agent})", self.numbers[seat], self.reward[seat])
 
     @property
     def where(self) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.games.seeds import ANY_ENV
 from sparring.pools.foreign.base import (
     TERMINATED,
     TRUNCATED,
@@ -49,7 +50,9 @@ class VectorEnvPool(ForeignPool):
         self._length = np.zeros(self.num_games, np.int32)
 
     def _reset(self, seed: int | None) -> None:
-        obs, info = self.env.reset(seed=None if seed is None else seed + self.first_game)
+        if seed is not None:
+            seed = (seed + self.first_game) % (ANY_ENV - self.num_games)
+        obs, info = self.env.reset(seed=seed)
         check_info(info)
         self._held = self._nobody
         self._score.fill(0)

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.games.seeds import mixed_seed
 from sparring.pools.workers.lines import codes
 from sparring.pools.workers.parts import Part, Seeds
 from sparring.pools.workers.worker import Worker
@@ -215,6 +214,7 @@ class Crew:
             "games": sum(part.games for part in worker.parts),
             "parts": [(part.index, part.first, part.games) for part in worker.parts],
         }
+        worker.rest = b""
         worker.start(job, self._done_theirs)
         for fd in (worker.lines.end.fileno(), worker.err):
             self._of_file[fd] = worker
@@ -250,9 +250,9 @@ class Crew:
 
     def _life_seeds(self, part: Part) -> Seeds:
         """Seeds of games that begin because others were lost: by game, and how often it was."""
-        life, seed = self.workers[part.worker].life, self.job["seed"] % 2**64
+        life, seed = self.workers[part.worker].life, self.job["seed"]
         first = self.job["first_game"] + part.first
-        return [life_seed(seed, first + game, life) for game in range(part.games)]
+        return [mixed_seed(seed, first + game, life) for game in range(part.games)]
 
     def _lost(self, worker: Worker) -> None:
         """End what is left of a worker and start it again, or give up."""
@@ -308,13 +308,10 @@ class Crew:
         raw = worker.overhear()
         if not raw:  # closed: the process is gone, or has closed it
             self._forget(worker.err)
-        for line in raw.decode(errors="replace").splitlines():
-            if line not in self._heard and len(self._heard) < MOST_LINES:
-                self._heard.add(line)
-                print(line, file=sys.stderr)
-
-
-def life_seed(seed: int, game: int, life: int) -> int:
-    """Another beginning than those before; every env takes a seed of 31 bits."""
-    mixed = np.random.SeedSequence([seed, game, life]).generate_state(1, np.uint32)
-    return int(mixed[0]) >> 1
+        *lines, worker.rest = (worker.rest + raw).split(b"\n")
+        for line in (one.decode(errors="replace") for one in lines):
+            if line in self._heard or len(self._heard) > MOST_LINES:
+                continue
+            self._heard.add(line)
+            enough = f"workers of {self.job['word']} have said {MOST_LINES} lines; no more is shown"
+            print(line if len(self._heard) <= MOST_LINES else enough, file=sys.stderr)

@@ -74,6 +74,8 @@ class WorkerPool(ForeignPool):
         self.word, self.workers, self.slots = word, workers, parts[-1].slot + 1
         self._slots = [[part for part in parts if part.slot == slot] for slot in range(self.slots)]
         self._stretches = [self._stretch(own) for own in self._slots]
+        self._sends = [0] * self.slots
+        """Steps of every group since the reset, where they are stepped one by one."""
         self._sent: set[int] = set()
         """Groups whose answer was not received yet."""
         self._told_at, self._told_busy = time.monotonic(), 0.0
@@ -104,6 +106,8 @@ class WorkerPool(ForeignPool):
         """Hand over a group's actions; `recv` or `ready` wait for what comes of them."""
         batch = self._stretches[slot]
         self._demand_idle([slot])
+        self._sends[slot] += 1
+        self.steps = max(self._sends)
         self._ask(self._checked(action, batch), batch, self._slots[slot])
         self._sent.add(slot)
 
@@ -169,6 +173,9 @@ class WorkerPool(ForeignPool):
         crew, parts = self._crew, self._crew.parts
         crew.wait(parts)
         self._sent.clear()
+        self._sends = [0] * self.slots
+        if seed is not None:
+            crew.job["seed"] = seed  # what begins later because of a fault differs, too
         seeds = seeds_of(seed, self.first_game, self.num_games)
         for part in parts:
             crew.begin(part, seeds[part.first : part.first + part.games])

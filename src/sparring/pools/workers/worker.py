@@ -43,6 +43,8 @@ class Worker:
         self.said: dict[str, Any] | None = None
         """Its traceback."""
         self.tail = b""
+        self.rest = b""
+        """Of its standard error: a line that has not ended yet."""
         self.answers: list[dict[str, Any]] = []
         self._fds: list[int] = []
 

@@ -24,7 +24,7 @@ from sparring.pools.workers.auto import choose_workers
 AUTO = "auto"
 
 
-def is_own(config: TrainConfig) -> bool:
+def by_factory(config: TrainConfig) -> bool:
     """Whether a run's game is an environment of somebody's own, by its factory's name."""
     return is_factory(config.game)
 
@@ -59,7 +59,7 @@ def rules_of(config: TrainConfig, pool: GamePool | None = None) -> Rules:
     """
     if pool is not None:
         return pool.rules
-    if is_own(config):
+    if by_factory(config):
         return facts_of(config.game).rules
     return read_rules(config.game, latest(config.set))
 
@@ -95,20 +95,20 @@ def pool_again(
         if game is not None:
             raise ConfigError(f"game: {run} plays {config.game}, which needs no environment")
         return None
-    if game is None and not is_own(config):
+    if game is None and not by_factory(config):
         raise ConfigError(
             f"{run} learned {config.game}, an environment of the program that began it; give it "
             "again, in Python: sparring.resume(run, game=env)"
         )
     if game is None:
-        check_same(facts_of(config.game).rules, meta, run)
+        check_unchanged(facts_of(config.game).rules, meta, run)
         return None
     pool = given_pool(game, config)
-    check_same(pool.rules, meta, run)
+    check_unchanged(pool.rules, meta, run)
     return pool
 
 
-def check_same(rules: ForeignRules, meta: Mapping[str, Any], run: str) -> None:
+def check_unchanged(rules: ForeignRules, meta: Mapping[str, Any], run: str) -> None:
     """Refuse to go on in an environment that sees or does something else."""
     now, before = rules.plain(), ForeignRules(**meta["foreign"]).plain()
     for key in before:

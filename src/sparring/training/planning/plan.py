@@ -31,7 +31,7 @@ from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.hindsight import check_hindsight
-from sparring.training.planning.own import is_own, own_pool, rules_of
+from sparring.training.planning.own import by_factory, own_pool, rules_of
 from sparring.training.planning.place import choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -61,7 +61,7 @@ def resolve(
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
     """
-    config, own = configs[0], pool is not None or is_own(configs[0])
+    config, own = configs[0], pool is not None or by_factory(configs[0])
     elsewhere = played_elsewhere(config) or not played
     demand_alike(configs)
     rules = rules_of(config, pool)
@@ -110,7 +110,7 @@ def resolve(
 def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | None) -> None:
     """Refuse settings that nothing would come of."""
     config = configs[0]
-    if pool is not None or is_own(config):
+    if pool is not None or by_factory(config):
         demand_fitting(config, rules)
     demand_named(config, pool)
     for member in configs:
@@ -136,7 +136,7 @@ def demand_games(
             f"collect.games {config.collect.games}: the environment has {games.num_games} games"
         )
     if isinstance(games, ForeignPool):
-        check_own(games, curriculum, named=is_own(config))
+        check_own(games, curriculum, named=by_factory(config))
 
 
 FLEET = "sparring.cluster.actors.learner:make_learner"
@@ -178,12 +178,12 @@ def demand_named(config: TrainConfig, pool: GamePool | None) -> None:
     if config.workers != "0":
         processes["workers"] = config.workers
     for name, value in processes.items():
-        if value and (pool is not None and not is_own(config)):
+        if value and (pool is not None and not by_factory(config)):
             raise ConfigError(
                 f"{name} {value}: other processes make environments by a name; give "
                 "module:factory, or a function of a module instead of an object"
             )
-        if value and name == "workers" and pool is None and not is_own(config):
+        if value and name == "workers" and pool is None and not by_factory(config):
             raise ConfigError(
                 f"workers {value}: {config.game} steps its games on threads; use --threads, or "
                 "--actors for processes that play"
@@ -198,7 +198,7 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     }
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
-    if not is_own(config):
+    if not by_factory(config):
         for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
             values = getattr(config.eval, name), getattr(usual.eval, name)
             unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")

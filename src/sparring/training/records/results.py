@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import pickle
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sparring.config import TrainConfig
-from sparring.errors import SparringWarning
+from sparring.errors import SparringError, SparringWarning
 from sparring.league.arena import ALONE, usual_opponents
 from sparring.league.results import MatchResult
+from sparring.pools.foreign.rules import ForeignRules
 from sparring.training.agent import Agent
+from sparring.training.evaluate import EvalWorker
 from sparring.training.records.metrics import read
 from sparring.training.records.run import RESULTS, Run
 
@@ -34,10 +41,13 @@ def measure(
     against = settings.eval.against or usual_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
+    rules = agent.policy.rules
+    played = beside if isinstance(rules, ForeignRules) and rules.factory else Agent.evaluate
     for number, match in enumerate(matches):
         if told:
             told(*match or (ALONE,))
-        results |= agent.evaluate(
+        results |= played(
+            agent,
             *match,
             games=settings.eval.final_games,
             seed=FINAL_SEED + number,
@@ -46,6 +56,29 @@ def measure(
         )
     keep(agent, results)
     return results
+
+
+def beside(
+    agent: Agent, *against: str, games: int, seed: int, threads: int, limit_s: float
+) -> dict[str, MatchResult]:
+    """Do what `Agent.evaluate` does in a process that can be ended, should an environment hang."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = Path(folder) / "results"
+        request = {
+            "id": FINAL_SEED,
+            "checkpoint": str(agent.save(Path(folder) / "policy")),
+            "name": agent.policy.name,
+            "opponents": list(against),
+            **{"games": games, "seed": seed, "limit_s": limit_s, "keep": str(found)},
+            "paths": [place for place in sys.path if place],
+        }
+        with EvalWorker(nice=0, idle=False, threads=threads) as worker:
+            worker.submit(request)
+            (answer,) = worker.drain(math.inf)
+        if "error" in answer:
+            raise SparringError(f"{agent.run} was not measured: {answer['error']}")
+        results: dict[str, MatchResult] = pickle.loads(found.read_bytes())  # written by ourselves
+        return results
 
 
 def keep(agent: Agent, results: dict[str, MatchResult]) -> None:
