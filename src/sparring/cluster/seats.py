@@ -50,6 +50,22 @@ def hear_tables(pool: Any, facts: Mapping[str, Any]) -> None:
         pool.set_pots({name: dict(map(tuple, inside)) for name, inside in facts["filled"]})
 
 
+def hear_games(pool: Any, message: Message) -> bool:
+    """Have games go on under other terms; return whether the message was about them."""
+    facts = message.facts
+    if message.name == TABLES:
+        hear_tables(pool, facts)
+    elif message.name == FLAGS:
+        pool.set_config(**facts["flags"])
+    elif message.name == REWARDS:
+        pool.set_rewards(facts["rewards"])
+    elif message.name == STARTS:
+        pool.set_starts(heard_starts(message))
+    else:
+        return False
+    return True
+
+
 def starts(rules: Rules, given: Sequence[Start]) -> Message:
     """Where games begin from now on."""
     positions = [position_of(rules, start) for start in given]

@@ -117,15 +117,9 @@ class Body:
         """Do what is said between rollouts; return an answer."""
         facts, pool = message.facts, self.pool
         self._heard = max(self._heard, int(facts.get("number", 0)))
-        if message.name == seats.TABLES:
-            seats.hear_tables(pool, facts)
-        elif message.name == seats.FLAGS:
-            pool.set_config(**facts["flags"])
-        elif message.name == seats.REWARDS:
-            pool.set_rewards(facts["rewards"])
-        elif message.name == seats.STARTS:
-            pool.set_starts(seats.heard_starts(message))
-        elif message.name == seats.BEGIN:
+        if seats.hear_games(pool, message):
+            return Message("answer")
+        if message.name == seats.BEGIN:
             self._seed, self._born = int(facts["seed"]), False
             if isinstance(self.collector, WholeEpisodes):
                 self.collector.seed = self._seed

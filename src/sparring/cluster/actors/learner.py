@@ -15,6 +15,7 @@ from sparring.cluster.actors.crew import Crew
 from sparring.cluster.actors.pool import FleetPool
 from sparring.cluster.actors.processes import ProcessCrew
 from sparring.cluster.actors.weights import FlatWeights
+from sparring.cluster.shares import demand_equal_shares
 from sparring.config import CollectConfig, FleetConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
 from sparring.learn.algos import hosted
@@ -27,7 +28,6 @@ from sparring.learn.vtrace import LaggedPPO
 from sparring.machine import demand_memory
 from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
-from sparring.training.planning.casting import GIVEN
 from sparring.training.planning.own import by_factory
 from sparring.training.planning.settings import written
 
@@ -83,17 +83,7 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
     for name, why in others.items():
         if why:
             raise ConfigError(f"actors {actors}: {name} {why}; leave one of the two out")
-    given = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
-    if given:
-        raise ConfigError(
-            f"actors {actors}: opponents {', '.join(given)} are objects of this program, which "
-            "other processes do not have; save them and name the file, or leave actors out"
-        )
-    if games % actors:
-        near = max(games // actors, 1) * actors
-        raise ConfigError(
-            f"actors {actors}: collect.games {games} cannot be shared out equally; nearest: {near}"
-        )
+    demand_equal_shares(config, "actors", actors)
     vector = facts_of(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):
         raise ConfigError(

@@ -33,6 +33,7 @@ from sparring.cluster.replicas.replica import (
     plain_settings,
     state_of,
 )
+from sparring.cluster.shares import demand_equal_shares
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, StateError
 from sparring.games.stats import curves
@@ -43,7 +44,6 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Earned, Episodes
 from sparring.pools.lineups import Pots
-from sparring.training.planning.casting import GIVEN
 from sparring.training.planning.settings import written
 
 REPLICAS = "replicas"
@@ -112,7 +112,7 @@ def start_others(
 
 def demand_replicas(config: TrainConfig, plan: Plan) -> None:
     """Refuse what learners cannot share."""
-    size, games = config.replicas, config.collect.games
+    size = config.replicas
     others = {
         f"algo {config.algo}": config.algo != "ppo" and "learns alone: replicas are for ppo",
         f"actors {config.actors}": config.actors > 0 and "play for one learner",
@@ -126,17 +126,7 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
     for name, why in others.items():
         if why:
             raise ConfigError(f"replicas {size}: {name} {why}; leave one of the two out")
-    given = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
-    if given:
-        raise ConfigError(
-            f"replicas {size}: opponents {', '.join(given)} are objects of this program, which "
-            "other processes do not have; save them and name the file, or leave replicas out"
-        )
-    if games % size:
-        near = max(games // size, 1) * size
-        raise ConfigError(
-            f"replicas {size}: collect.games {games} cannot be shared out equally; nearest: {near}"
-        )
+    demand_equal_shares(config, "replicas", size)
 
 
 class ReplicatedPPO(PPO):

@@ -105,8 +105,8 @@ class Replica:
             learner.put(facts["key"], weights, greedy=facts["greedy"])
         elif message.name == seats.SEATED:
             return Message("answer", arrays={"seated": learner.seated()})
-        else:
-            hear_games(learner.pool, message)
+        elif not seats.hear_games(learner.pool, message):
+            raise StateError(f"a replica was told {message.name!r}, which it does not know")
         return Message("answer")
 
     def _join(self, facts: Mapping[str, Any]) -> None:
@@ -117,23 +117,6 @@ class Replica:
         place: dict[str, Any] = {"limit_s": facts["limit_s"], "device": str(self.learner.device)}
         place["host"] = own_address(host, port)
         self.learner.join(Joined(find_store(host, port), share.rank, share.size, **place))
-
-
-def hear_games(pool: Any, message: Message) -> None:
-    """Have games go on under other terms."""
-    from sparring.cluster import seats
-
-    facts = message.facts
-    if message.name == seats.TABLES:
-        seats.hear_tables(pool, facts)
-    elif message.name == seats.FLAGS:
-        pool.set_config(**facts["flags"])
-    elif message.name == seats.REWARDS:
-        pool.set_rewards(facts["rewards"])
-    elif message.name == seats.STARTS:
-        pool.set_starts(seats.heard_starts(message))
-    else:
-        raise StateError(f"a replica was told {message.name!r}, which it does not know")
 
 
 def part_of(config: TrainConfig, share: Share) -> TrainConfig:
