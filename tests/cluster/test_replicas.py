@@ -51,6 +51,7 @@ def config_of(**changes: Any) -> TrainConfig:
     ("settings", "message"),
     [
         ({"algo": "dqn"}, "replicas 2: algo dqn learns alone: replicas are for ppo"),
+        ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--fleet.trusted"),
         ({"actors": 2}, "replicas 2: actors 2 play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 cannot be shared out equally; nearest: 6"),
         ({"net": {"hidden": [16], "normalise": True}}, "replicas 2: net.normalise would differ"),

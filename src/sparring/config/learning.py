@@ -207,6 +207,9 @@ class FleetConfig(Checked, section="fleet"):
     collect.steps is the longest that it may take."""
     threads: Annotated[int, between(1, 256)] = 1
     """Threads of every actor."""
+    trusted: Annotated[bool, FlagCreatePairsOff] = False
+    """Replicas on other machines: their sums travel through torch.distributed, which knows no token
+    and listens on the machines' addresses. Only in a network of your own."""
     limit_s: Annotated[float, above(0, 86_400)] = 300.0
     """Seconds without a rollout after which an actor is ended and started again."""
     most_restarts: Annotated[int, at_least(0)] = 100

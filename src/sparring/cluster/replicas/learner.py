@@ -126,6 +126,12 @@ def demand_replicas(config: TrainConfig, plan: Plan) -> None:
     for name, why in others.items():
         if why:
             raise ConfigError(f"replicas {size}: {name} {why}; leave one of the two out")
+    if config.cluster not in ("", "local") and not config.fleet.trusted:
+        raise ConfigError(
+            f"replicas {size}: on other machines their sums travel by torch.distributed, which "
+            "listens without a token; in a network of your own add --fleet.trusted, or use "
+            "--cluster local"
+        )
     demand_equal_shares(config, "replicas", size)
 
 
