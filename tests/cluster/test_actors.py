@@ -296,7 +296,7 @@ def descendants(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*cannot be saved:sparring.errors.SparringWarning")
+@pytest.mark.filterwarnings("ignore:a resumed run keeps:sparring.errors.SparringWarning")
 def test_an_environment_that_raises_in_every_rollout_ends_a_run_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
