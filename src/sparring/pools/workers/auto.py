@@ -59,7 +59,8 @@ def choose_workers(word: str, games: int, cores: int) -> Choice:
         pool.close()
     workers = useful(steps, games, cores)
     waits = f", {1 - steps.computing:.0%} of it waiting," if steps.computing < SLEEPS else ""
-    told = f"a step takes {duration(steps.seconds)}{waits} and {counted(cores, 'core')} there"
+    took = f"a step of one game takes {duration(steps.seconds)}{waits}"
+    told = f"{took} with all that belongs to it, and {counted(cores, 'core')} there"
     if workers < 2:
         few = "there is one game" if games < 2 else "there is no core for a second process"
         return Choice(0, f"{told}: stays in this process, {few}")
