@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from sparring import ConfigError, Lineup, Pool, Rules, State, _native, new_state
 from sparring.config import NetConfig
 from sparring.league.arena import MatchResult, evaluate, play_match
 from sparring.league.deals import orders_of, sit_down
-from sparring.league.results import Record, summarise
+from sparring.league.results import Record, load_result, save_result, summarise
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 
@@ -361,3 +363,13 @@ def test_drawn_games_are_left_out_of_the_decided_share() -> None:
     low, high = first.decided_interval
     assert low < first.decided_share < high
     assert result.summary()["decided_low"] == low
+
+
+def test_a_match_in_a_file_says_the_same(tmp_path: Path) -> None:
+    rules = Rules("tic_tac_toe")
+    (found,) = evaluate("careful", ["random"], rules=rules, games=64, seed=3).values()
+    save_result(tmp_path / "0.npz", found)
+    again = load_result(tmp_path / "0.npz", rules)
+    assert again == found
+    for field in fields(Record):
+        assert (getattr(again.record, field.name) == getattr(found.record, field.name)).all()

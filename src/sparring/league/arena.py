@@ -187,7 +187,7 @@ def play_own_match(
             raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
         players.append(player)
     record = play_own(rules, players, terms, progress)
-    return summarise(rules, [name_of(seat) for seat in seats], record, chance=False)
+    return summarise(rules, [name_of(seat) for seat in seats], record)
 
 
 def number_players(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from sparring.games.rules import Rules
 from sparring.games.stats import values
 from sparring.league.intervals import Interval, mean_interval, share_interval
+from sparring.pools.foreign.again import is_own
 
 KEY = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""
@@ -176,12 +178,8 @@ def summarise(
     record: Record,
     *,
     opening_plies: int = 0,
-    chance: bool | None = None,
 ) -> MatchResult:
-    """Turn the score sheets into shares, means and intervals.
-
-    chance: whether deals of their own kind differ; left out, the game declares it.
-    """
+    """Turn the score sheets into shares, means and intervals."""
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     top = score == score.max(axis=1, keepdims=True)
     share = top / top.sum(axis=1, keepdims=True)
@@ -189,7 +187,9 @@ def summarise(
     equal = (score[:, None, :] == score[:, :, None]).sum(axis=2)
     rank = better + (equal + 1) / 2
     games = len(score)
-    distinct_games, distinct = record.differing(rules.chance if chance is None else chance)
+    # Nobody knows whether the seeds of an own environment change anything.
+    chance = rules.chance and not is_own(rules)
+    distinct_games, distinct = record.differing(chance)
     players = []
     for at, name in enumerate(names):
         wins, shared = int((share[:, at] == 1).sum()), int(top[:, at].sum())
@@ -231,6 +231,22 @@ def summarise(
         ),
         record=record,
     )
+
+
+def save_result(path: Path, result: MatchResult) -> None:
+    """Write a match to a file of plain arrays."""
+    arrays = {one.name: getattr(result.record, one.name) for one in fields(Record)}
+    names = np.array([player.name for player in result.players])
+    with path.open("wb") as file:
+        np.savez(file, names=names, opening_plies=result.opening_plies, **arrays)
+
+
+def load_result(path: Path, rules: Rules) -> MatchResult:
+    """Read a match of this game; what it says is worked out anew."""
+    with np.load(path, allow_pickle=False) as found:
+        record = Record(**{one.name: found[one.name] for one in fields(Record)})
+        names, plies = found["names"].tolist(), int(found["opening_plies"])
+    return summarise(rules, names, record, opening_plies=plies)
 
 
 def decided_interval(

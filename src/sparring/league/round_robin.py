@@ -31,7 +31,6 @@ from sparring.league.ratings import (
 )
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.league.sprt import Sprt, Verdict
-from sparring.pools.foreign.again import is_own
 
 Floats = npt.NDArray[np.float64]
 
@@ -251,9 +250,7 @@ def joined(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
     }
     record = Record(**(together | {"deal": np.concatenate(deal)}))
     names = [player.name for player in parts[0].players]
-    # Nobody knows whether the seeds of an own environment change anything.
-    chance = False if is_own(rules) else None
-    return summarise(rules, names, record, opening_plies=parts[0].opening_plies, chance=chance)
+    return summarise(rules, names, record, opening_plies=parts[0].opening_plies)
 
 
 def deal_shares(result: MatchResult) -> Floats:

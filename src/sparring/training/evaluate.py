@@ -11,7 +11,6 @@ import contextlib
 import json
 import math
 import os
-import pickle
 import queue
 import signal
 import subprocess
@@ -288,6 +287,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     """Evaluate one checkpoint against every opponent."""
     from sparring.league.arena import evaluate
     from sparring.league.ladder import pairs_of
+    from sparring.league.results import save_result
     from sparring.store.policies import find_player, load_policy
 
     sys.path += [place for place in request.get("paths", ()) if place not in sys.path]
@@ -307,7 +307,8 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
         limit_s=request.get("limit_s", math.inf),
     )
     if "keep" in request:
-        Path(request["keep"]).write_bytes(pickle.dumps(results))
+        for number, result in enumerate(results.values()):
+            save_result(Path(request["keep"]) / f"{number}.npz", result)
     if "league" in request:
         rate_again(Path(request["league"]), policy.rules.bots, request)
     return {

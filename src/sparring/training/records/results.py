@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import sys
 import tempfile
 import warnings
@@ -16,7 +15,7 @@ import numpy as np
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
 from sparring.league.arena import ALONE, usual_opponents
-from sparring.league.results import MatchResult
+from sparring.league.results import MatchResult, load_result
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.training.agent import Agent
 from sparring.training.evaluate import EvalWorker
@@ -63,13 +62,12 @@ def beside(
 ) -> dict[str, MatchResult]:
     """Do what `Agent.evaluate` does in a process that can be ended, should an environment hang."""
     with tempfile.TemporaryDirectory() as folder:
-        found = Path(folder) / "results"
         request = {
             "id": FINAL_SEED,
             "checkpoint": str(agent.save(Path(folder) / "policy")),
             "name": agent.policy.name,
             "opponents": list(against),
-            **{"games": games, "seed": seed, "limit_s": limit_s, "keep": str(found)},
+            **{"games": games, "seed": seed, "limit_s": limit_s, "keep": folder},
             "paths": [place for place in sys.path if place],
         }
         with EvalWorker(nice=0, idle=False, threads=threads) as worker:
@@ -77,8 +75,11 @@ def beside(
             (answer,) = worker.drain(math.inf)
         if "error" in answer:
             raise SparringError(f"{agent.run} was not measured: {answer['error']}")
-        results: dict[str, MatchResult] = pickle.loads(found.read_bytes())  # written by ourselves
-        return results
+        rules = agent.policy.rules
+        return {
+            name: load_result(Path(folder) / f"{number}.npz", rules)
+            for number, name in enumerate(answer["results"])
+        }
 
 
 def keep(agent: Agent, results: dict[str, MatchResult]) -> None:
