@@ -52,6 +52,18 @@ COMMANDS = (
     Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench.pool"),
     Command("bench train", "measure training end to end", "BenchTrainConfig", "bench.train"),
+    Command(
+        "bench configs", "train named configurations in turn", "BenchConfigsConfig", "bench.configs"
+    ),
+    Command(
+        "bench scaling",
+        "speed by games, threads and workers",
+        "BenchScalingConfig",
+        "bench.scaling",
+    ),
+    Command("profile", "say where a training's time goes", "ProfileConfig", "profile"),
+    Command("tune", "find the fastest settings for this machine", "TuneConfig", "tune"),
+    Command("sweep", "search over settings by whole trainings", "SweepConfig", "sweep"),
     Command("check", "run the conformance test on a game or an env", "CheckConfig", "check"),
     Command("port", "hold your env against a native game, step by step", "PortConfig", "port"),
     Command("doctor", "look for what is missing on this machine", "DoctorConfig", "doctor"),

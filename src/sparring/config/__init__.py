@@ -34,10 +34,19 @@ from sparring.config.runs import (
     RunsConfig,
     TrainConfig,
 )
+from sparring.config.tools import (
+    BenchConfigsConfig,
+    BenchScalingConfig,
+    ProfileConfig,
+    SweepConfig,
+    TuneConfig,
+)
 
 __all__ = [
     "ArenaConfig",
+    "BenchConfigsConfig",
     "BenchPoolConfig",
+    "BenchScalingConfig",
     "BenchTrainConfig",
     "CheckConfig",
     "CollectConfig",
@@ -60,11 +69,14 @@ __all__ = [
     "PlayConfig",
     "PlotConfig",
     "PortConfig",
+    "ProfileConfig",
     "RenderConfig",
     "ReplayConfig",
     "ResumeConfig",
     "RunsConfig",
     "SACConfig",
+    "SweepConfig",
     "TrainConfig",
+    "TuneConfig",
     "UsiConfig",
 ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -26,10 +25,9 @@ from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
 from sparring.learn.learner import Measured
-from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import CPU, Plan
 from sparring.machine import machine_facts, warn_if_busy
-from sparring.nets.make import make_net
+from sparring.measuring.rounds import Round, fill_slots, measure_round, spread
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
 from sparring.proof.validity import Proof, prove
@@ -44,52 +42,6 @@ RATES = {
     "samples_per_s": "samples/s",
     "optimiser_steps_per_s": "gradient steps/s",
 }
-
-
-@dataclass(frozen=True)
-class Round:
-    """A rollout and its update."""
-
-    seconds: float
-    decisions: int
-    """The learner's own. Opponents, bots and forced moves are not among them."""
-    samples: int
-    """Decisions that were learned from."""
-    forced: int
-    """Moves of any seat that were played without asking, because there was only one."""
-    games: int
-    optimiser_steps: int
-    phases: dict[str, float]
-    """Seconds by phase."""
-    gpu_busy: float = 0.0
-    """Share of the time that a GPU which has everything was at work."""
-
-
-def measure_round(learner: Measured, *, free: bool = False) -> Round:
-    """Collect and update once, with real games or with games that cost nothing."""
-    learner.phases.take()
-    started = time.perf_counter()
-    reports = learner.rehearse() if free else learner.iterate(0.0)
-    seconds = time.perf_counter() - started
-    phases = learner.phases.take()
-    at_work = sum(phases.values())
-    if free and at_work:
-        seconds = at_work  # without putting back what it changed
-    phases["other"] = phases.get("other", 0.0) + max(seconds - at_work, 0.0)
-
-    def total(name: str) -> int:
-        return int(sum(report.stats.get(name, 0.0) for report in reports))
-
-    return Round(
-        seconds,
-        total("learning/decisions"),
-        total("learning/samples"),
-        total("charts/forced"),
-        total("charts/games"),
-        int(reports[0].stats.get("learning/optimiser_steps", 0)),
-        phases,
-        reports[0].stats.get("charts/gpu_busy", 0.0),
-    )
 
 
 def run(config: BenchTrainConfig) -> int:
@@ -148,22 +100,6 @@ def learner_share(plan: Plan) -> float:
         mine += lineup.weight * own / len(policies)
         others += lineup.weight * (1 - own / len(policies))
     return mine / (mine + others)
-
-
-def fill_slots(learner: Measured, plan: Plan) -> None:
-    """Put another fresh network into every slot; all are drawn alike."""
-    if not isinstance(learner, TakesOpponents):
-        raise ConfigError("this learner takes no frozen opponents")
-    for slot in range(1, plan.cast.slots + 1):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(1_000_000 + slot)
-            weights = make_net(plan.rules, plan.net, roles=plan.role_nets).state_dict()
-        for member in range(len(plan.seeds)):
-            learner.put(slot, weights, greedy=plan.cast.greedy, member=member)
-    everyone = dict.fromkeys(range(1, plan.cast.past_slots + 1), 1.0)
-    for member in range(len(plan.seeds)):
-        learner.set_pots(dict.fromkeys(plan.cast.pots, everyone), member)
-    learner.pool.reset()
 
 
 def measurable(settings: TrainConfig, plan: Plan) -> Measured:
@@ -280,13 +216,6 @@ def summary(rounds: Sequence[Round]) -> dict[str, Any]:
             for name in names
         },
     }
-
-
-def spread(values: Sequence[float], digits: int) -> dict[str, Any]:
-    """Return median, range and all values."""
-    rounded = [round(value, digits or None) for value in values]
-    middle = round(median(values), digits or None)
-    return {"median": middle, "min": min(rounded), "max": max(rounded), "rounds": rounded}
 
 
 def fraction(ours: Sequence[Round], ceiling: Sequence[Round]) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""What the commands take that say what to do next: profile, tune, sweep, and their benches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tyro.conf import Positional
+
+from sparring.config.ranges import Checked, Count, Seed, Threads, above, at_least, between, one_of
+
+Device = Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")]
+
+
+@dataclass(frozen=True)
+class ProfileConfig(Checked):
+    """Train for a moment and say where the time goes, and what to do about it."""
+
+    target: Positional[str] = "skull_king"
+    """A game, an environment of your own as module:factory or file.py:factory, or a run: its
+    settings; one that is going on is looked at while it trains."""
+    seconds: Annotated[float, above(0, 3600)] = 20.0
+    """How long stacks are sampled. More find rarer things."""
+    rate: Annotated[int, between(1, 1000)] = 100
+    """Samples per second. More see shorter things and cost more."""
+    native: bool = True
+    """Look into native code too, where the system allows it."""
+    try_out: bool = True
+    """Time what the verdict recommends, where it is a setting, before it is recommended."""
+    config: str = ""
+    """A TOML file with settings of `sparring train`."""
+    algo: str = ""
+    """What learns. Left out: as `sparring train` would."""
+    threads: Threads = 0
+    """Threads for games and network. 0: as `sparring train` would."""
+    device: Device = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value."""
+    out: str = ""
+    """The folder of the report, the flame graph and the speedscope file. Left out: profile-NAME."""
+    json: bool = False
+    """Print one JSON object instead of the report."""
+
+
+@dataclass(frozen=True)
+class TuneConfig(Checked):
+    """Find the settings with which this machine trains a game fastest, by measuring."""
+
+    game: Positional[str] = "skull_king"
+    """The game, or an environment of your own as module:factory or file.py:factory."""
+    minutes: Annotated[float, above(0, 1440)] = 5.0
+    """Time for measuring. More tries more and is surer."""
+    gigabytes: Annotated[float, at_least(0)] = 0.0
+    """Memory that a training may take. 0: what is free."""
+    goal: Annotated[str, one_of("speed", "strength")] = "speed"
+    """speed: decisions per second. strength: short trainings, time to a target. --for for short."""
+    only: tuple[str, ...] = ()
+    """Settings to try, such as collect.games or threads; once for each. Left out: all that pay."""
+    config: str = ""
+    """A TOML file with settings of `sparring train` to begin with."""
+    algo: str = ""
+    """What learns. Left out: as `sparring train` would."""
+    device: Device = "auto"
+    """Where the network may live: cpu, cuda, or auto, which tries what there is."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value."""
+    seed: Seed = 0
+    """Which games are played and where the network starts."""
+    out: str = ""
+    """The TOML file for `sparring train --config`; the picture stands beside it. Left out:
+    tuned-GAME.toml."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class SweepConfig(Checked):
+    """Search over settings by whole trainings."""
+
+    file: Positional[str]
+    """A TOML file with the settings, the ranges under [sweep], and how to search; or the folder of
+    a sweep that is to go on."""
+    minutes: Annotated[float, at_least(0)] = 0.0
+    """Time for all trials. 0: as the file says."""
+    trials: Count = 0
+    """Trials to make. 0: as the file says."""
+    sampler: Annotated[str, one_of("", "random", "tpe", "gp")] = ""
+    """random, tpe or gp. Left out: as the file says, or tpe."""
+    at_once: Annotated[int, between(0, 1024)] = 0
+    """Trials at the same time: members of a population on a GPU, processes on CPUs. 0: as many as
+    pay."""
+    device: Device = "auto"
+    """Where trials are trained: cpu, cuda, or auto."""
+    cluster: str = ""
+    """Trials as tasks of Ray: local, auto, or its address."""
+    out: str = ""
+    """The folder of the sweep. Left out: sweeps/NAME of the file."""
+    dry_run: bool = False
+    """Show ranges and what it would cost, and train nothing."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class BenchConfigsConfig(Checked):
+    """Train named configurations in turn and compare them."""
+
+    file: Positional[str]
+    """A TOML file: settings for all, and [configs.NAME] for each."""
+    minutes: Annotated[float, at_least(0)] = 0.0
+    """Time for each run. 0: as the file says."""
+    seeds: Annotated[int, between(0, 64)] = 0
+    """Runs of each configuration. 0: as the file says, or 1."""
+    record: str = ""
+    """A JSON file of an earlier bench to hold this one against."""
+    out: str = ""
+    """The folder of the runs and of the JSON file. Left out: bench-NAME of the file."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class BenchScalingConfig(Checked):
+    """Measure speed by number of games, threads and workers, and say what to take."""
+
+    game: Positional[str] = "skull_king"
+    """The game, or an environment of your own as module:factory or file.py:factory."""
+    games: Annotated[tuple[int, ...], at_least(1)] = ()
+    """Numbers of games to measure. Left out: powers of two around the preset."""
+    threads: Annotated[tuple[int, ...], between(1, 1024)] = ()
+    """Numbers of threads. Left out: 1, 2, 4 and so on up to all cores."""
+    workers: Annotated[tuple[int, ...], between(0, 1024)] = ()
+    """Numbers of worker processes, of an environment of your own."""
+    seconds: Annotated[float, above(0, 86_400)] = 60.0
+    """Time for measuring."""
+    config: str = ""
+    """A TOML file with settings of `sparring train`."""
+    device: Device = "auto"
+    """Where the network lives: cpu, cuda, or auto."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value."""
+    record: str = ""
+    """A JSON file of an earlier bench to hold this one against."""
+    json: bool = False
+    """Print one JSON object instead of tables."""

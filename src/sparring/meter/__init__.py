@@ -1,0 +1,1 @@
+"""What this machine can do at best, and how much of that a run does."""

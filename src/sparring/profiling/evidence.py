@@ -1,0 +1,80 @@
+"""What was seen of a training: settings, phases, stacks, and what could not be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sparring.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function on a stack."""
+
+    name: str
+    file: str
+    """As the program knows it; a library's name where the code is native."""
+    line: int = 0
+
+    @property
+    def native(self) -> bool:
+        """Whether it is not Python."""
+        return not self.file.endswith(".py")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack that was met, the outermost function in front."""
+
+    frames: tuple[Frame, ...]
+    samples: int
+    thread: str = ""
+    process: int = 0
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """All stacks that were met; a thread that waits is not among them."""
+
+    stacks: tuple[Stack, ...] = ()
+    rate: int = 100
+    """Samples per second and thread."""
+
+    @property
+    def samples(self) -> int:
+        """In all."""
+        return sum(stack.samples for stack in self.stacks)
+
+    def share(self, met: Callable[[Stack], bool]) -> float:
+        """Share of the samples whose stack is so."""
+        found = sum(stack.samples for stack in self.stacks if met(stack))
+        return found / max(self.samples, 1)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that a verdict may rest on."""
+
+    config: TrainConfig
+    """The settings of what was looked at."""
+    phases: Mapping[str, float]
+    """Shares of the time by phase, as the learner's timers have them."""
+    decisions_per_s: float
+    samples_per_s: float
+    seconds: float
+    """Of training, while it was looked at."""
+    stacks: Stacks = field(default_factory=Stacks)
+    """Of the training process, its main thread and those that work for it."""
+    cpu_cores: float = 0.0
+    """Cores that were busy with it."""
+    cores: int = 1
+    """That it may use."""
+    load: float = 0.0
+    """What others wanted of the cores at the same time, in cores."""
+    gpu: Mapping[str, float] = field(default_factory=dict)
+    """Shares of the GPU's time by kind of kernel, and "idle"; empty without one."""
+    attached: bool = False
+    """It was somebody's run that was going on, not one of ours."""
+    blind: tuple[str, ...] = ()
+    """What could not be seen, and why, in words."""
