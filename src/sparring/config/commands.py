@@ -134,6 +134,8 @@ class PortConfig(Checked):
 class DoctorConfig(Checked):
     """Look at this installation and say what is missing."""
 
+    measure: bool = False
+    """Measure again what this machine can do: matrix products and memory."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
@@ -343,6 +345,8 @@ class BenchTrainConfig(Checked):
     """A TOML file with settings of `sparring train`; the options here go before it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
+    meter: bool = True
+    """Say which share of this machine is reached. The first time that is measured, in seconds."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

@@ -17,6 +17,7 @@ from sparring.curriculum.course import Course
 from sparring.errors import SparringWarning
 from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
+from sparring.meter.meter import Meter
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -80,13 +81,16 @@ class Trainer:
         courses: Sequence[Course] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
         spare_threads: cores that training leaves to evaluations.
         cast: who plays; without it, nobody is in slots.
         courses: the way of every member through its phases; none: nothing changes.
+        meter: says how the run stands to what this machine can do.
         """
+        self.meter = meter
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
         rules = learner.rules
@@ -201,11 +205,15 @@ class Trainer:
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
+        reached = self.meter.look(reports, took, phases) if self.meter else None
         self._retire(reports)
         for member, report in zip(self.members, reports, strict=True):
             if not member.active:
                 continue
             report.stats["charts/cpu_share"] = share
+            if reached and not reached.unknown:
+                report.stats["charts/machine_share"] = reached.share
+            member.status.reached = reached
             member.record(
                 report,
                 update=learner.updates,

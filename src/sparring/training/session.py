@@ -31,6 +31,7 @@ from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes
@@ -182,6 +183,7 @@ class Session:
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
         """Run the loop to its end and say why it ended."""
+        meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
                 self.learner,
@@ -194,6 +196,7 @@ class Session:
                 courses=self.courses,
                 watch=display,
                 callbacks=self.callbacks,
+                meter=meter,
             )
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_all()
