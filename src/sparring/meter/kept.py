@@ -44,7 +44,8 @@ def file() -> Path:
 
 def anything_kept() -> bool:
     """Whether there is a file at all; a quick look."""
-    return bool(_unwritten) or any(folder().glob("machine-*.json"))
+    here = folder()
+    return any(path.parent == here for path in _unwritten) or any(here.glob("machine-*.json"))
 
 
 @cache
