@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from sparring.learn.ppo import PPO
+from sparring.machine import cores
 from sparring.meter import ceilings, kept
 from sparring.meter.advice import Pace
 from sparring.meter.ceilings import Place, ceilings_of
@@ -54,6 +56,21 @@ def test_what_is_kept_is_there_for_the_next_process_and_can_be_dropped(folder: P
     assert [path.name for path in folder.iterdir()] == [kept.file().name]
     Kept().drop(["a", "c"])
     assert (Kept().numbers("a", "rate"), Kept().numbers("b", "rate")) == (None, [3.0])
+
+
+def test_what_a_busy_moment_gave_is_measured_again_in_a_calm_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def set_load(load: float) -> None:
+        monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+
+    set_load(2.0 * cores())
+    Kept().put("a", rate=1.0)
+    assert not Kept().doubtful("a")  # now is no better
+    set_load(0.1)
+    assert Kept().doubtful("a")
+    Kept().put("a", rate=2.0)
+    assert not Kept().doubtful("a")
 
 
 @pytest.mark.parametrize(
