@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparring.learn.ppo import PPO
 from sparring.machine import cores
 from sparring.meter import ceilings, kept
 from sparring.meter.advice import Pace
 from sparring.meter.ceilings import Place, ceilings_of
 from sparring.meter.kept import Kept
-from sparring.meter.meter import is_known, measure_all, meter_of
-from sparring.training.metering import meter_for, subject_of
+from sparring.training.callbacks import Callbacks
+from sparring.training.metering import meter_for
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
-from sparring.training.train import complete
+from sparring.training.records import metrics
+from sparring.training.train import complete, train_with
 
 HERE = Place("cpu", 1)
 SMALL: dict[str, Any] = {
@@ -134,28 +135,45 @@ def test_other_threads_are_another_ceiling(folder: Path) -> None:
     assert ceilings_of(Place("cpu", 2), Kept()) == {}
 
 
-def test_a_run_measures_what_it_needs_once_and_learns_nothing_from_it(folder: Path) -> None:
-    config = complete("tic_tac_toe", "", SMALL)
+def test_the_first_run_that_is_watched_measures_and_learns_as_if_it_had_not(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    calm = {"ppo": {"minibatch": 64, "lr": "1e-3", "entropy": "0.01"}}  # whatever the clock says
+    asked = {**SMALL, **calm, "minutes": 1.0, "eval": {"off": True}, "tensorboard": False}
+    config = complete("tic_tac_toe", "", asked)
+    seen: list[Any] = []
+
+    def stop(run: Any) -> None:
+        seen.append(run.status.reached)
+        if run.status.update == 3:
+            run.stop("seen enough")
+
+    def trained(name: str, *, quiet: bool) -> tuple[Path, dict[str, Any]]:
+        runs = replace(config, runs=str(tmp_path / name))
+        agent = train_with(runs, quiet=quiet, callbacks=Callbacks(on_update=stop))
+        assert agent.run is not None
+        return agent.run, agent.policy.net.state_dict()
+
+    alone, weights = trained("quiet", quiet=True)
+    assert "charts/machine_share" not in metrics.read(alone)
+    assert not folder.exists()
+    watched, same = trained("watched", quiet=False)
+    assert "measuring what this machine can do, once" in capsys.readouterr().err
+    for name, value in weights.items():
+        assert value.equal(same[name]), name
+    assert len(metrics.read(watched)["charts/machine_share"][0]) == 2  # the first one warms up
+    assert "of this machine" in seen[-1].line
+    later, _ = trained("later", quiet=True)
+    assert "charts/machine_share" in metrics.read(later)  # from what is kept
     plan = resolve(members_of(config))
-    learner = make_learner(config, plan)
-    assert isinstance(learner, PPO)
-    before = {name: value.clone() for name, value in learner.net.state_dict().items()}
-    subject, store = subject_of(config, plan, learner), Kept()
-    assert not is_known(subject, store)
-    measure_all(subject, store)
-    assert is_known(subject, Kept())
-    told: list[str] = []
-    meter = meter_of(subject, measure=True, say=told.append)
-    assert not told  # all of it was kept
-    assert meter.pace is not None
-    assert {64, 16, 256} <= {size for size, _, _ in meter.pace.ratios}
-    assert learner.updates == 0
-    for name, value in learner.net.state_dict().items():
-        assert value.equal(before[name]), name
-    for _ in range(3):
-        reached = meter.look(learner.iterate(0.0), 1.0, learner.phases.take())
-    assert reached is not None
-    assert 0 < reached.share <= 1
+    assert meter_for(config, plan, make_learner(config, plan), quiet=False).pace is not None
+    assert "measuring" not in capsys.readouterr().err
+    sizes = [name for name in Kept().entries if name.startswith("minibatches of 64,")]
+    assert {one[0] for one in Kept().entries[sizes[0]]["ratios"]} == {16, 64, 256}
 
 
 @pytest.mark.parametrize(
