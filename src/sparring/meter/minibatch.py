@@ -24,8 +24,9 @@ from sparring.schedule import Moment
 
 FACTORS = (0.25, 1, 4, 16)
 """Sizes that are tried, times the run's own."""
-LEAST, MOST = 16, 1 << 16
-"""Samples of a minibatch that is tried."""
+LEAST = 16
+MOST = {True: 1 << 18, False: 1 << 16}
+"""Samples of a minibatch that is tried: on a GPU, shared by the members there, and elsewhere."""
 ROUNDS, ROUND_S = 5, 0.03
 """Every size is timed so often, in turn, for so long each."""
 LIMIT_S = 1.2
@@ -62,9 +63,10 @@ def most_of(plan: Plan) -> int:
 
 def sizes_of(plan: Plan) -> list[int]:
     """What is tried: smaller and larger ones, as far as a rollout has samples."""
-    now, most = plan.settings[0].minibatch, min(most_of(plan), MOST)
-    tried = {min(max(round(now * factor), LEAST), most) for factor in FACTORS}
-    return sorted({min(now, most)} | tried)
+    now = min(plan.settings[0].minibatch, most_of(plan))
+    room = max(MOST[plan.fused] // len(plan.seeds), now)
+    most = min(most_of(plan), room)
+    return sorted({now} | {min(max(round(now * factor), LEAST), most) for factor in FACTORS})
 
 
 def pace_of(plan: Plan, net: Net, kept: Kept) -> Pace | None:

@@ -106,6 +106,7 @@ def on_gpu(plan: Plan, seconds: float = SECONDS) -> Stepping:
     """Replay captured steps."""
     import torch
 
+    from sparring.learn.fused.learner import no_garbage
     from sparring.pools.cuda import CudaPool
 
     pool = CudaPool(
@@ -124,7 +125,7 @@ def on_gpu(plan: Plan, seconds: float = SECONDS) -> Stepping:
 
     step()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with no_garbage(), torch.cuda.graph(graph):
         step()
 
     def play(times: int) -> None:
