@@ -47,7 +47,7 @@ def may_replace(folder: Path) -> bool:
     if names - {REPORT, FLAME, SPEEDSCOPE, NUMBERS}:
         return False
     try:
-        return json.loads((folder / NUMBERS).read_text()).get("format") == FORMAT
+        return bool(json.loads((folder / NUMBERS).read_text()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 

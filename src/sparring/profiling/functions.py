@@ -9,7 +9,7 @@ from typing import Any
 
 from sparring.draw.charts.flame import Block
 from sparring.profiling.evidence import Evidence, Frame, Stack, Stacks
-from sparring.profiling.speedscope import NO_SYMBOL, title
+from sparring.profiling.speedscope import title
 
 Key = tuple[str, str]
 """A function: its name and file."""
@@ -77,9 +77,9 @@ def costs(stacks: Stacks) -> list[Function]:
 
 
 def costliest(functions: Iterable[Function], most: int, *, by: str) -> list[Function]:
-    """Return the first few by own or total time; what has no name is known by none."""
-    named = [one for one in functions if one.name != NO_SYMBOL and getattr(one, by) > 0]
-    return sorted(named, key=lambda one: (-getattr(one, by), -one.own, one.name))[:most]
+    """Return the first few by own or total time."""
+    met = [one for one in functions if getattr(one, by) > 0]
+    return sorted(met, key=lambda one: (-getattr(one, by), -one.own, one.name))[:most]
 
 
 def key_of(frame: Frame) -> Key:
@@ -111,9 +111,8 @@ def within(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """Leave out how Python begins: the C library's start and the run of a module."""
     first = 0
     for at, frame in enumerate(frames[:-1]):
-        if frame.native and frame.place.startswith(("libc.", "libpython", "python")):
-            first = at + 1
-        elif frame.place in STARTS:
+        begins = frame.native and frame.place.startswith(("libc.", "libpython", "python"))
+        if begins or frame.place in STARTS:
             first = at + 1
         else:
             break

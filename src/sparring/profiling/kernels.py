@@ -123,13 +123,13 @@ class Recorder:
     def stop(self) -> Sequence[Launch]:
         """End, and return everything that ran on the GPU."""
         import torch
-        from torch.autograd import DeviceType
+        from torch._C._autograd import DeviceType
 
         torch.cuda.synchronize()
         self._profile.stop()
         return [
             Launch(event.name, event.time_range.start, event.time_range.end)
-            for event in self._profile.events() or ()
+            for event in self._profile.events() or ()  # type: ignore[no-untyped-call]
             if event.device_type == DeviceType.CUDA
         ]
 

@@ -17,8 +17,12 @@ from sparring.profiling.progress import Pace, Progress
 from sparring.profiling.speedscope import NO_SYMBOL, read_stacks
 from sparring.profiling.spy import CannotLookError, NoNativeError, Spy, split
 from sparring.profiling.tree import EVALUATION, TRAINING, Usage, processes_of, running, usage
+from sparring.training.planning.place import uses_gpu
+from sparring.training.planning.settings import members_of
 
 POLL_S = 0.2
+LEAST_S, MOST_S = 1.5, 5.0
+"""How long it is watched without sampling."""
 LATE_S = 1.5
 """How long curves may take until they can be read."""
 PATIENCE_S = 60.0
@@ -54,14 +58,33 @@ class Seen:
     native: bool = False
 
 
+@dataclass(frozen=True)
+class _Plain:
+    """A stretch in which nobody looks: only then rates and cores are the training's own."""
+
+    began: float
+    ended: float
+    used: tuple[Usage, Usage]
+
+    @property
+    def cores(self) -> tuple[float, float]:
+        """Cores that were busy with it, and with others."""
+        seconds = max(self.ended - self.began, 1e-9)
+        before, after = self.used
+        own = (after.own - before.own) / seconds
+        return own, max((after.everybody - before.everybody) / seconds - own, 0.0)
+
+
 @dataclass
 class _Sampled:
+    """A stretch in which stacks were sampled."""
+
+    pid: int
     stacks: Stacks
     blind: list[str]
     native: bool
     began: float
     ended: float
-    used: tuple[Usage, Usage]
     family: dict[int, str]
 
 
@@ -73,20 +96,12 @@ def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
     with OwnTraining(config) as training:
         progress = Progress(training.folder)
         training.warm_up(progress, say)
-        plain = time.monotonic()
-        watch(progress, min(max(wish.seconds / 4, 1.0), 5.0), say, training.check)
+        plain = watch_plain(training.pid, progress, wish, say, training.check)
         sampled = sample_own(training, progress, wish, say)
         gpu = record_kernels(training, progress, say, blind)
-        paces = (
-            read_pace(progress, plain, sampled.began, training.check),
-            read_pace(progress, sampled.began, sampled.ended, training.check),
-        )
-        whole = read_pace(progress, plain, sampled.ended, training.check)
-    fast = paces[0] if paces[0].updates >= LEAST_UPDATES else whole
-    pace = replace(
-        whole, decisions_per_s=fast.decisions_per_s, samples_per_s=fast.samples_per_s
-    )
-    evidence = gathered(training.config, pace, sampled, training.pid, blind)
+        say("reading: curves")
+        paces = paces_of(progress, plain, sampled, training.check)
+        evidence = gathered(members_of(config)[0], paces, plain, sampled, blind)
     if gpu is not None:
         evidence = replace(evidence, gpu=gpu.shares, kernels=gpu.kernels)
     return Seen(evidence, cost_of(*paces), wish.rate, sampled.native)
@@ -100,21 +115,20 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
             raise SparringError(f"{folder} ended while it was looked at; try one that goes on")
 
     progress = Progress(folder)
-    progress.look()
+    plain = watch_plain(pid, progress, wish, say, check)
     sampled = sample(pid, progress, wish, say, check)
-    pace = read_pace(progress, sampled.began, sampled.ended, check)
-    before = progress.pace(sampled.began - wish.seconds, sampled.began)
+    say("reading: curves")
+    paces = paces_of(progress, plain, sampled, check)
+    busy = paces[0].gpu_busy
     blind = []
-    if pace.gpu_busy is not None:
+    if busy is not None:
         blind.append(
             "kernels of the GPU: they are only seen in a training that profile starts itself"
         )
-    evidence = gathered(config, pace, sampled, pid, blind)
-    if pace.gpu_busy is not None:
-        shares = {"at work": pace.gpu_busy, IDLE: max(1 - pace.gpu_busy, 0.0)}
-        evidence = replace(evidence, gpu=shares)
-    evidence = replace(evidence, attached=True)
-    return Seen(evidence, cost_of(before, pace), wish.rate, sampled.native)
+    evidence = gathered(config, paces, plain, sampled, blind)
+    if busy is not None:
+        evidence = replace(evidence, gpu={"at work": busy, IDLE: max(1 - busy, 0.0)})
+    return Seen(replace(evidence, attached=True), cost_of(*paces), wish.rate, sampled.native)
 
 
 def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) -> _Sampled:
@@ -123,19 +137,19 @@ def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) 
         return sample(training.pid, progress, wish, say, training.check)
     except CannotLookError as wrong:
         why = str(wrong)
-    say("sampling from within")
-    began, used = time.monotonic(), usage([training.pid])
+    say("sampling: from within")
+    began = time.monotonic()
     plain = training.ask(
         "sample", "stacks.json", wish.seconds + PATIENCE_S, seconds=wish.seconds, rate=wish.rate
     )
     progress.look()
     return _Sampled(
+        training.pid,
         read_stacks(plain, wish.rate),
         [f"native code and other processes: {why}"],
         native=False,
         began=began,
         ended=time.monotonic(),
-        used=(used, usage([training.pid])),
         family=processes_of(training.pid),
     )
 
@@ -159,13 +173,23 @@ def sample_once(
     family = processes_of(pid)
     with Spy(pid, wish.seconds, wish.rate, native=wish.native) as spy:
         spy.wait_begun()
-        began, used = time.monotonic(), usage(training_only(family))
-        watch(progress, wish.seconds, say, check, lambda: spy.ended)
-        after, ended = usage(training_only(family)), time.monotonic()
+        began = time.monotonic()
+        watch(progress, wish.seconds, "sampling", say, check, lambda: spy.ended)
+        ended = time.monotonic()
         family |= processes_of(pid)
         stacks = spy.stacks()
     blind = [] if wish.native else ["native code: it was not asked for, --native on looks there"]
-    return _Sampled(stacks, blind, wish.native, began, ended, (used, after), family)
+    return _Sampled(pid, stacks, blind, wish.native, began, ended, family)
+
+
+def watch_plain(
+    pid: int, progress: Progress, wish: Wish, say: Say, check: Callable[[], None]
+) -> _Plain:
+    """Let it train for a while, and see what it uses."""
+    family = training_only(processes_of(pid))
+    began, before = time.monotonic(), usage(family)
+    watch(progress, min(max(wish.seconds / 4, LEAST_S), MOST_S), "watching", say, check)
+    return _Plain(began, time.monotonic(), (before, usage(family)))
 
 
 def training_only(family: dict[int, str]) -> list[int]:
@@ -176,6 +200,7 @@ def training_only(family: dict[int, str]) -> list[int]:
 def watch(
     progress: Progress,
     seconds: float,
+    doing: str,
     say: Say,
     check: Callable[[], None],
     over: Callable[[], bool] = lambda: False,
@@ -184,7 +209,7 @@ def watch(
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and not over():
         check()
-        say(f"update {progress.look()}, {left:.0f} s left")
+        say(f"{doing}: update {progress.look()}, {left:.0f} s left")
         time.sleep(min(POLL_S, left))
 
 
@@ -208,11 +233,9 @@ def record_kernels(
     training: OwnTraining, progress: Progress, say: Say, blind: list[str]
 ) -> GpuTime | None:
     """Record what the GPU does, where the network is on one."""
-    from sparring.training.planning.place import uses_gpu
-
     if not uses_gpu(training.config.device):
         return None
-    say("recording the GPU's kernels")
+    say("recording: the GPU's kernels")
     limit = {"seconds": KERNELS_S, "updates": KERNELS_UPDATES}
     try:
         found = training.ask("kernels", "kernels.json", KERNELS_LIMIT_S, **limit)
@@ -229,15 +252,25 @@ def record_kernels(
     return gpu
 
 
+def paces_of(
+    progress: Progress, plain: _Plain, sampled: _Sampled, check: Callable[[], None]
+) -> tuple[Pace, Pace]:
+    """Return how fast it was before it was sampled, and meanwhile."""
+    meanwhile = read_pace(progress, sampled.began, sampled.ended, check)
+    before = progress.pace(plain.began, plain.ended)
+    return (before if before.updates else meanwhile), meanwhile
+
+
 def gathered(
-    config: TrainConfig, pace: Pace, sampled: _Sampled, pid: int, blind: list[str]
+    config: TrainConfig,
+    paces: tuple[Pace, Pace],
+    plain: _Plain,
+    sampled: _Sampled,
+    blind: list[str],
 ) -> Evidence:
     """Put together what was seen."""
-    stacks, beside = split(sampled.stacks, pid)
-    seconds = max(sampled.ended - sampled.began, 1e-9)
-    before, after = sampled.used
-    used = (after.own - before.own) / seconds or pace.cpu_cores
-    everybody = (after.everybody - before.everybody) / seconds
+    stacks, beside = split(sampled.stacks, sampled.pid)
+    pace, own = paces[0], plain.cores
     blind = [*sampled.blind, *blind, *unseen(config, sampled)]
     if not pace.updates:
         blind.append("phases and rates: no update ended while it was looked at; raise --seconds")
@@ -246,13 +279,13 @@ def gathered(
         phases=dict(pace.phases),
         decisions_per_s=pace.decisions_per_s,
         samples_per_s=pace.samples_per_s,
-        seconds=seconds,
+        seconds=max(sampled.ended - sampled.began, 1e-9),
         stacks=stacks,
         beside=beside,
-        processes={pid: TRAINING, **sampled.family},
-        cpu_cores=used,
+        processes={sampled.pid: TRAINING, **sampled.family},
+        cpu_cores=own[0] or pace.cpu_cores,
         cores=cores(),
-        load=max(everybody - used, 0.0),
+        load=own[1],
         blind=tuple(blind),
     )
 

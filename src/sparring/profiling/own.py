@@ -63,7 +63,9 @@ class OwnTraining:
 
     def __init__(self, config: TrainConfig) -> None:
         """Start it."""
-        self._folder = tempfile.TemporaryDirectory(prefix="sparring-profile-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="sparring-profile-", ignore_cleanup_errors=True
+        )
         root = Path(self._folder.name)
         self.files = root / "files"
         self.files.mkdir()
@@ -103,12 +105,12 @@ class OwnTraining:
     def warm_up(self, progress: Progress, said: Callable[[str], None]) -> None:
         """Wait until it is under way."""
         while not (self.folder / CONFIG).is_file():
-            said("starting")
+            said("starting: loading torch")
             self.check()
             time.sleep(POLL_S)
         began = time.monotonic()
         while (made := progress.look()) < WARM_UPDATES or time.monotonic() < began + WARM_S:
-            said(f"warming up, update {made}")
+            said(f"warming up: update {made}")
             self.check()
             time.sleep(POLL_S)
 

@@ -140,7 +140,7 @@ def verdict_line(verdict: Verdict) -> str:
 
 def promise_of(verdict: Verdict) -> str:
     """Say what following a verdict brings, as far as that is known."""
-    if verdict.gain is None:
+    if verdict.gain is None or "expected" in verdict.text:
         return ""
     return f"expected {verdict.gain:+.0%}, {'timed' if verdict.timed else 'reckoned'}"
 
@@ -227,6 +227,5 @@ def by_size(shares: Mapping[str, float]) -> list[tuple[str, float]]:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', '\\|') for cell in line)} |" for line in lines
-    )
+    safe = [[cell.replace("|", "/") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in safe)

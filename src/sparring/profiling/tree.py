@@ -1,4 +1,4 @@
-"""The processes of a training, and what they use of the machine. Where there is no /proc: itself."""
+"""The processes of a training, and what they use of the machine, as /proc says it."""
 
 from __future__ import annotations
 
