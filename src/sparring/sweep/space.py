@@ -20,7 +20,7 @@ from sparring.errors import ConfigError, nearest
 
 FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
 KEYS = {"low", "high", "step", "log", "permutation"}
-HOW = "give { low = 1e-4, high = 1e-2, log = true }, a list of choices, or { permutation = [0, 1, 2] }"
+HOW = "give { low = 1e-4, high = 1e-2, log = true }, choices in a list, or { permutation = [...] }"
 MOST_ITEMS = 32
 """Of a permutation."""
 MOST_CHOICES = 1000
@@ -52,7 +52,7 @@ class Range:
     @property
     def is_ordered(self) -> bool:
         """Whether values lie on a line: numbers, and choices that are rising numbers."""
-        return self.is_number or self.kind == CHOICE and is_rising(self.choices)
+        return self.is_number or (self.kind == CHOICE and is_rising(self.choices))
 
     def place(self, value: Any) -> float:
         """Where a value lies between 0 and 1; choices lie at equal distances in their order.
