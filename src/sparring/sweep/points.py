@@ -18,7 +18,7 @@ from sparring.training.train import complete, demand_given
 
 SHAPES = {
     "ppo": ("epochs", "minibatch"),
-    "dqn": ("double", "dueling", "huber", "target_every", "epsilon_spread"),
+    "dqn": ("double", "dueling", "huber", "target_every"),
     "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_share"),
 }
 """Settings of the algorithms that decide what the graphs of a population are."""
