@@ -116,6 +116,9 @@ def test_flags_that_shape_the_game_are_refused_by_name() -> None:
     config = TrainConfig(game="skull_king", device="cpu", vary=("set.skip_forced=0,1",))
     with pytest.raises(ConfigError, match="share skip_forced"):
         resolve(members_of(config))
+    config = replace(ROUNDS, vary=('rewards=["manager.win=1"],["win=1"]',))
+    with pytest.raises(ConfigError, match="rewards: some members .* train them apart"):
+        resolve(members_of(config))
 
 
 def test_what_may_differ_asks_for_nothing_but_a_gpu() -> None:

@@ -123,7 +123,9 @@ def read_search(given: Mapping[str, Any], where: str) -> Search:
     demand_word(search.sampler, SAMPLERS, f"{where}: sweep.sampler")
     demand_word(search.warm_start, ("", NEAREST), f"{where}: sweep.warm_start")
     if not isinstance(search.raised, str) or not search.raised:
-        raise ConfigError(f'{where}: sweep.raise {search.raised!r}: give a word, such as "strength"')
+        raise ConfigError(
+            f'{where}: sweep.raise {search.raised!r}: give a word, such as "strength"'
+        )
     whole = {"trials": MOST_TRIALS, "at_once": 1024, "seed": 2**31 - 1, "confirm": 64}
     for name, most in whole.items():
         value = getattr(search, name)

@@ -19,7 +19,12 @@ MAY_DIFFER = (
     *("seed", "name", "minutes", "updates", "runs", "json", "league"),
     *("init", "set", "rewards"),
 )
-"""What members may have otherwise than the first, besides the algorithm's own."""
+"""What members may have otherwise than the first, besides the algorithm's own. Of `set` those
+flags that may change while games run."""
+LINKED = (
+    "rewards: some members of the population pay every role its own and others do not, so that "
+    "decisions are linked otherwise; give all of them weights by role, or train them apart"
+)
 
 
 def demand_alike(configs: Sequence[TrainConfig]) -> None:
@@ -31,19 +36,15 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
         differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
         if differ:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
+        if other.set != configs[0].set:
+            demand_live(rules_of(configs[0]), rules_of(other))
+        if len({any("." in word.partition("=")[0] for word in one.rewards) for one in configs}) > 1:
+            raise ConfigError(LINKED)
 
 
 def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rules, ...]:
-    """What every member plays by. Flags that cannot change while games run are shared.
-
-    rules: of the first.
-    """
-    own = [rules]
-    for member in configs[1:]:
-        theirs = rules if member.set == configs[0].set else rules_of(member)
-        demand_live(rules, theirs)
-        own.append(theirs)
-    return tuple(own)
+    """What every member plays by, where they are alike. rules: of the first."""
+    return tuple(rules if one.set == configs[0].set else rules_of(one) for one in configs)
 
 
 def demand_live(rules: Rules, theirs: Rules) -> None:
@@ -84,10 +85,7 @@ def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Te
 def demand_same_chains(plans: Sequence[Plan]) -> None:
     """Refuse members of which only some pay their roles differently: decisions link otherwise."""
     if len({plan.by_role for plan in plans}) > 1:
-        raise ConfigError(
-            "rewards: some members pay every role its own and others do not, so that decisions "
-            "are linked otherwise; give all of them weights by role, or train them apart"
-        )
+        raise ConfigError(LINKED)
 
 
 def under_phase(own: Terms, phase: Terms) -> Terms:
