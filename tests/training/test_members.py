@@ -117,7 +117,7 @@ def test_flags_that_shape_the_game_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="share skip_forced"):
         resolve(members_of(config))
     config = replace(ROUNDS, vary=('rewards=["manager.win=1"],["win=1"]',))
-    with pytest.raises(ConfigError, match="rewards: some members .* train them apart"):
+    with pytest.raises(ConfigError, match=r"rewards: some members .* train them apart"):
         resolve(members_of(config))
 
 
