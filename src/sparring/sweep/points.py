@@ -12,7 +12,8 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.sweep.file import SweepFile
 from sparring.sweep.space import shown
-from sparring.training.planning.plan import demand_alike, resolve
+from sparring.training.planning.members import demand_alike
+from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, with_flag
 from sparring.training.train import complete, demand_given
 
