@@ -18,6 +18,9 @@ from sparring.sweep.sampling import propose
 from sparring.sweep.trials import DONE, RUNNING, Trial
 from sparring.training.budget import budget_of
 
+START_S = 8.0
+"""Seconds in which a process begins: libraries, games, graphs."""
+
 ARRIVED = Callable[[Trial], None]
 
 
@@ -119,7 +122,7 @@ class Search:
         minutes = self.file.search.minutes
         if not minutes:
             return True
-        needed = self.usual_s() + self.reserve_s
+        needed = START_S + self.usual_s() + self.reserve_s
         return self.spent_s + needed <= minutes * 60
 
     def usual_s(self) -> float:

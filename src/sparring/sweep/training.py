@@ -15,6 +15,7 @@ import torch
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.league.arena import ALONE
 from sparring.learn.learner import DivergedError
 from sparring.sweep.jobs import Ended, Job, Judge, Point, failed
 from sparring.sweep.trials import DONE, FAILED, PRUNED
@@ -63,6 +64,8 @@ class Watch:
         if len(self.jobs) == 1 and run.member.noted(LOWERED):
             self.diverged.add(number)  # it would go on under other settings than the trial's
             run.stop("diverged")
+        if len(self.jobs) > 1 and status.progress >= 1:
+            leave_last(run)
         reasons = {one.number: self.hopeless(one.number) for one in self.jobs.values()}
         if all(reasons.values()) and not self.stopped:
             self.stopped = reasons
@@ -95,6 +98,12 @@ class Watch:
         state = PRUNED if why else DONE
         noted = "" if why else self.hopeless(number)
         return Ended(number, state, value, low, high, why=why, noted=noted, **about)
+
+
+def leave_last(run: Watched) -> None:
+    """Give up evaluations of before the end: members are measured in turn, and the last counts."""
+    member = run.member
+    member.waiting = {n: at for n, at in member.waiting.items() if n == member.playing}
 
 
 def train_jobs(
@@ -147,9 +156,10 @@ def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
     """Play the final games of a run; against those whom its evaluations met."""
     if agent.ended == "diverged":
         return {}
-    met = measured_against(job.config, agent.policy.rules)
-    found = measure(agent, replace(job.config, threads=threads))
-    return {name: found[name].summary() for name in met if name in found}
+    config, met = job.config, measured_against(job.config, agent.policy.rules)
+    against = () if met == (ALONE,) else met
+    config = replace(config, threads=threads, eval=replace(config.eval, against=against))
+    return {name: found.summary() for name, found in measure(agent, config).items()}
 
 
 class Direct:
