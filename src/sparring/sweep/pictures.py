@@ -9,7 +9,7 @@ from pathlib import Path
 from sparring.draw.charts.axes import Form, label, ticks
 from sparring.draw.charts.importance import importance_sheet
 from sparring.draw.charts.parallel import parallel_sheet
-from sparring.draw.charts.shapes import draw_sheet_png, draw_sheets_html
+from sparring.draw.charts.shapes import Sheet, draw_sheet_png, draw_sheets_html
 from sparring.draw.charts.slices import history_sheet, slices_sheet
 from sparring.draw.charts.tried import Column, Found, Tried
 from sparring.store.files import write_atomic
@@ -41,12 +41,7 @@ def draw_sweep(
     form, what: of the value that the search raises.
     """
     found = found_of(trials, ranges, form, what)
-    sheets = {
-        "importance": importance_sheet(importance),
-        "parallel": parallel_sheet(found),
-        "slices": slices_sheet(found),
-        "history": history_sheet(found),
-    }
+    sheets = sheets_of(found, importance)
     written = []
     folder.mkdir(parents=True, exist_ok=True)
     for name, sheet in sheets.items():
@@ -55,6 +50,16 @@ def draw_sweep(
     page = draw_sheets_html(title or f"Sweep {folder.name}", facts_of(found), [*sheets.values()])
     write_atomic(folder / PAGE, page.encode())
     return [*written, folder / PAGE]
+
+
+def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]:
+    """The pictures, by the names of their files."""
+    return {
+        "importance": importance_sheet(importance),
+        "parallel": parallel_sheet(found),
+        "slices": slices_sheet(found),
+        "history": history_sheet(found),
+    }
 
 
 def found_of(trials: Sequence[Trial], ranges: Mapping[str, Range], form: Form, what: str) -> Found:

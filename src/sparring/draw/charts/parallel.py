@@ -20,8 +20,8 @@ def parallel_sheet(found: Found) -> Sheet:
         "Parallel coordinates",
         WIDTH,
         HEIGHT,
-        f"a line is a trial: the stronger its colour, the better its {found.what}; orange: the best; "
-        "dashed: pruned",
+        f"a line is a trial: the stronger its colour, the better its {found.what}; "
+        "orange: the best, dashed: pruned",
     )
     if not found.valued:
         sheet.add(nothing(WIDTH, HEIGHT, "no trial has ended yet"))

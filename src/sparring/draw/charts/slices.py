@@ -23,7 +23,8 @@ def slices_sheet(found: Found) -> Sheet:
         "Slices",
         WIDTH,
         rows * (PANEL + GAP) - GAP + 8,
-        f"{found.what} over each setting, with its interval; orange: the best, hollow: pruned",
+        f"{found.what} over each setting, with its interval; orange: the best, hollow: pruned, "
+        "at the lower edge: far below the others",
     )
     if not found.valued:
         sheet.add(nothing(WIDTH, sheet.height, "no trial has ended yet"))

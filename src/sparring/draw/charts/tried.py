@@ -11,7 +11,7 @@ from functools import cached_property
 from sparring.draw.charts.axes import Form, label, ticks
 from sparring.draw.charts.shapes import SCALE, Shape, Stroke, Words, fitting
 
-STEEP = 2.0
+STEEP = 3.0
 """Power of a rank that chooses the colour: above 1, few trials have the strong ones."""
 LOWEST = 0.1
 """Share of the values that may lie far below the others, which are then not pressed together."""
