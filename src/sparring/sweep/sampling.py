@@ -7,6 +7,7 @@ from them. One that failed counts as the worst there was, so that it is not trie
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,11 +31,10 @@ def load_optuna() -> Any:
     """Return the library, or say how to get it."""
     try:
         import optuna
-        import scipy  # noqa: F401  (the Gaussian process needs it, and would say so late)
-    except ImportError as missing:
-        raise ConfigError(
-            f"sparring sweep needs {missing.name}: pip install 'sparring[tune]'"
-        ) from None
+    except ImportError:
+        raise ConfigError("sparring sweep needs optuna: pip install 'sparring[tune]'") from None
+    if importlib.util.find_spec("scipy") is None:  # the Gaussian process would say so late
+        raise ConfigError("sparring sweep needs scipy: pip install 'sparring[tune]'")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

@@ -198,6 +198,7 @@ def conduct(
     if not folder.is_sweep:
         Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
     with folder.held():
+        folder.keep(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)
         try:
             return searched(sweep, executor, began, arrived, confirmed)
