@@ -138,7 +138,8 @@ class BenchScalingConfig(Checked):
     game: Positional[str] = "skull_king"
     """The game, or an environment of your own as module:factory or file.py:factory."""
     games: Annotated[tuple[int, ...], at_least(1)] = ()
-    """Numbers of games to measure. Left out: powers of two around the preset; on a GPU upwards."""
+    """Numbers of games to measure, beside the preset's. Left out: powers of two around it; on a
+    GPU upwards."""
     threads: Annotated[tuple[int, ...], between(1, 1024)] = ()
     """Numbers of threads. Left out: 1, 2, 4 and so on up to all cores."""
     workers: Annotated[tuple[int, ...], between(0, 1024)] = ()
@@ -147,7 +148,8 @@ class BenchScalingConfig(Checked):
     seconds: Annotated[float, above(0, 86_400)] = 60.0
     """Time for measuring, shared by all numbers; making what is measured comes on top."""
     passes: Annotated[int, between(1, 100)] = 5
-    """How often everything is measured in turn. More give surer medians."""
+    """How often everything is measured in turn, less where that takes longer. More give surer
+    medians."""
     algo: str = ""
     """What learns. Left out: as `sparring train` would."""
     config: str = ""

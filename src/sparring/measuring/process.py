@@ -51,6 +51,7 @@ class Ready:
 
 def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
     """Make a learner and warm it up."""
+    clear()  # or what others have let go of would be taken for room that it does not need
     started, used, used_there = time.perf_counter(), memory(helpers()), gpu_used()
     config = read_config(request["config"], "settings")
     demand_processes(config)
@@ -122,13 +123,13 @@ def known(held: Mapping[str, Ready], name: str) -> Ready:
 
 def gpu_used() -> int:
     """Return the bytes that torch holds on the GPU."""
-    return torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
+    return torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
 
 
 def clear() -> None:
     """Give memory back that nobody holds any more."""
     give_back()
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 

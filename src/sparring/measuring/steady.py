@@ -21,7 +21,7 @@ def steady(config: TrainConfig) -> TrainConfig:
     }
     changes: dict[str, Any] = {config.algo: own[config.algo]} if config.algo in own else {}
     if config.hierarchy.on and changes:  # it goes before what roles have of their own
-        changes["roles"] = dict.fromkeys(Rules(config.game).roles, dict(changes))
+        changes["roles"] = {role: dict(changes) for role in Rules(config.game).roles}
     if "replay" in sections_of(config.algo, config.dqn.mode):
         changes["replay"] = {"warmup": 0}
     calm: TrainConfig = merged(config, changes, "measuring")

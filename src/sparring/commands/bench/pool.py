@@ -19,6 +19,7 @@ from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import cores, machine_facts, warn_if_busy
 from sparring.measuring.records import Figure
+from sparring.measuring.scaling import thread_counts
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
 
@@ -163,11 +164,6 @@ def make_cells(
     for cell in cells:
         cell.pool.reset()
     return cells
-
-
-def thread_counts(most: int) -> list[int]:
-    """Return 1, 2, 4 and so on up to the number of cores."""
-    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})
 
 
 def burst_steps(cells: Sequence[Cell], config: BenchPoolConfig, proof: Proof) -> int:

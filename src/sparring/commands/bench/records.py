@@ -20,13 +20,13 @@ class Keeps(Protocol):
     """Options of a bench that keeps records."""
 
     @property
-    def save(self) -> str: ...  # noqa: D102
+    def save(self) -> str: ...
     @property
-    def record(self) -> str: ...  # noqa: D102
+    def record(self) -> str: ...
     @property
-    def anyway(self) -> bool: ...  # noqa: D102
+    def anyway(self) -> bool: ...
     @property
-    def fail_slower(self) -> bool: ...  # noqa: D102
+    def fail_slower(self) -> bool: ...
 
 
 class Ledger:
