@@ -66,6 +66,7 @@ def test_the_games_of_members_are_those_of_pools_of_their_own(tmp_path: Path) ->
         batch = together.step(actions)
         for member, pool in enumerate(apart):
             mine = slice(member * 64, (member + 1) * 64)
+            assert np.array_equal(pool.sample_actions(), actions[mine])
             stepped = pool.step(actions[mine])
             assert np.array_equal(batch.obs[mine].cpu().numpy(), stepped.obs)
             assert np.array_equal(batch.reward[mine].cpu().numpy(), stepped.reward)
