@@ -27,8 +27,8 @@ from sparring.proof.validity import SIGNATURE_WAYS, signature
 
 GIB = 2**30
 LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
-UNITS = {"products": " multiply-adds/s", "memory": "B/s", "stepping": " decisions/s"}
-"""Of ceilings, in thousands of millions."""
+UNITS = {"products": "multiply-adds/s", "memory": "B/s", "stepping": "decisions/s"}
+"""Of ceilings."""
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
@@ -184,8 +184,17 @@ def look_at_ceilings() -> Iterator[Finding]:
     for name, rate in rates.items():
         what, _, where = name.partition("; ")
         unit = next((u for word, u in UNITS.items() if what.startswith(word)), "")
-        yield Finding("ok", f"ceiling of {what}", f"{rate / 1e9:,.4g} G{unit} ({where})")
+        yield Finding("ok", f"ceiling of {what}", f"{scaled(rate)}{unit} ({where})")
     yield Finding("ok", "ceilings", f"kept in {kept.path}")
+
+
+def scaled(rate: float) -> str:
+    """A rate with the prefix of its unit."""
+    for prefix in ("", "k", "M", "G"):
+        if rate < 1000:
+            return f"{rate:.3g} {prefix}"
+        rate /= 1000
+    return f"{rate:,.3g} T"
 
 
 def look_at_extras() -> Iterator[Finding]:

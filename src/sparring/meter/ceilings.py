@@ -24,7 +24,7 @@ SECONDS = 0.15
 """That one ceiling takes to measure, about."""
 SIZES = {"cpu": (128, 256, 512, 1024, 2048), "cuda": (1024, 2048, 4096, 8192)}
 """Of square matrices; between them are the products of our networks and the peak of the device."""
-ARRAY_BYTES = {"cpu": 64 << 20, "cuda": 512 << 20}
+ARRAY_BYTES = {"cpu": 32 << 20, "cuda": 512 << 20}
 """Of an array that is copied: more than caches hold."""
 MEMORY = "memory"
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}

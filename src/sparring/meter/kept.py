@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sparring.machine import cpu_model
+from sparring.machine import cores, cpu_model, load_average
 from sparring.store.files import remove_stale_files, write_atomic
 
 FORMAT = 1
@@ -44,7 +44,8 @@ def file() -> Path:
 
 def anything_kept() -> bool:
     """Whether there is a file at all; a quick look."""
-    return bool(_unwritten) or any(folder().glob("machine-*.json"))
+    here = folder()
+    return any(path.parent == here for path in _unwritten) or any(here.glob("machine-*.json"))
 
 
 @cache
@@ -76,9 +77,16 @@ class Kept:
 
     def put(self, name: str, **found: Any) -> None:
         """Keep an entry, in the file if that can be written."""
-        entry = {**found, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = {**found, "at": now, "load": load_average() or 0.0}
         self.entries[name] = entry
         self._write({**read(self.path), name: entry}, {name: entry})
+
+    def doubtful(self, name: str) -> bool:
+        """Whether an entry is of a busy moment, and this is a better one."""
+        load = self.entries.get(name, {}).get("load", 0.0)
+        busy = 0.5 * cores()
+        return isinstance(load, int | float) and load > busy >= (load_average() or 0.0)
 
     def drop(self, names: Iterable[str]) -> None:
         """Forget entries, so that they are measured again."""

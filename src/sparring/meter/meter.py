@@ -163,6 +163,8 @@ def meter_of(
     if not measure and not anything_kept():
         return Meter(None, None)
     kept, plan = Kept(), subject.plan
+    if measure:
+        kept.drop(name for name in names_of(subject) if kept.doubtful(name))
     if measure and not is_known(subject, kept):
         if say:
             say("measuring what this machine can do, once: about two seconds")
