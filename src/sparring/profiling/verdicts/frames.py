@@ -66,6 +66,7 @@ _BY_PACKAGE = {
     "pygame": RENDERING,
     "PIL": RENDERING,
     "imageio": RENDERING,
+    "moviepy": RENDERING,
     "socket": WAITING,
     "ssl": WAITING,
     "http": WAITING,
@@ -161,6 +162,8 @@ def work_of(frames: Sequence[Frame]) -> str:
             return LOGGING
         if where == "gymnasium" and "env_checker" in frame.file:
             return CHECKING
+        if where == "gymnasium" and "wrappers/rendering" in frame.file:
+            return RENDERING
         if whose in (STDLIB, LIBRARY) and where in _BY_PACKAGE:
             return _BY_PACKAGE[where]
     python = [frame for frame in frames if owner(frame) != NATIVE]

@@ -11,7 +11,6 @@ from linecache import getline
 from sparring.profiling.evidence import Evidence, Frame, Stack
 from sparring.profiling.verdicts.frames import (
     LIBRARY,
-    NATIVE,
     OURS,
     USER,
     WAITING,
@@ -28,7 +27,7 @@ GAMES, WORKERS = "games", "workers"
 INFERENCE, OPPONENTS, SLOTS = "inference", "opponents", "past selves"
 UPDATE, ADVANTAGE = "update", "advantage"
 CALLBACK, SAVING, RECORDING, SHOWING = "callback", "saving", "recording", "display"
-EVALUATION, ELSEWHERE = "evaluation", "elsewhere"
+EVALUATION, LEAGUE, ELSEWHERE = "evaluation", "league", "elsewhere"
 
 MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("pools/foreign/", frozenset({"play", "_step", "step"}), AROUND_ENV),
@@ -48,6 +47,7 @@ MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("training/loop.py", frozenset({"_call"}), CALLBACK),
     ("training/loop.py", frozenset({"save", "_save_last"}), SAVING),
     ("training/loop.py", frozenset({"_await_answers", "_measure"}), EVALUATION),
+    ("training/league", frozenset(), LEAGUE),
     ("training/member.py", frozenset({"record"}), RECORDING),
     ("training/member.py", frozenset({"save", "wait_for_save", "save_last"}), SAVING),
     ("training/records/", frozenset(), RECORDING),
@@ -99,6 +99,7 @@ ENV_LIBRARIES = frozenset({"gymnasium", "gym", "pettingzoo", "stable_baselines3"
 
 def marked(path: str, name: str) -> str:
     """What it means to be in a function of ours."""
+    name = name.rpartition(".")[2]  # some samplers say whose method it is
     for start, names, place in MARKS:
         if path.startswith(start) and (not names or name in names):
             return place
@@ -123,6 +124,11 @@ def calls_env(frame: Frame) -> bool:
     return "env.step(" in line or "env.reset(" in line
 
 
+def is_busy(stack: Stack) -> bool:
+    """Whether a thread is at work, and not in a lock that a sampler takes for work."""
+    return not any("acquire_lock" in frame.name for frame in stack.frames)
+
+
 class Places:
     """Where the training thread was, as shares of the time."""
 
@@ -135,11 +141,18 @@ class Places:
                 threads[stack.process, stack.thread] += stack.samples
         main = threads.most_common(1)[0][0] if threads else None
         self.sights = [read(s) for s in stacks if (s.process, s.thread) == main]
+        self.threads = [
+            read(s)
+            for s in stacks
+            if main and s.process == main[0] and s.thread != main[1] and is_busy(s)
+        ]
+        """Of other threads of the same process, which want the interpreter as well."""
         self.workers = [
-            read(s) for s in stacks if any(ours(frame) == WORKER for frame in s.frames)
+            read(s)
+            for s in evidence.beside.stacks
+            if any(ours(frame) == WORKER for frame in s.frames)
         ]
         """Of the processes that step environments, where those were looked at."""
-        self.process = main[0] if main else 0
 
     @cached_property
     def seen(self) -> int:
@@ -199,11 +212,3 @@ class Places:
         for frame, _ in reversed(lines.most_common()):
             frames[frame.file, frame.name] = frame
         return place_of(frames[found.most_common(1)[0][0]]) if found else ""
-
-    def native(self) -> bool:
-        """Whether native functions are among the stacks."""
-        return any(
-            owner(frame) == NATIVE
-            for stack in self.evidence.stacks.stacks
-            for frame in stack.frames
-        )
