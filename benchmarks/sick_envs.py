@@ -85,7 +85,8 @@ class Logging(Harbour):
     def __init__(self) -> None:
         super().__init__()
         self.log = logging.Logger("harbour", logging.DEBUG)
-        handler = logging.StreamHandler(tempfile.TemporaryFile("w"))
+        self.file = tempfile.TemporaryFile("w")  # noqa: SIM115
+        handler = logging.StreamHandler(self.file)
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
         self.log.addHandler(handler)
 

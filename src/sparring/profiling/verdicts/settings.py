@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.places import AROUND_ENV, GAMES, INFERENCE, SLOTS, WORKERS
 from sparring.profiling.verdicts.told import percent, without
+from sparring.training.planning.own import by_factory
 
 TINY_BATCHES = "tiny minibatches"
 TOO_MANY_THREADS = "too many threads"
@@ -136,7 +137,7 @@ def games(case: Case) -> list[Candidate]:
 def workers(case: Case) -> list[Candidate]:
     """Environments of one's own in too few processes, or in too many."""
     config, cores, now = case.config, case.evidence.cores, case.workers
-    if not case.own_env or config.actors or not case.repeatable or now < 0:
+    if not by_factory(config) or config.actors or not case.repeatable or now < 0:
         return []
     waits, total = case.places.env_waits(), max(case.places.env_share(), case.phase("stepping"))
     if now == 0:

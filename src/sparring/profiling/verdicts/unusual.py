@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
+from typing import Any
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
@@ -83,7 +85,7 @@ def weights(net: NetConfig) -> int:
     if net.kind != "mlp":
         return net.blocks * 18 * net.channels**2
     wide = [net.hidden[0], *net.hidden]
-    return sum(first * second for first, second in zip(wide, wide[1:], strict=False))
+    return sum(first * second for first, second in pairwise(wide))
 
 
 def net(case: Case, usual: TrainConfig) -> list[Candidate]:
@@ -91,7 +93,7 @@ def net(case: Case, usual: TrainConfig) -> list[Candidate]:
     mine, theirs, share = case.config.net, usual.net, case.phase("update", "inference", "sampling")
     if weights(mine) < 4 * weights(theirs) or share < 0.4 or case.config.hierarchy.on:
         return []
-    small = {"hidden": theirs.hidden} if theirs.kind == "mlp" else {}
+    small: dict[str, Any] = {"hidden": theirs.hidden} if theirs.kind == "mlp" else {}
     if mine.kind != theirs.kind or not small:
         small |= {"kind": theirs.kind, "channels": theirs.channels, "blocks": theirs.blocks}
     times = weights(mine) / weights(theirs)
