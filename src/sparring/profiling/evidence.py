@@ -42,7 +42,11 @@ class Stack:
 
 @dataclass(frozen=True)
 class Stacks:
-    """All stacks that were met; a thread that waits is not among them."""
+    """All stacks that were met.
+
+    The training's main thread is there all the time, also where it waits, so that shares of its
+    samples are shares of the time; other threads only while they work.
+    """
 
     stacks: tuple[Stack, ...] = ()
     rate: int = 100

@@ -43,12 +43,14 @@ class Sampler:
             due = max(due + 1 / self.rate, time.perf_counter())
 
     def look(self) -> None:
-        """Note where every thread is that is at work."""
+        """Note where the main thread is, and every other one that is at work."""
         frames = sys._current_frames()
         me = threading.get_ident()
         for thread in threading.enumerate():
             frame = frames.get(thread.ident or 0)
-            if frame is not None and thread.ident != me and self._works(thread, frame):
+            if frame is None or thread.ident == me:
+                continue
+            if thread is threading.main_thread() or self._works(thread, frame):
                 self.seen.setdefault(thread.name, Counter())[stack_of(frame)] += 1
 
     def plain(self, process: int) -> dict[str, Any]:

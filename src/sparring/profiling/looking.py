@@ -21,9 +21,11 @@ from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
 
 POLL_S = 0.2
-LEAST_S, MOST_S = 1.5, 5.0
+WARM_S = 3.0
+"""A training is under way after so long: graphs are captured, memory is in use, caches are warm."""
+LEAST_S, MOST_S = 1.0, 5.0
 """How long it is watched without sampling."""
-LATE_S = 1.5
+LATE_S = 1.2
 """How long curves may take until they can be read."""
 PATIENCE_S = 60.0
 """How long it is waited for an update to end, where none did while it was looked at."""
@@ -32,6 +34,8 @@ LEAST_UPDATES = 3
 KERNELS_S, KERNELS_UPDATES = 0.5, 2
 """How long kernels are recorded at least."""
 KERNELS_LIMIT_S = 180.0
+
+BESIDE = "evaluations beside training: left out, in so short a time they would weigh too much"
 
 Say = Callable[[str], None]
 
@@ -90,12 +94,12 @@ class _Sampled:
 
 def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
     """Train with settings for a moment and look at it."""
-    blind = []
+    blind = [BESIDE] if not config.eval.off else []
     if config.population > 1 or config.seeds > 1 or config.vary:
         blind.append("one run was trained where the settings ask for several")
     with OwnTraining(config) as training:
         progress = Progress(training.folder)
-        training.warm_up(progress, say)
+        training.warm_up(progress, min(WARM_S, wish.seconds), say)
         plain = watch_plain(training.pid, progress, wish, say, training.check)
         sampled = sample_own(training, progress, wish, say)
         gpu = record_kernels(training, progress, say, blind)
@@ -174,7 +178,7 @@ def sample_once(
     with Spy(pid, wish.seconds, wish.rate, native=wish.native) as spy:
         spy.wait_begun()
         began = time.monotonic()
-        watch(progress, wish.seconds, "sampling", say, check, lambda: spy.ended)
+        watch(progress, wish.seconds, say, check, doing="sampling", over=lambda: spy.ended)
         ended = time.monotonic()
         family |= processes_of(pid)
         stacks = spy.stacks()
@@ -188,7 +192,7 @@ def watch_plain(
     """Let it train for a while, and see what it uses."""
     family = training_only(processes_of(pid))
     began, before = time.monotonic(), usage(family)
-    watch(progress, min(max(wish.seconds / 4, LEAST_S), MOST_S), "watching", say, check)
+    watch(progress, min(max(wish.seconds / 4, LEAST_S), MOST_S), say, check, doing="watching")
     return _Plain(began, time.monotonic(), (before, usage(family)))
 
 
@@ -200,9 +204,10 @@ def training_only(family: dict[int, str]) -> list[int]:
 def watch(
     progress: Progress,
     seconds: float,
-    doing: str,
     say: Say,
     check: Callable[[], None],
+    *,
+    doing: str,
     over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Let time pass, and look how it goes on."""

@@ -30,9 +30,8 @@ from sparring.training.planning.settings import members_of, written
 NAME = "looked-at"
 MINUTES = 24 * 60.0
 """A budget that nobody reaches; it is ended when enough was seen."""
-WARM_UPDATES, WARM_S = 3, 3.0
-"""A training is under way after so many updates and seconds: graphs are captured, memory is in
-use, and the process that evaluates has loaded torch."""
+WARM_UPDATES = 3
+"""A training is not under way before so many."""
 POLL_S = 0.1
 END_S = 5.0
 LAST_WORDS = 2000
@@ -53,6 +52,7 @@ def to_look_at(config: TrainConfig, folder: Path) -> TrainConfig:
         decisions=0,
         episodes=0,
         wandb=False,
+        eval=replace(config.eval, off=True),
         json=False,
         config="",
     )
@@ -102,14 +102,14 @@ class OwnTraining:
         """The process."""
         return self._process.pid
 
-    def warm_up(self, progress: Progress, said: Callable[[str], None]) -> None:
-        """Wait until it is under way."""
+    def warm_up(self, progress: Progress, seconds: float, said: Callable[[str], None]) -> None:
+        """Wait until it is under way, for so many seconds at least."""
         while not (self.folder / CONFIG).is_file():
             said("starting: loading torch")
             self.check()
             time.sleep(POLL_S)
         began = time.monotonic()
-        while (made := progress.look()) < WARM_UPDATES or time.monotonic() < began + WARM_S:
+        while (made := progress.look()) < WARM_UPDATES or time.monotonic() < began + seconds:
             said(f"warming up: update {made}")
             self.check()
             time.sleep(POLL_S)

@@ -6,6 +6,7 @@ profiles the sampled one is read and written.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from sparring.errors import SparringError
 from sparring.profiling.evidence import Frame, Stack, Stacks
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-THREAD = re.compile(r'(?:Process (\d+) )?Thread (?:0x[0-9a-f]+|\d+)(?: "(.*)")?$')
+THREAD = re.compile(r'(?:Process (\d+) )?Thread (0x[0-9a-f]+|\d+)(?: "(.*)")?$')
 """What py-spy calls a profile."""
 ABOVE = re.compile(r"(?:process|thread) .*")
 """Frames that are no functions: py-spy puts processes and threads in front of the stacks."""
@@ -34,7 +35,7 @@ def read_stacks(plain: Mapping[str, Any], rate: int, *, process: int = 0) -> Sta
         found: Counter[tuple[tuple[Frame, ...], str, int]] = Counter()
         for profile in plain["profiles"]:
             named = THREAD.match(profile["name"])
-            thread = (named[2] or "") if named else profile["name"]
+            thread = (named[3] or "") if named else profile["name"]
             where = int(named[1] or process) if named else process
             counted = Counter(map(tuple, profile["samples"]))
             for numbers, samples in counted.items():
@@ -45,6 +46,42 @@ def read_stacks(plain: Mapping[str, Any], rate: int, *, process: int = 0) -> Sta
         raise SparringError(f"the sampled stacks cannot be read: {wrong!r}") from wrong
     stacks = (Stack(stack, samples, *of) for (stack, *of), samples in found.items())  # type: ignore[arg-type]
     return Stacks(tuple(sorted(stacks, key=lambda one: -one.samples)), rate)
+
+
+def at_work(
+    plain: Mapping[str, Any], used: Mapping[tuple[int, int], float], pid: int, rate: int
+) -> dict[str, Any]:
+    """Leave out samples of threads that waited; the main thread of process `pid` keeps all.
+
+    used: CPU seconds by process and thread. A thread has no more samples than these allow, and
+    waits where it is met most often.
+    """
+    kept = []
+    for profile in plain["profiles"]:
+        named = THREAD.match(profile["name"])
+        number = int(named[2], 0) if named else pid
+        process = int(named[1] or pid) if named else pid
+        if (process, number) != (pid, pid):
+            allowed = math.ceil(used.get((process, number), 0.0) * rate)
+            samples = without_waiting(profile["samples"], allowed)
+            weights = [1 / rate] * len(samples)
+            kept.append({**profile, "samples": samples, "weights": weights})
+        else:
+            kept.append(profile)
+    return {**plain, "profiles": kept}
+
+
+def without_waiting(samples: Sequence[Sequence[int]], allowed: int) -> list[Sequence[int]]:
+    """Leave out the stacks that are met most often, until no more than so many are left."""
+    counted = Counter(map(tuple, samples))
+    left = len(samples)
+    waits = set()
+    for stack, times in counted.most_common():
+        if left <= allowed:
+            break
+        waits.add(stack)
+        left -= times
+    return [sample for sample in samples if tuple(sample) not in waits]
 
 
 def frame_of(plain: Mapping[str, Any]) -> Frame | None:

@@ -16,7 +16,8 @@ from typing import Any
 
 from sparring.errors import SparringError
 from sparring.profiling.evidence import Stack, Stacks
-from sparring.profiling.speedscope import read_stacks
+from sparring.profiling.speedscope import at_work, read_stacks
+from sparring.profiling.tree import processes_of, thread_seconds
 
 NAME = "py-spy"
 INSTALL = "py-spy is not installed: pip install 'sparring[profile]'"
@@ -42,8 +43,13 @@ def find_spy() -> str | None:
 class Spy:
     """py-spy at work. Start it, do something else, ask for what it has seen."""
 
-    def __init__(self, pid: int, seconds: float, rate: int, *, native: bool) -> None:
-        """Begin to look at a process and at those that it has started."""
+    def __init__(
+        self, pid: int, seconds: float, rate: int, *, native: bool, pausing: bool = True
+    ) -> None:
+        """Begin to look at a process and at those that it has started.
+
+        pausing: stop it for the moment of every look; otherwise some stacks are torn and left out.
+        """
         program = find_spy()
         if program is None:
             raise CannotLookError(INSTALL)
@@ -54,9 +60,11 @@ class Spy:
         words = [program, "record", "--pid", str(pid), "--subprocesses", "--threads"]
         words += ["--format", "speedscope", "--output", str(self._file)]
         # It counts whole seconds, so it is told to end by us.
+        self._before = thread_seconds(processes_of(pid))
+        words += ["--idle"] * bool(self._before)  # whoever waits is left out by us
         words += ["--rate", str(rate), "--duration", str(int(seconds + EXTRA_S) + 1)]
         self._process = subprocess.Popen(
-            [*words, *["--native"] * native],
+            [*words, *["--native"] * native, *["--nonblocking"] * (not native and not pausing)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -99,6 +107,7 @@ class Spy:
 
     def stacks(self) -> Stacks:
         """End looking and return what was seen."""
+        after = thread_seconds(processes_of(self.pid))
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -109,6 +118,9 @@ class Spy:
             plain: Mapping[str, Any] = json.loads(self._file.read_text())
         except (OSError, ValueError):
             raise why_not(self._said.decode(errors="replace")) from None
+        if self._before:
+            used = {key: spent - self._before.get(key, 0.0) for key, spent in after.items()}
+            plain = at_work(plain, used, self.pid, self.rate)
         return read_stacks(plain, self.rate, process=self.pid)
 
 

@@ -49,6 +49,18 @@ def facts(folder: Path) -> list[str]:
     return (folder / "stat").read_text().rpartition(")")[2].split()
 
 
+def thread_seconds(pids: Iterable[int]) -> dict[tuple[int, int], float]:
+    """Return the CPU seconds of every thread so far, by process and thread."""
+    tick = os.sysconf("SC_CLK_TCK")
+    found: dict[tuple[int, int], float] = {}
+    for pid in pids:
+        for folder in (PROC / str(pid) / "task").glob("[0-9]*"):
+            with suppress(OSError, ValueError, IndexError):
+                spent = sum(int(word) for word in facts(folder)[11:13])
+                found[pid, int(folder.name)] = spent / tick
+    return found
+
+
 @dataclass(frozen=True)
 class Usage:
     """CPU seconds at some moment."""

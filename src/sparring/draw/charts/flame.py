@@ -56,7 +56,7 @@ def draw_flame(root: Block, heading: str, facts: Sequence[str] = ()) -> str:
     told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
     filled = {"TITLE": escape(heading), "FACTS": told, "LEGEND": legend, "DATA": text}
     for name, value in filled.items():
-        page = page.replace(f"@{name}@", value, 1)
+        page = page.replace(f"@{name}@", value)
     return page
 
 
@@ -76,7 +76,9 @@ def numbers(root: Block) -> dict[str, Any]:
         which.append(functions.setdefault(key, len(functions)))
         totals.append(block.total)
         lines.append(max(block.lines, key=block.lines.__getitem__, default=0))
-        below = sorted(block.blocks.values(), key=lambda one: (one.total, one.name))
+        below = list(reversed(block.blocks.values()))
+        if parent >= 0:  # threads stay in the order in which they came, the training's in front
+            below.sort(key=lambda one: one.total)
         waiting += [(number, one) for one in below]  # the largest is taken first
     kinds = {kind: at for at, kind in enumerate(KINDS)}
     return {
