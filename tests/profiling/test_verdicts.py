@@ -227,17 +227,21 @@ def test_nobody_is_told_to_do_what_is_done_already(name: str) -> None:
                 assert any(getattr(now, name) != one for name, one in value.items())
 
 
-def test_an_environment_that_waits_gets_as_many_workers_as_games() -> None:
+SLEEPS = ("timemodule.c", "pysleep")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_environment_that_waits_gets_as_many_workers_as_games(known: bool) -> None:
+    """Seen natively, or known from cores that nobody used."""
     config = changed(OWN, collect={"games": 16})
-    asleep = seen(
-        config,
-        [stack(0.1, *STEP, MINE), stack(0.1, *UPDATE)],
-        **phases(stepping=0.9, update=0.1),
-        cpu_cores=0.2,
-    )
-    verdict = first(asleep)
+    step = (*STEP, MINE, SLEEPS) if known else (*STEP, MINE)
+    facts = {**phases(stepping=0.9, update=0.1), "cores": 2}
+    stacks = [stack(0.9, *step), stack(0.1, *UPDATE)]
+    verdict = first(seen(config, stacks, cpu_cores=0.5 if known else 0.15, **facts))
     assert verdict.cause == "an environment that waits"
     assert verdict.change == {"workers": "16"}
+    busy = seen(config, [stack(0.9, *STEP, MINE)], cpu_cores=0.15, load=1.8, **facts)
+    assert first(busy).cause == "slow environment"
 
 
 def test_an_environment_that_only_a_program_has_gets_no_workers() -> None:

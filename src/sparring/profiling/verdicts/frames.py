@@ -98,7 +98,12 @@ _BY_NATIVE = (
         LOGGING,
         re.compile(r"builtin_print|_io_|iobase|textiowrapper|\bfsync\b|\bwrite\b|fwrite", re.I),
     ),
-    (WAITING, re.compile(r"nanosleep|\bpysleep|time_sleep|\bepoll|\bselect\b|\brecv\b", re.I)),
+    (
+        WAITING,
+        re.compile(
+            r"nanosleep|\bpysleep|time_sleep|\be?poll|\bselect\b|\brecv|cond_\w*wait|futex", re.I
+        ),
+    ),
     (GARBAGE, re.compile(r"gc_collect|collect_with_callback|gc_alloc", re.I)),
 )
 

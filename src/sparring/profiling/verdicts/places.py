@@ -155,23 +155,9 @@ class Places:
         """Of the processes that step environments, where those were looked at."""
 
     @cached_property
-    def seen(self) -> int:
-        """Samples of the training thread."""
-        return sum(sight.samples for sight in self.sights)
-
-    @cached_property
-    def wall(self) -> float:
-        """Samples that it would have, had it never waited.
-
-        A sampler that is a little late is not taken for a thread that waits.
-        """
-        could = self.evidence.stacks.rate * self.evidence.seconds
-        return could if could and self.seen < 0.8 * could else float(max(self.seen, 1))
-
-    @property
-    def waits(self) -> float:
-        """Share of the time in which the training thread waited."""
-        return 1 - self.seen / self.wall if self.sights else 0.0
+    def wall(self) -> int:
+        """Samples of the training thread, which is there all the time, also where it waits."""
+        return max(sum(sight.samples for sight in self.sights), 1)
 
     def share(self, met: Callable[[Sight], bool]) -> float:
         """Share of the time that was spent so."""
@@ -186,18 +172,16 @@ class Places:
         return self.share(lambda sight: sight.work == work and sight.place in places)
 
     def env_share(self) -> float:
-        """Share of the time in environments, with what the thread waited for in them."""
-        inside = self.at(ENV, RESET)
-        stepping = self.evidence.phases.get("stepping", 0.0)
-        idle = stepping - self.at(ENV, RESET, AROUND_ENV, GAMES, WORKERS)
-        if inside and self.waits > 0.1 and idle > 0.1:
-            inside += min(idle, self.waits)
-        return inside
+        """Share of the time in environments."""
+        return self.at(ENV, RESET)
 
     def env_waits(self) -> float:
         """Share of the time that environments wait for something: a clock, a disk, a server."""
-        asleep = self.doing(WAITING, ENV, RESET)
-        return min(asleep + max(self.env_share() - self.at(ENV, RESET), 0.0), 1.0)
+        evidence, known = self.evidence, self.doing(WAITING, ENV, RESET)
+        if evidence.cpu_cores and evidence.load < 0.25 * evidence.cores:
+            # Cores were free, and nobody worked: whatever it was, it was no arithmetic.
+            return max(known, self.env_share() - evidence.cpu_cores)
+        return known
 
     def where(self, met: Callable[[Sight], bool]) -> str:
         """The user's function in which most of it happens, "" if none is known."""
