@@ -81,7 +81,7 @@ def pathologies(folder: Path) -> dict[str, Pathology]:
             "one call per opponent", "tic_tac_toe", {"opponents": many, **few_rows}
         ),
         "minibatches": Pathology("tiny minibatches", "tic_tac_toe", {"ppo": {"minibatch": 32}}),
-        "threads": Pathology("too many threads", "skull_king", {"threads": 16 * cores()}),
+        "threads": Pathology("too many threads", "skull_king", {"threads": 8 * cores()}),
         "logging": Pathology("logging every step", env("logging"), mended=env("sound")),
         "extra: copying": Pathology("copying", env("copying"), mended=env("sound")),
         "extra: waiting": Pathology("an environment that waits", env("sleepy")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -344,9 +345,34 @@ def test_changes_are_shown_as_they_are_typed() -> None:
     change = {"threads": 2, "collect": {"games": 64}, "net": {"hidden": (64, 64)}}
     assert typed(change) == "--threads 2 --collect.games 64 --net.hidden 64 64"
     assert typed({"checkpoint_every_s": 60.0}) == "--checkpoint-every-s 60.0"
+    assert typed({"episodes_csv": False, "collect": {"bf16": True}}) == (
+        "--no-episodes-csv --collect.bf16"
+    )
 
 
 def test_the_number_of_cores_is_that_of_the_evidence() -> None:
     config = replace(GAME, threads=0)
     evidence = seen(config, [], cores=os.cpu_count() or 1, **phases(update=0.9, inference=0.1))
     assert all(verdict.cause != "too many threads" for verdict in judge(evidence))
+
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def pathologies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """The benchmark of prepared pathologies, in a folder of its own."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.chdir(tmp_path)
+    return importlib.import_module("pathologies")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["logging", "minibatches"])
+def test_a_real_pathology_is_named_and_mending_it_pays(
+    pathologies: Any, tmp_path: Path, name: str
+) -> None:
+    result = pathologies.examined(name, pathologies.pathologies(tmp_path)[name], 3.0)
+    assert result["named"] == result["cause"]
+    assert result["promised"] > 0
+    assert result["gained"] > 0

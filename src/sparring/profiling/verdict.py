@@ -16,6 +16,8 @@ __all__ = ["CANNOT_TELL", "LEARNING", "Verdict", "judge"]
 MOST_TRIES = 3
 ALTERS = 0.7
 """What a gain counts for in the order, if it is paid for with other learning."""
+PLAIN = 0.15
+"""From such a gain on nobody has to be told what the learning itself costs."""
 NOT_OURS = 0.1
 """And if it has nothing to do with the training."""
 
@@ -26,7 +28,9 @@ def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     gauge: to time changes of settings before they are recommended; None: they are reckoned.
     """
     case = Case(evidence)
-    wanted = [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
+    wanted = distinct(
+        [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
+    )
     bench = None
     if gauge and case.repeatable and (wanted or around.beside(case) >= around.NOTICED):
         bench = Bench(gauge, evidence.config, evidence.decisions_per_s)
@@ -38,7 +42,18 @@ def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     alters = {id(verdict) for one, verdict in changes if one.alters}
     found = [v for v in found if v.gain is None or v.gain >= WORTH]
     found.sort(key=lambda v: worth(case, v, found, altering=id(v) in alters), reverse=True)
+    if found and (found[0].gain or 0.0) >= PLAIN:
+        return found
     return [*found, bound.verdict(case, tried, found=bool(found))]
+
+
+def distinct(wanted: Sequence[Candidate]) -> list[Candidate]:
+    """Every change once, for the cause that named it first."""
+    found: list[Candidate] = []
+    for one in wanted:
+        if all(one.change != other.change for other in found):
+            found.append(one)
+    return found
 
 
 def weighed(

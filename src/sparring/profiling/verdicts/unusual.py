@@ -10,7 +10,7 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.places import GAMES, SLOTS
-from sparring.profiling.verdicts.told import percent, without
+from sparring.profiling.verdicts.told import percent, typed, without
 from sparring.training.planning.settings import with_preset
 
 MANY_EPOCHS = "many epochs"
@@ -103,8 +103,8 @@ def net(case: Case, usual: TrainConfig) -> list[Candidate]:
             share,
             {"net": small},
             f"{percent(share)} in the network, which is {times:.0f} times as large as the preset's",
-            f"take {', '.join(f'net.{key} {value}' for key, value in small.items())}, unless the "
-            "game is won by the larger one",
+            f"take the preset's ({typed({'net': small})}), unless only the larger one learns the "
+            "game",
             hope=without(share, 0.7),
             alters=True,
         )
