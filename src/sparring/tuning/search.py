@@ -9,10 +9,10 @@ the preset in full, and that is what is claimed.
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from sparring.errors import SparringError
@@ -256,10 +256,10 @@ class Search:
             if len(logs) >= (FULL if sure else MOST_FULL) or pair > self.clock.left:
                 break
         found.confirmed = True
-        found.preset_rate = median([theirs for _, theirs in rates])
-        self.rescale()
+        found.preset_rate = statistics.median([theirs for _, theirs in rates])
+        self.rescale(statistics.fmean(logs))
         if gain.low > 0 and gain.value > math.expm1(WORTH):
-            found.gain, found.rate = gain, median([mine for mine, _ in rates])
+            found.gain, found.rate = gain, statistics.median([mine for mine, _ in rates])
             found.look(self.best).gain = gain
             found.look(self.best).rate = found.rate
         else:
@@ -271,14 +271,22 @@ class Search:
         found.tried_best, found.lost = found.look(self.best), gain
         found.tried_best.why = why or f"{gain} when it was timed in full"
         found.best, found.gain, found.confirmed = self.space.preset, None, True
-        found.rate = median([theirs for _, theirs in rates]) if rates else found.preset_rate
+        found.rate = statistics.median([theirs for _, theirs in rates]) if rates else found.preset_rate
         found.preset_rate = found.rate
 
-    def rescale(self) -> None:
-        """Show all looks beside the preset's rate as it was measured in the end."""
+    def rescale(self, measured: float) -> None:
+        """Bring all looks in line with what the best came to in full, beside the preset's rate.
+
+        Gains over the preset were products of races, whose errors have added up.
+        """
+        guessed = self.above[self.best][0]
+        scale = max(measured, 0.0) / guessed if guessed > 0 else 1.0
         for look in self.outcome.looks:
             if look.gain:
-                look.rate = self.outcome.preset_rate * (1 + look.gain.value)
+                ends = (look.gain.value, look.gain.low, look.gain.high)
+                value, low, high = (math.expm1(scale * math.log1p(end)) for end in ends)
+                look.gain = Gain(value, low, high, look.gain.turns)
+                look.rate = self.outcome.preset_rate * (1 + value)
 
     def note(self, point: Point, state: State, duel: Duel | None = None, why: str = "") -> None:
         """Keep what was seen of a point."""

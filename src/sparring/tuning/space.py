@@ -1,4 +1,4 @@
-"""All points that may be tried: which settings they are, whether they fit, who is whose neighbour."""
+"""All points that may be tried: their settings, whether they fit, who is whose neighbour."""
 
 from __future__ import annotations
 

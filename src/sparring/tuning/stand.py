@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from statistics import median
 from typing import Protocol
 
 from sparring.config import TrainConfig
@@ -98,7 +99,7 @@ class Stand:
         """
         size = self.space.rows(point) / self.space.rows(like)
         one = self.round_s[like] * size
-        opening = sum(self.overheads) / len(self.overheads) + self.warm_up * one
+        opening = median(self.overheads) + self.warm_up * one
         return opening + max(seconds, one * self.space.rounds(point))
 
     def slice_cost(self, point: Point, seconds: float) -> float:
@@ -106,8 +107,7 @@ class Stand:
         one = max(seconds, self.round_s[point] * self.space.rounds(point))
         if point in self.open:
             return one
-        opening = sum(self.overheads) / len(self.overheads)
-        return one + opening + self.warm_up * self.round_s[point]
+        return one + median(self.overheads) + self.warm_up * self.round_s[point]
 
     def _open(self, point: Point) -> None:
         needed = self.space.bytes(point)
