@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from sparring.config.ranges import Checked, Count, Seed, Threads, above, at_least, between, one_of
 
@@ -57,10 +57,17 @@ class TuneConfig(Checked):
     """Time for measuring. More tries more and is surer."""
     gigabytes: Annotated[float, at_least(0)] = 0.0
     """Memory that a training may take. 0: what is free."""
-    goal: Annotated[str, one_of("speed", "strength")] = "speed"
-    """speed: decisions per second. strength: short trainings, time to a target. --for for short."""
+    goal: Annotated[str, one_of("speed", "strength"), arg(name="for")] = "speed"
+    """speed: decisions per second. strength: short trainings, time to a target."""
+    target: Annotated[float, between(-1e9, 1e9)] = 0.0
+    """Of strength: the mean win share, or the score of one seat, whose time counts. 0: what the
+    preset reaches in a quarter of the time."""
     only: tuple[str, ...] = ()
-    """Settings to try, such as collect.games or threads; once for each. Left out: all that pay."""
+    """A setting to try, such as collect.games, with values of your own if you like:
+    collect.games=128,256,512; once for each. Left out: all that there are."""
+    same_learning: bool = False
+    """Leave alone what changes what is learned (games, steps, minibatch): only threads, slots,
+    workers, precision, pool and device are tried."""
     config: str = ""
     """A TOML file with settings of `sparring train` to begin with."""
     algo: str = ""
