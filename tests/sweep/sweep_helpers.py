@@ -84,7 +84,8 @@ def search_with(
     folder = Folder(place)
     if not folder.is_sweep:
         Folder.make(place, path.read_bytes(), {})
-    search = Search(file, folder, executor, config_at(file, {}), reserve_s)
+    config = config_at(file, {})
+    search = Search(file, folder, executor, config, reserve=lambda _: reserve_s)
     return search.run(), search
 
 
