@@ -218,7 +218,7 @@ def show(sweep: Sweep, found: Outcome) -> None:
         say("no trial went to its end")
         return
     if found.confirmed:
-        show_confirmed(found)
+        show_confirmed(sweep, found)
     if found.pictures:
         say(f"pictures: {', '.join(map(str, found.pictures))}")
     say(f"the best setting: {found.preset}; train it: sparring train --config {found.preset}")
@@ -241,7 +241,7 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
         say(f"and {len(done) - BEST_SHOWN} more")
 
 
-def show_confirmed(found: Outcome) -> None:
+def show_confirmed(sweep: Sweep, found: Outcome) -> None:
     """Say what fresh seeds say."""
     assert found.confirmed
     sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}
@@ -250,5 +250,6 @@ def show_confirmed(found: Outcome) -> None:
     for line in found.confirmed.failed:
         say(f"failed: {line}")
     say(f"the best setting is {found.confirmed.verdict}")
-    if len(found.confirmed.runs) > 1:
+    same_rules = not any(name.startswith("set.") for name in sweep.file.ranges)
+    if same_rules and len(found.confirmed.runs) > 1:
         say(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, variance
 from typing import Any
@@ -21,6 +21,9 @@ from sparring.sweep.trials import DONE, RUNNING, Trial
 
 FRESH = 1_000_000
 """Seeds of the confirmation begin so far behind those of the search."""
+FINAL_GAMES = 2048
+"""Games of each of these runs against each opponent, where the file says nothing: seeds differ by
+more than so many games leave open."""
 BEST, PRESET = "best", "preset"
 
 
@@ -164,6 +167,9 @@ def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
     """The training of such a run."""
     where = str(folder.path)
     config = config_at(file, trial.settings, seed=trial.seed, name=name_of(trial), folder=where)
+    if "final_games" not in file.settings.get("eval", {}):
+        games = min(config.eval.final_games, FINAL_GAMES)
+        config = replace(config, eval=replace(config.eval, final_games=games))
     return Job(trial.number, config, final=True)
 
 

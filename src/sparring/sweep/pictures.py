@@ -21,6 +21,8 @@ MOST_ITEMS = 8
 """Of an order, up to which each has a column of its own."""
 FEW = 12
 """Whole numbers up to which every one of them is a step."""
+EVERY = 7
+"""Whole numbers up to which every one of them is named."""
 DECADE = 10.0
 Ticks = tuple[tuple[float, str], ...]
 
@@ -128,6 +130,8 @@ def numbers(one: Range) -> Ticks:
     at = [value for value in ticks(one.low, one.high, 4) if one.low <= value <= one.high]
     if one.kind == INT:
         at = [value for value in at if value == int(value)]
+        if (one.high - one.low) / one.step < EVERY:
+            at = [one.low + one.step * n for n in range(round((one.high - one.low) / one.step) + 1)]
     step = at[1] - at[0] if len(at) > 1 else one.high - one.low
     if len(at) < 2:
         at = [one.low, one.high]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError
-from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION, Range, same
+from sparring.schedule import Schedule
+from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION, Range, is_rising, same
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
 FEW_ORDERS = 24
@@ -54,11 +55,21 @@ def distributions_of(ranges: Mapping[str, Range]) -> dict[str, Any]:
         elif one.kind == PERMUTATION and not has_few_orders(one):
             for item in range(len(one.choices)):
                 found[f"{name}#{item}"] = known.FloatDistribution(0.0, 1.0)
-        elif one.is_ordered:
+        elif is_line(one):
             found[name] = known.IntDistribution(0, len(one.choices) - 1)
         else:
             found[name] = known.CategoricalDistribution(tuple(range(count_of(one))))
     return found
+
+
+def is_line(one: Range) -> bool:
+    """Whether choices lie on a line: rising numbers, or schedules whose first values rise."""
+    if one.kind != CHOICE:
+        return False
+    try:
+        return is_rising([Schedule.read(choice).values[0] for choice in one.choices])
+    except ConfigError:
+        return False
 
 
 def has_few_orders(one: Range) -> bool:
