@@ -141,7 +141,7 @@ def test_memory_that_runs_out_ends_the_settings_alone() -> None:
         size = int(Path(f"/proc/{gauge.pid}/statm").read_text().split()[0]) * resource.getpagesize()
         resource.prlimit(gauge.pid, resource.RLIMIT_AS, (size + room, size + room))
         large = replace(small(), collect=replace(small().collect, games=65_536, steps=512))
-        with pytest.raises(UnfitError, match="memory ran out"):
+        with pytest.raises((ConfigError, UnfitError), match="memory"):
             gauge.open("large", large)
         assert gauge.time("small", 0.0).rounds
 
