@@ -142,6 +142,8 @@ class PortConfig(Checked):
 class DoctorConfig(Checked):
     """Look at this installation and say what is missing."""
 
+    measure: bool = False
+    """Measure again what this machine can do: matrix products and memory."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
@@ -351,6 +353,8 @@ class BenchTrainConfig(Checked):
     """A TOML file with settings of `sparring train`; the options here go before it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
+    meter: bool = True
+    """Say which share of this machine is reached. The first time that is measured, in seconds."""
     save: str = ""
     """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""

@@ -21,10 +21,12 @@ class ProfileConfig(Checked):
     settings; one that is going on is looked at while it trains."""
     seconds: Annotated[float, above(0, 3600)] = 20.0
     """How long stacks are sampled. More find rarer things."""
-    rate: Annotated[int, between(1, 1000)] = 100
-    """Samples per second. More see shorter things and cost more."""
-    native: bool = True
-    """Look into native code too, where the system allows it."""
+    rate: Annotated[int, between(0, 1000)] = 0
+    """Samples per second. More see shorter things and cost more. 0: 100 of Python, 25 where native
+    code is looked into, which takes longer."""
+    native: Annotated[str, one_of("auto", "on", "off")] = "auto"
+    """Look into native code too, where the system allows it: on, off, or auto, which leaves it out
+    for a run that is going on, because it slows that down."""
     try_out: bool = True
     """Time what the verdict recommends, where it is a setting, before it is recommended."""
     config: str = ""
@@ -37,6 +39,8 @@ class ProfileConfig(Checked):
     """Where the network lives: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
+    change: tuple[str, ...] = ()
+    """Any other setting of `sparring train` as key=value, such as ppo.minibatch=64."""
     out: str = ""
     """The folder of the report, the flame graph and the speedscope file. Left out: profile-NAME."""
     json: bool = False

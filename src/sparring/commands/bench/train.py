@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from rich.text import Text
 
+from sparring.commands.bench.light import machine_share, share_lines
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line, short, show_problems, title
 from sparring.commands.bench.settings import learning_facts, read_settings
@@ -72,6 +73,8 @@ def run(config: BenchTrainConfig) -> int:
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if config.meter:
+            report["machine_share"] = machine_share(settings, plan, learner)
         if PLAIN in measured:
             report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
         if plan.device != CPU:
@@ -268,6 +271,9 @@ def show(report: dict[str, Any]) -> None:
             f"slots: {report['training']['slots']}",
             style="bold",
         )
+    if "machine_share" in report:
+        for one in share_lines(report["machine_share"]):
+            out.print(one)
     if "memory_bytes" in report:
         busy = report["measured"][OURS]["gpu_busy"]
         told = f"GPU busy {busy:.1%}, " if busy else ""
