@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.machine import free_memory
 from sparring.measuring.reading import Opened, Reading
 from sparring.measuring.rounds import Round, fill_slots, measure_round
-from sparring.measuring.usage import give_back, helpers, memory
+from sparring.measuring.usage import helpers, memory, trim
 from sparring.processes import follow_parent
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import make_learner, resolve
@@ -51,7 +52,7 @@ class Ready:
 
 def opened(held: dict[str, Ready], request: Mapping[str, Any]) -> dict[str, Any]:
     """Make a learner and warm it up."""
-    clear()  # or what others have let go of would be taken for room that it does not need
+    trim()  # or what others have let go of would be taken for room that it does not need
     started, used, used_there = time.perf_counter(), memory(helpers()), gpu_used()
     config = read_config(request["config"], "settings")
     demand_processes(config)
@@ -128,7 +129,8 @@ def gpu_used() -> int:
 
 def clear() -> None:
     """Give memory back that nobody holds any more."""
-    give_back()
+    gc.collect()
+    trim()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import sys
 import time
@@ -55,9 +54,8 @@ def memory(pids: Sequence[int] = ()) -> int:
     return (memory_used() or 0) + sum(int(s[PAGES]) * page for pid in pids if (s := stat_of(pid)))
 
 
-def give_back() -> None:
-    """Let go of memory that is no longer needed, so that what follows is not counted into it."""
-    gc.collect()
+def trim() -> None:
+    """Give memory back to the system that was let go of, so that what follows is seen to grow."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # a C library without it
             ctypes.CDLL(None).malloc_trim(0)
