@@ -88,7 +88,7 @@ class Session:
                 "use --device cpu, or leave them out"
             )
         with closing_games(plan, brought=pool is not None):
-            courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
+            courses, plan = with_courses(learned, plan, lr_factor=lr_factor)
             learner = make_learner(learned[0], plan)
             if courses:
                 adjustable(learner)
@@ -194,6 +194,7 @@ class Session:
                 lr_factor=self.lr_factor,
                 cast=self.plan.cast,
                 courses=self.courses,
+                rules=self.plan.own_rules,
                 watch=display,
                 callbacks=self.callbacks,
                 meter=meter,
