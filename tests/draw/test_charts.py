@@ -106,6 +106,14 @@ def test_phases_are_shares_whatever_their_unit() -> None:
     np.testing.assert_allclose(chart.series[-1].high, 1.0)
 
 
+def test_the_share_of_the_machine_is_drawn_from_zero() -> None:
+    updates = np.arange(5)
+    curve = (updates, updates * 1.0, np.linspace(0.2, 0.3, 5))
+    (chart,) = make_charts({"charts/machine_share": curve})
+    assert (chart.title, chart.form, chart.from_zero) == ("Share of this machine", "percent", True)
+    np.testing.assert_allclose(chart.series[0].values, curve[2])
+
+
 def test_axes_have_round_numbers() -> None:
     assert ticks(0, 1, 5) == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
     assert ticks(-37, 112, 4) == [0, 50, 100]

@@ -166,6 +166,7 @@ class Page:
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
     """Return the charts for which there are numbers; the curves were placed on an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
+    charts += [machine_share(curves)]
     charts += losses(curves)
     charts += learning(curves)
     charts += curriculum(curves)
@@ -311,6 +312,13 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
         x, values, low, high = (bucket_means(column) for column in columns)
         stack.append(Series(name, colour, x, values, low, high))
     return Chart("Where the time goes", tuple(stack), "percent", stacked=True, span=(0.0, 1.0))
+
+
+def machine_share(curves: Mapping[str, Curve]) -> Chart:
+    """How much of what the machine can do was done, where that was measured."""
+    found = curves.get("charts/machine_share")
+    lines = (series("share", 0, found),) if found is not None else ()
+    return Chart("Share of this machine", lines, "percent", from_zero=True)
 
 
 def opponents(curves: Iterable[str], what: str) -> list[str]:
