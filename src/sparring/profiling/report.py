@@ -19,7 +19,7 @@ FORMAT = "sparring profile 1"
 """What makes a JSON file a profile."""
 MOST = 20
 """So many functions and kernels are listed."""
-EVERYWHERE = 0.99
+EVERYWHERE = 0.95
 """A function on so many of the stacks is the way into the program, and no news."""
 CODE_LIMIT = 72
 

@@ -22,7 +22,11 @@ ABOVE = re.compile(r"(?:process|thread) .*")
 """Frames that are no functions: py-spy puts processes and threads in front of the stacks."""
 UNKNOWN = re.compile(r"0x[0-9a-f]+$")
 NO_SYMBOL = "(no symbol)"
-MARKS = "<>()"
+KEPT = re.compile(r"\(anonymous namespace\)|operator(?:\(\)|<=>|<<=?|>>=?|<=?|>=?|->\*?)")
+"""What looks like types and is part of a name."""
+STANDS_FOR = 0xE000
+"""Letters from here on belong to nobody, and stand for what is kept."""
+TYPES = re.compile(r"<[^<>()]*>|\([^<>()]*\)")
 
 
 def read_stacks(plain: Mapping[str, Any], rate: int, *, process: int = 0) -> Stacks:
@@ -97,21 +101,18 @@ def frame_of(plain: Mapping[str, Any]) -> Frame | None:
 
 def short_name(name: str) -> str:
     """A native function's name without the types that it was made for: they fill pages."""
-    kept, depth, opened = [], 0, 0
-    operator = name.find("operator")
-    for at, mark in enumerate(name):
-        # The marks of operator<, operator() and (anonymous namespace) belong to the name.
-        if mark in MARKS and not 0 <= at - operator - len("operator") <= 1:
-            if mark in "<(" and not name.startswith("(anonymous", at):
-                depth += 1
-            elif mark in ">)" and depth:
-                depth -= 1
-                opened = at
-                continue
-        if not depth:
-            kept.append(mark)
-    short = "".join(kept).strip()
-    return short if short and not depth else name[: max(opened, 80)]
+    kept: list[str] = []
+
+    def keep(part: re.Match[str]) -> str:
+        kept.append(part[0])
+        return chr(STANDS_FOR + len(kept) - 1)
+
+    short, before = KEPT.sub(keep, name), ""
+    while short != before:
+        before, short = short, TYPES.sub("", short)
+    for number, part in enumerate(kept):
+        short = short.replace(chr(STANDS_FOR + number), part)
+    return short.strip() or name
 
 
 def write_stacks(stacks: Stacks, name: str, processes: Mapping[int, str]) -> dict[str, Any]:
