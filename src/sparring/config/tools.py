@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from sparring.config.ranges import Checked, Count, Seed, Threads, above, at_least, between, one_of
 
@@ -57,10 +57,17 @@ class TuneConfig(Checked):
     """Time for measuring. More tries more and is surer."""
     gigabytes: Annotated[float, at_least(0)] = 0.0
     """Memory that a training may take. 0: what is free."""
-    goal: Annotated[str, one_of("speed", "strength")] = "speed"
-    """speed: decisions per second. strength: short trainings, time to a target. --for for short."""
+    goal: Annotated[str, one_of("speed", "strength"), arg(name="for")] = "speed"
+    """speed: decisions per second. strength: short trainings, time to a target."""
+    target: Annotated[float, between(-1e9, 1e9)] = 0.0
+    """Of strength: the mean win share, or the score of one seat, whose time counts. 0: what the
+    preset reaches in a quarter of the time."""
     only: tuple[str, ...] = ()
-    """Settings to try, such as collect.games or threads; once for each. Left out: all that pay."""
+    """A setting to try, such as collect.games, with values of your own if you like:
+    collect.games=128,256,512; once for each. Left out: all that there are."""
+    same_learning: bool = False
+    """Leave alone what changes what is learned (games, steps, minibatch): only threads, slots,
+    workers, precision, pool and device are tried."""
     config: str = ""
     """A TOML file with settings of `sparring train` to begin with."""
     algo: str = ""
@@ -116,10 +123,21 @@ class BenchConfigsConfig(Checked):
     """Time for each run. 0: as the file says."""
     seeds: Annotated[int, between(0, 64)] = 0
     """Runs of each configuration. 0: as the file says, or 1."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""
-    """A JSON file of an earlier bench to hold this one against."""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
+    games: Annotated[int, at_least(0)] = 2048
+    """Games of each match between the best policies at the end. 0: no matches."""
     out: str = ""
-    """The folder of the runs and of the JSON file. Left out: bench-NAME of the file."""
+    """The folder of the runs, of bench.json and of the pictures. Left out: bench-NAME of the file.
+    Runs that are finished there are not trained again."""
+    dry_run: bool = False
+    """Check every configuration, say what it would cost, and train nothing."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -131,20 +149,37 @@ class BenchScalingConfig(Checked):
     game: Positional[str] = "skull_king"
     """The game, or an environment of your own as module:factory or file.py:factory."""
     games: Annotated[tuple[int, ...], at_least(1)] = ()
-    """Numbers of games to measure. Left out: powers of two around the preset."""
+    """Numbers of games to measure, beside the preset's. Left out: powers of two around it; on a
+    GPU upwards."""
     threads: Annotated[tuple[int, ...], between(1, 1024)] = ()
     """Numbers of threads. Left out: 1, 2, 4 and so on up to all cores."""
     workers: Annotated[tuple[int, ...], between(0, 1024)] = ()
-    """Numbers of worker processes, of an environment of your own."""
+    """Numbers of worker processes, of an environment of your own. Left out: 0, 1, 2, 4 and so on
+    up to all cores."""
     seconds: Annotated[float, above(0, 86_400)] = 60.0
-    """Time for measuring."""
+    """Time for measuring, shared by all numbers; making what is measured comes on top."""
+    passes: Annotated[int, between(1, 100)] = 5
+    """How often everything is measured in turn, less where that takes longer. More give surer
+    medians."""
+    algo: str = ""
+    """What learns. Left out: as `sparring train` would."""
     config: str = ""
     """A TOML file with settings of `sparring train`."""
     device: Device = "auto"
     """Where the network lives: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
+    seed: Seed = 0
+    """Which games are played and where the network starts."""
+    out: str = ""
+    """Where scaling.png and scaling.html go. Left out: no pictures."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""
-    """A JSON file of an earlier bench to hold this one against."""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""

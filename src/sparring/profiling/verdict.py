@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sparring.measuring.gauge import Gauge
 from sparring.profiling.evidence import Evidence
-from sparring.profiling.verdicts import around, bound, own_env, players, settings
+from sparring.profiling.verdicts import around, bound, own_env, players, settings, unusual
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.told import CANNOT_TELL, LEARNING, Verdict, expected, typed
 from sparring.profiling.verdicts.trying import WORTH, Bench, Timed
@@ -16,6 +16,10 @@ __all__ = ["CANNOT_TELL", "LEARNING", "Verdict", "judge"]
 MOST_TRIES = 3
 ALTERS = 0.7
 """What a gain counts for in the order, if it is paid for with other learning."""
+PLAIN = 0.15
+"""From such a gain on nobody has to be told what the learning itself costs."""
+NOT_OURS = 0.1
+"""And if it has nothing to do with the training."""
 
 
 def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
@@ -24,16 +28,32 @@ def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     gauge: to time changes of settings before they are recommended; None: they are reckoned.
     """
     case = Case(evidence)
-    code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case)]
-    wanted = [*players.candidates(case), *settings.candidates(case)]
-    bench = Bench(gauge, evidence.config) if gauge and wanted and case.repeatable else None
+    wanted = distinct(
+        [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
+    )
+    bench = None
+    if gauge and case.repeatable and (wanted or around.beside(case) >= around.NOTICED):
+        bench = Bench(gauge, evidence.config, evidence.decisions_per_s)
     changes, tried = weighed(wanted, bench)
+    alone = bench.alone() if bench and around.beside(case) >= around.NOTICED else 0.0
+    code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case, alone)]
     found = [*code, *(verdict for _, verdict in changes)]
     found += slow_env(case, found)
     alters = {id(verdict) for one, verdict in changes if one.alters}
     found = [v for v in found if v.gain is None or v.gain >= WORTH]
     found.sort(key=lambda v: worth(case, v, found, altering=id(v) in alters), reverse=True)
+    if found and (found[0].gain or 0.0) >= PLAIN:
+        return found
     return [*found, bound.verdict(case, tried, found=bool(found))]
+
+
+def distinct(wanted: Sequence[Candidate]) -> list[Candidate]:
+    """Every change once, for the cause that named it first."""
+    found: list[Candidate] = []
+    for one in wanted:
+        if all(one.change != other.change for other in found):
+            found.append(one)
+    return found
 
 
 def weighed(
@@ -41,14 +61,22 @@ def weighed(
 ) -> tuple[list[tuple[Candidate, Verdict]], int]:
     """Candidates that are worth it, timed where that is possible, and how many were tried."""
     first = sorted(wanted, key=lambda one: one.hope, reverse=True)[:MOST_TRIES]
-    if not first:
+    if not bench and not first:
         return [], 0
-    if bench is None or not bench.begin(samples=max(one.rows for one in first)):
+    rows = max((one.rows for one in first), default=0)
+    if bench is None or not bench.begin(samples=rows):
         sure = [one for one in wanted if one.reckoned is not None]
         return best_of([(one, told(one, None)) for one in sure]), 0
-    results = [(one, bench.time(one.change)) for one in first]
-    better = [(one, told(one, timed)) for one, timed in results if timed and timed.sure]
-    return best_of(better), len([timed for _, timed in results if timed])
+    better, tried = [], 0
+    for one in first:
+        late = not bench.left
+        timed = bench.time(one.change)
+        tried += timed is not None
+        if timed is not None and timed.sure:
+            better.append((one, told(one, timed)))
+        elif late and one.reckoned is not None:
+            better.append((one, told(one, None)))
+    return best_of(better), tried
 
 
 def best_of(found: Sequence[tuple[Candidate, Verdict]]) -> list[tuple[Candidate, Verdict]]:
@@ -101,4 +129,6 @@ def worth(case: Case, verdict: Verdict, found: Sequence[Verdict], *, altering: b
     inside = max(case.places.env_share(), 1e-9)
     if verdict.cause == settings.SLOW_ENV and special(case, found) > 0.5 * inside:
         return min(gain, 0.0)
+    if verdict.cause == around.BUSY:
+        return gain * NOT_OURS
     return gain * (ALTERS if altering else 1.0)

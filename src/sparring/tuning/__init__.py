@@ -1,1 +1,1 @@
-"""The settings with which this machine trains fastest, found by measuring."""
+"""Settings that suit a machine, found by measuring: for speed, or for time to a strength."""

@@ -68,6 +68,8 @@ class Series:
     low: Floats | None = None
     high: Floats | None = None
     dashed: bool = False
+    joined: bool = True
+    """Whether its points are joined by a line; else they are dots alone."""
 
     @property
     def last(self) -> float:

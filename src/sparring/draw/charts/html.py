@@ -109,7 +109,8 @@ for (const figure of document.querySelectorAll('figure')) {
     const near = xs => xs.reduce((best, x, i) => closer(x, xs[best]) ? i : best, 0);
     const lead = chart.series.map(s => s.x[near(s.x)]).reduce((a, b) => closer(b, a) ? b : a);
     tip.replaceChildren();
-    row((chart.by == 'minutes' ? lead.toFixed(lead < 10 ? 2 : 1)
+    row((chart.names.length ? chart.names[Math.floor(lead)]
+      : chart.by == 'minutes' ? lead.toFixed(lead < 10 ? 2 : 1)
       : Math.round(lead).toLocaleString('en')) + ' ' + chart.by);
     for (const s of chart.series) {
       const i = near(s.x), v = s.y[i];
@@ -259,15 +260,17 @@ def layer(series: Series, chart: Chart, x: Any, y: Any) -> str:
     for part in pieces(series.values):
         at, up = x(series.x[part]), y(series.values[part])
         dash = 'stroke-dasharray="8 6" ' if series.dashed else ""
-        parts.append(
-            f'<path d="M{points(at, up)}" stroke="{colour}" stroke-width="2" {dash}'
-            'stroke-linejoin="round" stroke-linecap="round"/>'
-        )
-        if chart.dotted:
+        if series.joined:
+            parts.append(
+                f'<path d="M{points(at, up)}" stroke="{colour}" stroke-width="2" {dash}'
+                'stroke-linejoin="round" stroke-linecap="round"/>'
+            )
+        if chart.dotted or not series.joined:
             dots += "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(at, up, strict=True))
     if dots:  # a line of no length with round ends stays round however the plot is stretched
         parts.append(
-            f'<path d="{dots}" stroke="{colour}" stroke-width="6" stroke-linecap="round"/>'
+            f'<path d="{dots}" stroke="{colour}" stroke-width="{6 if series.joined else 10}" '
+            'stroke-linecap="round"/>'
         )
     return "".join(parts)
 
@@ -289,6 +292,7 @@ def numbers(chart: Chart, page: Page) -> dict[str, Any]:
     return {
         "form": chart.form,
         "by": axis.by,
+        "names": axis.names,
         "end": axis.end,
         "series": [
             {

@@ -272,10 +272,11 @@ def draw_series(pen: Pen, series: Series, chart: Chart, x: Any, y: Any) -> None:
         return
     for part in pieces(series.values):
         points = pairs(x(series.x[part]), y(series.values[part]))
-        (pen.dashes if series.dashed else pen.line)(points, colour, 2)
-        if chart.dotted:
+        if series.joined:
+            (pen.dashes if series.dashed else pen.line)(points, colour, 2)
+        if chart.dotted or not series.joined:
             for point in points:
-                pen.dot(*point, 3.2, colour)
+                pen.dot(*point, 3.2 if series.joined else 5.0, colour)
 
 
 def draw_estimates(pen: Pen, chart: Estimates, place: Place) -> None:

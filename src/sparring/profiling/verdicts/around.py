@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from sparring.profiling.verdicts.case import Case
-from sparring.profiling.verdicts.frames import LOGGING
+from sparring.profiling.verdicts.frames import LOGGING, hottest, place_of
 from sparring.profiling.verdicts.own_env import place
-from sparring.profiling.verdicts.places import CALLBACK, EVALUATION, RECORDING, SAVING, SHOWING
+from sparring.profiling.verdicts.places import CALLBACK, LEAGUE, RECORDING, SAVING, SHOWING
 from sparring.profiling.verdicts.told import Verdict, expected, percent, typed, without
 
 CALLBACKS = "a slow callback"
 CHECKPOINTS = "checkpoints too often"
 EVALUATIONS = "evaluations too often"
-CURVES = "updates too short"
+CURVES = "curves too often"
+LEAGUES = "past selves kept too often"
+SPINNING = "a thread beside training"
 BUSY = "other programs"
+BETWEEN = "between updates"
+"""The phase of all that is outside the learner."""
+MEASURES = "evaluation"
+"""What the process does that measures beside training."""
 NOTICED = 0.06
 USUAL_SAVE_S, USUAL_EVALUATION_S = 60.0, 40.0
 
 
-def verdicts(case: Case) -> list[Verdict]:
-    """What surrounds the learner and takes its time."""
+def verdicts(case: Case, alone: float = 0.0) -> list[Verdict]:
+    """What surrounds the learner and takes its time.
+
+    alone: decisions per second without all of it, as they were timed; 0: unknown.
+    """
     return [
         *callbacks(case),
         *checkpoints(case),
+        *kept_often(case),
         *curves(case),
-        *evaluations(case),
+        *evaluations(case, alone),
+        *threads(case),
         *others(case),
     ]
 
@@ -31,6 +42,8 @@ def verdicts(case: Case) -> list[Verdict]:
 def callbacks(case: Case) -> list[Verdict]:
     """Code of the program that trains, between two updates."""
     share = case.places.at(CALLBACK)
+    if case.evidence.attached and not case.config.eval.every_decisions:
+        share += between(case)  # a program's own callbacks may wait, too
     if share < NOTICED:
         return []
     logs = case.places.doing(LOGGING, CALLBACK) > 0.5 * share
@@ -89,18 +102,44 @@ def seldom(case: Case) -> dict[str, float]:
     return {"every_s": USUAL_EVALUATION_S} if wanted.every_s < USUAL_EVALUATION_S else {}
 
 
-def curves(case: Case) -> list[Verdict]:
-    """Updates so short that writing down what came of them counts."""
-    share, collect = case.places.at(RECORDING, SHOWING), case.config.collect
+def kept_often(case: Case) -> list[Verdict]:
+    """Past selves that are kept after every few updates."""
+    share = case.places.at(LEAGUE)
     if share < NOTICED:
         return []
-    change = {"collect": {"steps": collect.steps * 4}}
+    every = case.config.league.every
+    change = {"league": {"every": 20 * every if every else 0}}
+    gain = without(share, 0.8) if every else None
+    hope = f"; {expected(gain, timed=False)}" if gain is not None else ""
+    return [
+        Verdict(
+            LEAGUES,
+            f"{percent(share)} in keeping and exchanging past selves: do so less often{hope}",
+            share,
+            gain,
+            do=typed(change) if every else "--league.every with more decisions",
+            change=change if every else {},
+        )
+    ]
+
+
+def curves(case: Case) -> list[Verdict]:
+    """Updates so short that writing down what came of them counts."""
+    config, places = case.config, case.places
+    writes = sum(s.samples for s in places.threads if s.place == RECORDING) / places.wall
+    share = places.at(RECORDING, SHOWING) + 0.5 * min(writes, 1.0)
+    if share < NOTICED:
+        return []
+    change: dict[str, object] = {"collect": {"steps": config.collect.steps * 4}}
+    advice = "as an update is over in no time: make rollouts four times as long"
+    if config.episodes_csv:
+        change, advice = {"episodes_csv": False}, "every game among them: leave episodes_csv out"
     gain = without(share, 0.7)
     return [
         Verdict(
             CURVES,
-            f"{percent(share)} in writing curves and showing them, as an update is over in no "
-            f"time: make rollouts four times as long; {expected(gain, timed=False)}",
+            f"{percent(share)} in writing curves and showing them, {advice}; "
+            f"{expected(gain, timed=False)}",
             share,
             gain,
             do=typed(change),
@@ -109,48 +148,93 @@ def curves(case: Case) -> list[Verdict]:
     ]
 
 
-def evaluations(case: Case) -> list[Verdict]:
-    """Evaluation beside training that takes cores which training wants, or that it waits for."""
-    evidence = case.evidence
-    waited = case.places.at(EVALUATION)
-    taken = beside(case)
-    free = max(evidence.cores - evidence.cpu_cores - taken - evidence.load, 0.0)
-    lost = max(taken - free, 0.0) / max(evidence.cpu_cores + taken, 1e-9)
-    share, change = max(waited, 0.5 * lost), seldom(case)
-    if share < NOTICED or not change:
+def threads(case: Case) -> list[Verdict]:
+    """Threads of the user's own in the same process: only one at a time runs Python."""
+    places = case.places
+    mine = [sight for sight in places.threads if sight.theirs]
+    share = sum(sight.samples for sight in mine) / places.wall
+    if share < 0.15:
         return []
-    gain = without(share, 0.8)
-    told = f"{percent(waited)} in waiting for evaluations" if waited >= 0.5 * lost else (
-        f"evaluations beside training take {taken:.1f} of {evidence.cores} cores"
-    )
+    taken = min(0.5 * share, 0.5)
+    gain = without(taken, 0.8)
+    first = hottest(max(mine, key=lambda sight: sight.samples).theirs)
+    where = place_of(first) if first else "your thread"
+    advice = "let it wait for events instead of looking again and again, or make it a process"
     return [
         Verdict(
-            EVALUATIONS,
-            f"{told}: evaluate less often; {expected(gain, timed=False)}",
-            share,
+            SPINNING,
+            f"a thread beside training is at work for {percent(share)} of the time, in {where}, "
+            f"and only one at a time runs Python: {advice}; {expected(gain, timed=False)}",
+            taken,
             gain,
-            do=typed({"eval": change}),
-            change={"eval": change},
+            do=f"{where}: {advice}",
         )
     ]
 
 
+def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
+    """Evaluation beside training that takes cores which training wants, or that it waits for.
+
+    alone: decisions per second without it, as they were timed; 0: unknown.
+    """
+    evidence, change = case.evidence, seldom(case)
+    waited = between(case) if case.config.eval.every_decisions else 0.0
+    taken = beside(case)
+    if not change or max(waited, taken) < NOTICED:
+        return []
+    wanted = min(case.threads, evidence.cores)
+    lost = max(wanted + taken - evidence.cores, 0.0) / (wanted + taken)
+    share, timed = max(waited, 0.5 * lost), False
+    if alone and not evidence.attached and evidence.decisions_per_s:
+        # No more than the cores that it takes can come back.
+        most = taken / max(evidence.cpu_cores, 0.5) + waited / max(1 - waited, 0.05)
+        gain = min(alone / evidence.decisions_per_s - 1, most)
+        share, timed = max(gain, 0.0) / (1 + max(gain, 0.0)), True
+    if share < NOTICED:
+        return []
+    gain = without(share, 0.8)
+    told = f"evaluations beside training take {taken:.1f} of {evidence.cores} cores"
+    if waited > 0.5 * share:
+        told = f"{percent(waited)} in waiting for evaluations"
+    return [
+        Verdict(
+            EVALUATIONS,
+            f"{told}: evaluate less often; {expected(gain, timed=timed)}",
+            share,
+            gain,
+            timed,
+            typed({"eval": change}),
+            {"eval": change},
+        )
+    ]
+
+
+def between(case: Case) -> float:
+    """Share of the time between updates in which nothing was seen at work: a wait."""
+    seen = case.places.at(CALLBACK, SAVING, RECORDING, SHOWING, LEAGUE)
+    return max(case.evidence.phases.get(BETWEEN, 0.0) - seen, 0.0)
+
+
 def beside(case: Case) -> float:
-    """Cores that evaluation takes."""
-    return 0.0
+    """Cores that evaluation takes: its threads at work, as they were met."""
+    evidence = case.evidence
+    them = {pid for pid, does in evidence.processes.items() if does == MEASURES}
+    met = sum(stack.samples for stack in evidence.beside.stacks if stack.process in them)
+    return met / max(evidence.beside.rate * evidence.seconds, 1e-9)
 
 
 def others(case: Case) -> list[Verdict]:
     """Programs of somebody else's on the same cores."""
     evidence = case.evidence
-    if evidence.load < 0.5 or evidence.cpu_cores + evidence.load < 0.9 * evidence.cores:
+    load = max(evidence.load - beside(case), 0.0)
+    if load < 0.5 or evidence.cpu_cores + evidence.load < 0.9 * evidence.cores:
         return []
-    share = evidence.load / (evidence.cpu_cores + evidence.load)
+    share = load / (evidence.cpu_cores + load)
     gain = without(share, 0.4)
     return [
         Verdict(
             BUSY,
-            f"other programs want {evidence.load:.1f} of {evidence.cores} cores at the same time: "
+            f"other programs want {load:.1f} of {evidence.cores} cores at the same time: "
             f"end them, or train when they are done; {expected(gain, timed=False)}",
             share,
             gain,

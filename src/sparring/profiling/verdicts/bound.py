@@ -64,8 +64,6 @@ def unknown(case: Case) -> Verdict:
     if evidence.phases:
         most = max(evidence.phases.items(), key=lambda one: one[1])
         facts.append(f"{percent(most[1])} in {WORDS.get(most[0], most[0])}")
-    if case.places.sights:
-        facts.append(f"the training thread waited for {percent(case.places.waits)}")
     if evidence.cpu_cores:
         facts.append(f"{evidence.cpu_cores:.1f} of {evidence.cores} cores were busy")
     missing = "; ".join(evidence.blind) or "look for longer (--seconds)"

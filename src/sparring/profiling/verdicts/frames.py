@@ -19,13 +19,15 @@ _PARTS = {
     for path in Path(sparring.__file__).parent.iterdir()
     if path.suffix == ".py" or path.is_dir()
 }
-_HOME = str(Path(sparring.__file__).parent) + "/"
+_SOURCE = re.compile(
+    rf"^(?:{re.escape(str(Path(sparring.__file__).parents[1]))}|.*/src)/(sparring/.*)"
+)
 _PACKAGES = re.compile(r"(?:site|dist)-packages/(.*)")
 _STANDARD = re.compile(r"lib(?:64)?/python3[^/]*/(.*)")
 _KNOWN = frozenset(
-    ("torch", "numpy", "gymnasium", "gym", "pettingzoo", "stable_baselines3", "pandas", "scipy")
-    + ("matplotlib", "pygame", "PIL", "jax", "tensorflow", "onnxruntime", "wandb", "tensorboard")
-    + ("requests", "urllib3", "httpx", "loguru", "cv2", "imageio", "sklearn", "networkx", "keras")
+    {"torch", "numpy", "gymnasium", "gym", "pettingzoo", "stable_baselines3", "pandas", "scipy"}
+    | {"matplotlib", "pygame", "PIL", "jax", "tensorflow", "onnxruntime", "wandb", "tensorboard"}
+    | {"requests", "urllib3", "httpx", "loguru", "cv2", "imageio", "sklearn", "networkx", "keras"}
 )
 """Packages that are told by their name alone, as a sampler may shorten paths."""
 
@@ -66,6 +68,7 @@ _BY_PACKAGE = {
     "pygame": RENDERING,
     "PIL": RENDERING,
     "imageio": RENDERING,
+    "moviepy": RENDERING,
     "socket": WAITING,
     "ssl": WAITING,
     "http": WAITING,
@@ -91,8 +94,16 @@ _BY_LINE = (
 """What a line calls that has no function of its own on a Python stack."""
 
 _BY_NATIVE = (
-    (LOGGING, re.compile(r"builtin_print|_io_|iobase|textiowrapper|\bfsync\b|\bwrite\b|fwrite", re.I)),
-    (WAITING, re.compile(r"nanosleep|\bpysleep|time_sleep|\bepoll|\bselect\b|\brecv\b", re.I)),
+    (
+        LOGGING,
+        re.compile(r"builtin_print|_io_|iobase|textiowrapper|\bfsync\b|\bwrite\b|fwrite", re.I),
+    ),
+    (
+        WAITING,
+        re.compile(
+            r"nanosleep|\bpysleep|time_sleep|\be?poll|\bselect\b|\brecv|cond_\w*wait|futex", re.I
+        ),
+    ),
     (GARBAGE, re.compile(r"gc_collect|collect_with_callback|gc_alloc", re.I)),
 )
 
@@ -104,17 +115,13 @@ def within(file: str) -> tuple[str, str]:
         return STDLIB, file.removeprefix("<frozen ").split(".")[0].rstrip(">")
     if not file.endswith(".py") and not file.startswith("<"):
         return NATIVE, file
-    if file.startswith(_HOME):
-        return OURS, file.removeprefix(_HOME)
-    found = _PACKAGES.search(file)
-    if found:
-        return _of_package(found[1])
-    found = _STANDARD.search(file)
-    if found:
-        return STDLIB, _first(found[1])
-    if not file.startswith("/"):
-        return _of_package(file)
-    return USER, file
+    for found in (_SOURCE.search(file), _PACKAGES.search(file)):
+        if found:
+            return _of_package(found[1])
+    standard = _STANDARD.search(file)
+    if standard:
+        return STDLIB, _first(standard[1])
+    return (USER, file) if file.startswith("/") else _of_package(file)
 
 
 def _of_package(path: str) -> tuple[str, str]:
@@ -132,7 +139,7 @@ def _of_package(path: str) -> tuple[str, str]:
 
 
 def _first(path: str) -> str:
-    return path.split("/")[0].removesuffix(".py")
+    return path.partition("/")[0].removesuffix(".py")
 
 
 def owner(frame: Frame) -> str:
@@ -152,27 +159,44 @@ def work_of(frames: Sequence[Frame]) -> str:
     frames: from where their code begins, the outermost in front; the first that tells decides.
     """
     for frame in frames:
-        whose, where = within(frame.file)
-        if whose == OURS and where.startswith("nets/"):
-            return INFERENCE
-        if where == "torch" and "nn/modules" in frame.file:
-            return INFERENCE
-        if where == "torch" and "utils/tensorboard" in frame.file:
-            return LOGGING
-        if where == "gymnasium" and "env_checker" in frame.file:
-            return CHECKING
-        if whose in (STDLIB, LIBRARY) and where in _BY_PACKAGE:
-            return _BY_PACKAGE[where]
+        kind = _by_file(frame)
+        if kind:
+            return kind
+    return _by_line(frames) or _by_native(frames)
+
+
+_BY_FOLDER = (
+    ("torch", "nn/modules", INFERENCE),
+    ("torch", "utils/tensorboard", LOGGING),
+    ("gymnasium", "env_checker", CHECKING),
+    ("gymnasium", "wrappers/rendering", RENDERING),
+)
+"""Parts of packages that are there for something."""
+
+
+def _by_file(frame: Frame) -> str:
+    """What a function is there for, by where it stands."""
+    whose, where = within(frame.file)
+    if whose == OURS:
+        return INFERENCE if where.startswith("nets/") else ""
+    for package, folder, kind in _BY_FOLDER:
+        if where == package and folder in frame.file:
+            return kind
+    return _BY_PACKAGE.get(where, "") if whose in (STDLIB, LIBRARY) else ""
+
+
+def _by_line(frames: Sequence[Frame]) -> str:
+    """What the innermost line of Python calls."""
     python = [frame for frame in frames if owner(frame) != NATIVE]
     line = linecache.getline(python[-1].file, python[-1].line) if python else ""
-    for kind, sign in _BY_LINE:
-        if sign.search(line):
-            return kind
-    for frame in frames:
-        for kind, sign in _BY_NATIVE:
-            if owner(frame) == NATIVE and sign.search(frame.name):
-                return kind
-    return ""
+    return next((kind for kind, sign in _BY_LINE if sign.search(line)), "")
+
+
+def _by_native(frames: Sequence[Frame]) -> str:
+    """What native functions do, by their names."""
+    names = [frame.name for frame in frames if owner(frame) == NATIVE]
+    known = (kind for name in names for kind, sign in _BY_NATIVE if sign.search(name))
+    return next(known, "")
 
 
 def hottest(frames: Sequence[Frame]) -> Frame | None:

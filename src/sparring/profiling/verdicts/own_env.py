@@ -17,9 +17,11 @@ from sparring.profiling.verdicts.frames import (
 from sparring.profiling.verdicts.places import ENV, RESET, Sight
 from sparring.profiling.verdicts.settings import SLOW_ENV, hot
 from sparring.profiling.verdicts.told import Verdict, expected, percent, without
+from sparring.training.planning.own import by_factory
 
 NETWORK_INSIDE = "a network inside the environment"
 COSTLY_RESET = "a costly reset"
+NAMED = "; as module:factory it could be stepped in --workers"
 NOTICED = 0.08
 """Shares of the time below this are left alone."""
 
@@ -174,6 +176,6 @@ def slow(case: Case, share: float) -> Verdict:
         gain,
         do=(
             f"{where or 'your environment'}: arrays instead of loops, or a native game "
-            "(docs/add-a-game.md)"
+            f"(docs/add-a-game.md){'' if by_factory(case.config) else NAMED}"
         ),
     )

@@ -11,7 +11,6 @@ from linecache import getline
 from sparring.profiling.evidence import Evidence, Frame, Stack
 from sparring.profiling.verdicts.frames import (
     LIBRARY,
-    NATIVE,
     OURS,
     USER,
     WAITING,
@@ -28,7 +27,7 @@ GAMES, WORKERS = "games", "workers"
 INFERENCE, OPPONENTS, SLOTS = "inference", "opponents", "past selves"
 UPDATE, ADVANTAGE = "update", "advantage"
 CALLBACK, SAVING, RECORDING, SHOWING = "callback", "saving", "recording", "display"
-EVALUATION, ELSEWHERE = "evaluation", "elsewhere"
+EVALUATION, LEAGUE, ELSEWHERE = "evaluation", "league", "elsewhere"
 
 MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("pools/foreign/", frozenset({"play", "_step", "step"}), AROUND_ENV),
@@ -48,6 +47,7 @@ MARKS: tuple[tuple[str, frozenset[str], str], ...] = (
     ("training/loop.py", frozenset({"_call"}), CALLBACK),
     ("training/loop.py", frozenset({"save", "_save_last"}), SAVING),
     ("training/loop.py", frozenset({"_await_answers", "_measure"}), EVALUATION),
+    ("training/league", frozenset(), LEAGUE),
     ("training/member.py", frozenset({"record"}), RECORDING),
     ("training/member.py", frozenset({"save", "wait_for_save", "save_last"}), SAVING),
     ("training/records/", frozenset(), RECORDING),
@@ -99,6 +99,7 @@ ENV_LIBRARIES = frozenset({"gymnasium", "gym", "pettingzoo", "stable_baselines3"
 
 def marked(path: str, name: str) -> str:
     """What it means to be in a function of ours."""
+    name = name.rpartition(".")[2]  # some samplers say whose method it is
     for start, names, place in MARKS:
         if path.startswith(start) and (not names or name in names):
             return place
@@ -123,6 +124,11 @@ def calls_env(frame: Frame) -> bool:
     return "env.step(" in line or "env.reset(" in line
 
 
+def is_busy(stack: Stack) -> bool:
+    """Whether a thread is at work, and not in a lock that a sampler takes for work."""
+    return not any("acquire_lock" in frame.name for frame in stack.frames)
+
+
 class Places:
     """Where the training thread was, as shares of the time."""
 
@@ -135,30 +141,23 @@ class Places:
                 threads[stack.process, stack.thread] += stack.samples
         main = threads.most_common(1)[0][0] if threads else None
         self.sights = [read(s) for s in stacks if (s.process, s.thread) == main]
+        self.threads = [
+            read(s)
+            for s in stacks
+            if main and s.process == main[0] and s.thread != main[1] and is_busy(s)
+        ]
+        """Of other threads of the same process, which want the interpreter as well."""
         self.workers = [
-            read(s) for s in stacks if any(ours(frame) == WORKER for frame in s.frames)
+            read(s)
+            for s in evidence.beside.stacks
+            if any(ours(frame) == WORKER for frame in s.frames)
         ]
         """Of the processes that step environments, where those were looked at."""
-        self.process = main[0] if main else 0
 
     @cached_property
-    def seen(self) -> int:
-        """Samples of the training thread."""
-        return sum(sight.samples for sight in self.sights)
-
-    @cached_property
-    def wall(self) -> float:
-        """Samples that it would have, had it never waited.
-
-        A sampler that is a little late is not taken for a thread that waits.
-        """
-        could = self.evidence.stacks.rate * self.evidence.seconds
-        return could if could and self.seen < 0.8 * could else float(max(self.seen, 1))
-
-    @property
-    def waits(self) -> float:
-        """Share of the time in which the training thread waited."""
-        return 1 - self.seen / self.wall if self.sights else 0.0
+    def wall(self) -> int:
+        """Samples of the training thread, which is there all the time, also where it waits."""
+        return max(sum(sight.samples for sight in self.sights), 1)
 
     def share(self, met: Callable[[Sight], bool]) -> float:
         """Share of the time that was spent so."""
@@ -173,18 +172,16 @@ class Places:
         return self.share(lambda sight: sight.work == work and sight.place in places)
 
     def env_share(self) -> float:
-        """Share of the time in environments, with what the thread waited for in them."""
-        inside = self.at(ENV, RESET)
-        stepping = self.evidence.phases.get("stepping", 0.0)
-        idle = stepping - self.at(ENV, RESET, AROUND_ENV, GAMES, WORKERS)
-        if inside and self.waits > 0.1 and idle > 0.1:
-            inside += min(idle, self.waits)
-        return inside
+        """Share of the time in environments."""
+        return self.at(ENV, RESET)
 
     def env_waits(self) -> float:
         """Share of the time that environments wait for something: a clock, a disk, a server."""
-        asleep = self.doing(WAITING, ENV, RESET)
-        return min(asleep + max(self.env_share() - self.at(ENV, RESET), 0.0), 1.0)
+        evidence, known = self.evidence, self.doing(WAITING, ENV, RESET)
+        if evidence.cpu_cores and evidence.load < 0.25 * evidence.cores:
+            # Cores were free, and nobody worked: whatever it was, it was no arithmetic.
+            return max(known, self.env_share() - evidence.cpu_cores)
+        return known
 
     def where(self, met: Callable[[Sight], bool]) -> str:
         """The user's function in which most of it happens, "" if none is known."""
@@ -199,11 +196,3 @@ class Places:
         for frame, _ in reversed(lines.most_common()):
             frames[frame.file, frame.name] = frame
         return place_of(frames[found.most_common(1)[0][0]]) if found else ""
-
-    def native(self) -> bool:
-        """Whether native functions are among the stacks."""
-        return any(
-            owner(frame) == NATIVE
-            for stack in self.evidence.stacks.stacks
-            for frame in stack.frames
-        )

@@ -10,7 +10,7 @@ from sparring.nets.policy import Policy
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.frames import INFERENCE as NETWORK
 from sparring.profiling.verdicts.places import OPPONENTS, Sight
-from sparring.profiling.verdicts.told import Verdict, expected, percent, without
+from sparring.profiling.verdicts.told import Verdict, expected, percent, typed, without
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.own import rules_of
 
@@ -61,25 +61,24 @@ def candidates(case: Case) -> list[Candidate]:
     count = len(others) or sum(not word.startswith("self") for word in case.config.opponents)
     why = f"{percent(share)} in opponents' inference, one call for each of {count} policies"
     nets = {replace(policy.net.config, sparse=True) for policy in others}
-    if len(nets) == 1 and not case.config.hierarchy.on:
+    if len(nets) == 1 and count > 1 and not case.config.hierarchy.on:
         (net,) = nets
-        shown = {"hidden": net.hidden} if net.kind == "mlp" else {"kind": net.kind}
         alike = {key: value for key, value in asdict(net).items() if key != "sparse"}
         mine = asdict(case.config.net)
         change = {key: value for key, value in alike.items() if mine[key] != value}
-        words = ", ".join(f"net.{key} {value}" for key, value in (change or shown).items())
-        found.append(
+        grouped = typed({"net": change})
+        found += [
             Candidate(
                 ONE_CALL_EACH,
                 share,
                 {"net": change},
                 f"{why}, as their network is another than the learner's",
-                f"group them: with {words} the learner has theirs, and all are answered together",
+                f"group them: with {grouped} it has theirs, and all are answered together",
                 reckoned=without(share, 0.5 * (1 - 1 / max(count, 2))),
                 hope=without(share, 0.9) + 0.2,
                 alters=True,
             )
-        )
+        ] * bool(change)
     games, steps = case.config.collect.games, case.config.collect.steps
     if games < MOST_GAMES:
         change_games = {"games": 4 * games, "steps": max(steps // 4, 1)}

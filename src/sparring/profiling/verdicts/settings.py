@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.places import AROUND_ENV, GAMES, INFERENCE, SLOTS, WORKERS
 from sparring.profiling.verdicts.told import percent, without
+from sparring.training.planning.own import by_factory
 
 TINY_BATCHES = "tiny minibatches"
 TOO_MANY_THREADS = "too many threads"
@@ -15,6 +16,8 @@ WAITING_ENV = "an environment that waits"
 MANY_WORKERS = "too many workers"
 FEW_WORKERS = "too few workers"
 GAMES_ON_CPU = "games on the CPU"
+UNUSED_GPU = "a GPU that is not used"
+FLOAT32 = "float32 on a GPU"
 
 FULL_BATCH, FULL_BATCH_GPU = 1024, 16384
 """Samples per optimiser step from which on a step is mostly arithmetic, not calls."""
@@ -82,7 +85,7 @@ def threads(case: Case) -> list[Candidate]:
                 f"{crowd if now > cores else wait}: they wait for each other",
                 f"use {fewer}",
                 reckoned=0.1 if now > cores else None,
-                hope=2.0 if now >= 2 * cores else 0.4,
+                hope=2.0 if now >= 2 * cores else 0.1 + 0.4 * case.phase("update", "inference"),
             )
         )
     if now < cores and busy > 0.8 * now and case.evidence.load < cores - now:
@@ -134,7 +137,7 @@ def games(case: Case) -> list[Candidate]:
 def workers(case: Case) -> list[Candidate]:
     """Environments of one's own in too few processes, or in too many."""
     config, cores, now = case.config, case.evidence.cores, case.workers
-    if not case.own_env or config.actors or not case.repeatable or now < 0:
+    if not by_factory(config) or config.actors or not case.repeatable or now < 0:
         return []
     waits, total = case.places.env_waits(), max(case.places.env_share(), case.phase("stepping"))
     if now == 0:
@@ -209,6 +212,33 @@ def hot(case: Case) -> str:
 
 
 def device(case: Case) -> list[Candidate]:
+    """A GPU that waits for games on the CPU, or that nobody asked."""
+    if case.config.device == "cpu" and has_gpu() and not case.on_gpu:
+        part = case.phase("update", "inference")
+        text = f"{percent(part)} in the network on a CPU, beside a GPU"
+        change = {"device": "cuda"}
+        return [Candidate(UNUSED_GPU, part, change, text, "use it", hope=without(part, 0.8))]
+    return [*games_on_cpu(case), *numbers(case)]
+
+
+def has_gpu() -> bool:
+    """Whether this machine has a GPU."""
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def numbers(case: Case) -> list[Candidate]:
+    """float32 on a GPU."""
+    part = case.phase("update", "inference")
+    if not case.on_gpu or case.config.collect.bf16 or part < 0.3:
+        return []
+    text = f"{percent(part)} in the network, in float32"
+    change = {"collect": {"bf16": True}}
+    return [Candidate(FLOAT32, part, change, text, "compute in bfloat16", hope=without(part, 0.3))]
+
+
+def games_on_cpu(case: Case) -> list[Candidate]:
     """A GPU that waits for games on the CPU."""
     idle, config = case.evidence.gpu.get("idle", 0.0), case.config
     share = case.phase("stepping", "transfer") or case.places.at(GAMES)

@@ -53,7 +53,14 @@ def typed(change: Mapping[str, Any]) -> str:
     for key, value in change.items():
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
         for name, one in inner:
-            option = f"{key}.{name}" if name else key
-            shown = " ".join(map(str, one)) if isinstance(one, tuple | list) else one
-            words.append(f"--{option.replace('_', '-')} {shown}")
+            words.append(f"--{option(key.replace('_', '-'), name.replace('_', '-'), one)}")
     return " ".join(words)
+
+
+def option(key: str, name: str, value: Any) -> str:
+    """One setting as an option; switches are pairs."""
+    if isinstance(value, bool):
+        word = (name or key) if value else f"no-{name or key}"
+        return f"{key}.{word}" if name else word
+    shown = " ".join(map(str, value)) if isinstance(value, tuple | list) else value
+    return f"{key}.{name} {shown}" if name else f"{key} {shown}"

@@ -16,7 +16,9 @@ from sparring.measuring.steady import steady
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.settings import merged
 
-PAIRS = 3
+PAIRS, MORE_PAIRS = 3, 5
+SEEMS = 1.1
+"""A ratio that is worth two more pairs, where the first three disagree."""
 WINDOW_S = 0.6
 LONG_S = 0.9
 """A round that takes longer is timed with shorter rollouts: it is the same work, less of it."""
@@ -34,48 +36,53 @@ class Timed:
     """Of decisions per second, one of each pair of windows."""
 
     @property
+    def worst(self) -> float:
+        """The worst that counts: of five or more, one may have met a busy moment."""
+        return sorted(self.ratios)[1 if len(self.ratios) >= MORE_PAIRS else 0]
+
+    @property
     def gain(self) -> float:
         """What may be promised: the middle one, less half of what lies between it and the worst."""
         middle = median(self.ratios)
-        return middle - (middle - min(self.ratios)) / 2 - 1
+        return middle - (middle - self.worst) / 2 - 1
 
     @property
     def sure(self) -> bool:
         """Whether it was better every time, and by more than noise."""
-        return min(self.ratios) > 1 and self.gain >= WORTH
+        return self.worst > 1 and self.gain >= WORTH
+
+    @property
+    def open_question(self) -> bool:
+        """Whether it seems better, and more pairs would tell."""
+        return not self.sure and len(self.ratios) < MORE_PAIRS and median(self.ratios) > SEEMS
 
 
 class Bench:
     """Times changes of one configuration; within so many seconds in all."""
 
-    def __init__(self, gauge: Gauge, config: TrainConfig, seconds: float = 15.0) -> None:
+    def __init__(
+        self, gauge: Gauge, config: TrainConfig, decisions_per_s: float = 0.0, seconds: float = 15.0
+    ) -> None:
+        """Open nothing yet. decisions_per_s: as it was seen, to know how long a round takes."""
         self.gauge, self.config, self.seconds = gauge, steady(config), seconds
-        self.rate = 0.0
+        self.rates: list[float] = []
         """Decisions per second as things are, without what surrounds the learner."""
-        self.why = ""
-        """Why nothing could be timed."""
+        self._seen = decisions_per_s
         self._shorter = 1.0
         self._until = 0.0
         self._open = False
-        self.tried: list[Mapping[str, Any]] = []
 
     def begin(self, *, samples: int = 0) -> bool:
         """Open what is. samples: that a rollout has to hold for the changes to mean something."""
+        rows = self.config.collect.games * self.config.collect.steps
+        round_s = rows / self._seen if self._seen else 0.0
+        if round_s > LONG_S and self._has_rollouts():
+            least = max(2 * samples / rows, LONG_S / round_s, LEAST_STEPS * rows_of(self.config))
+            self._shorter = min(least, 1.0)
         try:
-            self.gauge.open(NOW, self.config)
-            first = self.gauge.time(NOW, 0.0)
-            if first.seconds > LONG_S and self._has_rollouts():
-                least = max(2 * samples / max(first.rounds[0].samples, 1), LONG_S / first.seconds)
-                steps = max(round(self.config.collect.steps * least), LEAST_STEPS)
-                if steps < self.config.collect.steps:
-                    self._shorter = steps / self.config.collect.steps
-                    self.gauge.shut(NOW)
-                    self.gauge.open(NOW, self._short({}), warm_up=1)
-                    first = self.gauge.time(NOW, 0.0)
-        except (ConfigError, UnfitError) as wrong:
-            self.why = str(wrong)
+            self.gauge.open(NOW, self._short({}), warm_up=1)
+        except (ConfigError, UnfitError):
             return False
-        self.rate = first.decisions_per_s
         self._open, self._until = True, time.monotonic() + self.seconds
         return True
 
@@ -88,9 +95,8 @@ class Bench:
         """Time a change beside what is; None where it is refused or fails."""
         if not self.left:
             return None
-        self.tried.append(change)
         try:
-            self.gauge.open(THEN, self._short(change))
+            self.gauge.open(THEN, self._short(change), warm_up=1)
         except (ConfigError, UnfitError):
             self._open = self._is_open()
             return None
@@ -102,13 +108,24 @@ class Bench:
         finally:
             self._shut()
 
+    def alone(self) -> float:
+        """Decisions per second as things are, without what surrounds the learner; 0: unknown."""
+        while self._open and len(self.rates) < PAIRS:
+            try:
+                self.rates.append(rate_of(self.gauge.time(NOW, WINDOW_S)))
+            except UnfitError:
+                return 0.0
+        return median(self.rates) if self.rates else 0.0
+
     def _pairs(self) -> Timed:
         """Both in turn; who goes first changes."""
         ratios: list[float] = []
-        for pair in range(PAIRS):
+        for pair in range(MORE_PAIRS):
+            if pair == PAIRS and not Timed(tuple(ratios)).open_question:
+                break
             order = (NOW, THEN) if pair % 2 else (THEN, NOW)
             rates = {name: rate_of(self.gauge.time(name, WINDOW_S)) for name in order}
-            self.rate = max(self.rate, rates[NOW])
+            self.rates.append(rates[NOW])
             ratios.append(rates[THEN] / max(rates[NOW], 1e-9))
         return Timed(tuple(ratios))
 
@@ -137,6 +154,11 @@ class Bench:
         steps = max(round(config.collect.steps * self._shorter), 1)
         shorter: TrainConfig = merged(config, {"collect": {"steps": steps}}, "try")
         return shorter
+
+
+def rows_of(config: TrainConfig) -> float:
+    """What one step is of a rollout."""
+    return 1 / config.collect.steps
 
 
 def rate_of(reading: Reading) -> float:

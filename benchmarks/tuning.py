@@ -1,0 +1,173 @@
+"""How near `sparring tune` comes to the best of a grid of 24 settings, and in how much less time.
+
+python benchmarks/tuning.py                                   tic_tac_toe on a CPU
+python benchmarks/tuning.py --game skull_king --json tuning.json
+python benchmarks/tuning.py --game skull_king --device cuda
+
+Every point of the grid is opened and timed for the same time (--seconds). Then the search has the
+same 24 points before it and at most --share of the time that the grid took, processes included. In
+the end the best three of the grid and what the search chose are timed in turn; the medians are
+compared, so that luck of the grid does not count. On a CPU the grid is over games, minibatch and
+threads; on a GPU, where threads have nothing to do, over games, steps and minibatch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import TuneConfig
+from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.measuring.gauge import Gauge, UnfitError
+from sparring.tuning.knobs import GAMES, MINIBATCH, STEPS, THREADS, Knob, Point
+from sparring.tuning.ratios import rate_of
+from sparring.tuning.search import Clock, Search
+from sparring.tuning.settings import make_space, room_for
+from sparring.tuning.space import Space
+from sparring.tuning.stand import Stand
+
+FACTORS: dict[str, dict[str, tuple[float, ...]]] = {
+    "cpu": {GAMES: (0.5, 1, 2, 4), "minibatch": (0.25, 1, 4)},
+    "cuda": {GAMES: (0.25, 0.5, 1, 2), STEPS: (0.25, 0.5, 1), "minibatch": (1, 2)},
+}
+"""Of the preset's own values; on a CPU each with one thread and with all of them."""
+FINALISTS = 3
+
+
+def grid_space(game: str, device: str) -> Space:
+    """The 24 points that both have before them."""
+    space = make_space(TuneConfig(game, device=device))
+    knobs = {knob.name: knob for knob in space.knobs}
+    kind = "cpu" if space.base.device == "cpu" else "cuda"
+    found = []
+    for name, factors in FACTORS[kind].items():
+        name = MINIBATCH[space.base.algo] if name == "minibatch" else name
+        start = int(knobs[name].start)
+        found.append(Knob(name, tuple(int(start * factor) for factor in factors), start))
+    if kind == "cpu":
+        most = int(knobs[THREADS].start) if THREADS in knobs else cores()
+        found.append(Knob(THREADS, (1, max(most, 2)), max(most, 2)))
+    return replace(space, knobs=tuple(found))
+
+
+def points_of(space: Space) -> list[Point]:
+    """All points of the grid."""
+    names = [knob.name for knob in space.knobs]
+    values = itertools.product(*(knob.values for knob in space.knobs))
+    return [Point(tuple(zip(names, one, strict=True))) for one in values]
+
+
+def time_grid(space: Space, seconds: float) -> tuple[dict[Point, float], float]:
+    """Time every point alone and alike; return the rates, and how long it all took."""
+    began, rates = time.monotonic(), dict[Point, float]()
+    with Gauge() as gauge:
+        for number, point in enumerate(points_of(space)):
+            try:
+                gauge.open("point", space.timed(point))
+                rates[point] = rate_of(gauge.time("point", seconds))
+                gauge.shut("point")
+            except UnfitError as wrong:
+                print(f"  {point.beside(space.preset)}: {wrong}", file=sys.stderr)
+            told = point.beside(space.preset) or "preset"
+            say(f"grid {number + 1}/24: {told}: {rates.get(point, 0):,.0f} decisions/s")
+    return rates, time.monotonic() - began
+
+
+def in_turn(
+    space: Space, points: list[Point], seconds: float, turns: int
+) -> dict[Point, list[float]]:
+    """Time some points one after the other, again and again; who begins changes."""
+    found: dict[Point, list[float]] = {point: [] for point in points}
+    with Gauge() as gauge:
+        stand = Stand(gauge, space, room=room_for(space))
+        for turn in range(turns + 1):
+            for point in points[:: 1 if turn % 2 else -1]:
+                rate = stand.time(point, seconds)
+                if turn:  # the first one opens and warms up
+                    found[point].append(rate)
+    return found
+
+
+def compare(args: argparse.Namespace) -> dict[str, Any]:
+    """Grid, search, and both against each other."""
+    space = grid_space(args.game, args.device)
+    with Gauge() as gauge:  # kernels are compiled and caches filled before anybody is timed
+        gauge.open("warm", space.timed(space.preset))
+    rates, grid_s = time_grid(space, args.seconds)
+    say(f"grid: {grid_s:.1f} s")
+    began = time.monotonic()
+    with Gauge() as gauge:
+        clock = Clock(args.share * grid_s)
+        watch = lambda step: say(f"tune {step.gone_s:.0f} s: {step.gain:+.0%}, {step.doing}")  # noqa: E731
+        outcome = Search(gauge, space, clock, room=room_for(space), watch=watch).run()
+    tune_s = time.monotonic() - began
+    ordered = sorted(rates, key=lambda point: rates[point], reverse=True)
+    say(f"tune: {tune_s:.1f} s; {outcome.best.beside(space.preset) or 'preset'}")
+    finalists = list(dict.fromkeys([*ordered[:FINALISTS], outcome.best, space.preset]))
+    timed = in_turn(space, finalists, args.seconds / 2, args.turns)
+    medians = {point: statistics.median(found) for point, found in timed.items()}
+    best = max(ordered[:FINALISTS], key=lambda point: medians[point])
+    pairs = [a / b for a, b in zip(timed[outcome.best], timed[best], strict=True)]
+    return {
+        "benchmark": "tuning",
+        "game": args.game,
+        "device": space.base.device,
+        "share_of_best": round(medians[outcome.best] / medians[best], 4),
+        "share_by_turn": [round(pair, 4) for pair in pairs],
+        "share_of_time": round(tune_s / grid_s, 4),
+        "grid_s": round(grid_s, 1),
+        "tune_s": round(tune_s, 1),
+        "seconds_per_point": args.seconds,
+        "grid_best": dict(best.values),
+        "chosen": dict(outcome.best.values),
+        "preset_of_best": round(medians[space.preset] / medians[best], 4),
+        "timed": len([look for look in outcome.looks if look.gain]),
+        "grid": [{**dict(point.values), "decisions_per_s": round(rates[point])} for point in rates],
+        "in_turn": [
+            {**dict(point.values), "decisions_per_s": [round(rate) for rate in found]}
+            for point, found in timed.items()
+        ],
+        "search": outcome.plain(),
+        "machine": machine_facts(),
+    }
+
+
+def say(text: str) -> None:
+    """Tell how far it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Read the options, compare, and report."""
+    reader = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    reader.add_argument("--game", default="tic_tac_toe")
+    reader.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    reader.add_argument("--seconds", type=float, default=4.0, help="of every point of the grid")
+    reader.add_argument("--share", type=float, default=0.3, help="of the grid's time, at most")
+    reader.add_argument("--turns", type=int, default=5, help="of the comparison in the end")
+    reader.add_argument("--json", nargs="?", const="-", help="write the report, to a file if named")
+    args = reader.parse_args()
+    warnings.simplefilter("always")
+    warn_if_busy(machine_facts()["load_average"])
+    report = compare(args)
+    if args.json == "-":
+        print(json.dumps(report, indent=2))
+    elif args.json:
+        Path(args.json).write_text(json.dumps(report, indent=2) + "\n")
+    say(
+        f"{args.game} on {report['device']}: {report['share_of_best']:.3f} of the grid's best "
+        f"(turns {min(report['share_by_turn']):.3f}..{max(report['share_by_turn']):.3f}) in "
+        f"{report['share_of_time']:.2f} of its time; the preset has {report['preset_of_best']:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The file of settings that came out, for `sparring train --config`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.factories import is_factory
+from sparring.store.files import write_atomic
+from sparring.training.planning.settings import OF_A_RUN, as_plain, read_file
+from sparring.training.records.run import word_of
+from sparring.tuning.knobs import Point
+
+MARK = "# Written by sparring tune"
+"""How a file begins that may be written anew."""
+
+
+def file_for(game: str, out: str) -> Path:
+    """Where the settings go; a file of somebody else's is refused."""
+    path = Path(out or f"tuned-{word_of(game)}.toml")
+    if path.suffix != ".toml":
+        raise ConfigError(f"out {out!r} must end in .toml; the picture goes beside it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"out {out!r}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise ConfigError(f"out {out!r} is a folder; give the name of a file")
+    try:
+        mine = not path.exists() or path.read_text("utf-8", "replace").startswith(MARK)
+    except OSError as wrong:
+        raise ConfigError(f"out {out!r}: cannot read {path}: {wrong.strerror}") from None
+    if not mine:
+        raise ConfigError(
+            f"out: {path} is there and not of sparring tune; give another name with --out"
+        )
+    return path
+
+
+def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]) -> dict[str, Any]:
+    """What the file holds: what the given file said, flags, and every knob."""
+    given = read_file(file) if file else {}
+    table = {key: value for key, value in given.items() if key not in OF_A_RUN}
+    if flags:
+        table["set"] = list(base.set)  # with what preset and file say, which a file replaces
+    table = joined(table, {"game": base.game, "algo": base.algo, "device": base.device})
+    if is_factory(base.game):
+        table["workers"] = base.workers
+    return joined(table, as_plain(point.table))
+
+
+def joined(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables as one; what the second says goes before."""
+    found = dict(one)
+    for key, value in two.items():
+        inner = found.get(key)
+        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
+        found[key] = joined(inner, value) if both else value  # type: ignore[arg-type]
+    return found
+
+
+def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]) -> None:
+    """Write the file whole or not at all; what it says is read back first."""
+    head = "\n".join([MARK, *(f"# {line}".rstrip() for line in comments)])
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    plain |= {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    text = f"{head}\n\n{tomlkit.dumps(plain)}"
+    if tomllib.loads(text) != plain:
+        raise ConfigError("the settings do not survive TOML; use tables, lists and values")
+    write_atomic(path, text.encode())

@@ -1,0 +1,74 @@
+"""A gauge whose rates are known: the obvious reference for a search, with a clock of its own."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.measuring.gauge import UnfitError
+from sparring.measuring.reading import Opened, Reading
+from sparring.measuring.rounds import Round
+
+Surface = Callable[[TrainConfig], float]
+"""Decisions per second of settings; 0 if memory runs out, below 0 if they are refused."""
+
+
+class KnownGauge:
+    """Times settings by a formula. Noise comes in stretches that meet whoever is timed then."""
+
+    def __init__(self, surface: Surface, *, noise: float = 0.0, seed: int = 0) -> None:
+        """Begin at second 0."""
+        self.surface, self.noise = surface, noise
+        self.random = random.Random(seed)
+        self.pid: int | None = 1
+        self.now, self.open_s = 0.0, 0.7
+        self.held: dict[str, TrainConfig] = {}
+        self.timed: dict[str, list[float]] = {}
+        self.most_open = 0
+        self.weigh: Callable[[TrainConfig], int] = lambda config: 0
+
+    def clock(self) -> float:
+        """The time of this gauge, which passes only while it works."""
+        return self.now
+
+    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
+        """Take some time, more with more rows."""
+        rate = self.surface(config)
+        if rate < 0:
+            self.now += 0.1
+            raise ConfigError("such a thing is not done")
+        if rate == 0:
+            self.now, self.held = self.now + self.open_s, {}
+            self.pid = (self.pid or 0) + 1
+            raise UnfitError("the process was killed, as happens when memory runs out")
+        seconds = self.open_s + warm_up * rows(config) / rate
+        self.now += seconds
+        self.held[name] = config
+        self.most_open = max(self.most_open, len(self.held))
+        collect = config.collect
+        sizes = (collect.games, collect.steps, collect.slots)
+        return Opened("cpu", "cpu", False, config.threads, *sizes, 1, seconds)
+
+    def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:
+        """Play whole rounds, at a rate that drifts slowly and jumps a little."""
+        config = self.held[name]
+        drift = 1 + 2 * self.noise * math.sin(self.now / 7)
+        rate = self.surface(config) * drift * math.exp(self.random.gauss(0, self.noise))
+        each = rows(config) / rate
+        count = max(least, math.ceil(seconds / each))
+        self.now += count * each
+        self.timed.setdefault(name, []).append(rate)
+        one = Round(each, rows(config), rows(config), 0, 1, 1, {})
+        return Reading((one,) * count, 10**8 + sum(map(self.weigh, self.held.values())))
+
+    def shut(self, name: str) -> None:
+        """Let go of it."""
+        del self.held[name]
+
+
+def rows(config: TrainConfig) -> int:
+    """Rows of a rollout."""
+    return config.collect.games * config.collect.steps
