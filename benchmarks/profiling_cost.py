@@ -41,8 +41,10 @@ def main() -> None:
         return
     low, high = min(found["ratios"]), max(found["ratios"])
     print(f"{found['plain']:,.0f} decisions/s without, {found['sampled']:,.0f} with py-spy")
-    print(f"sampling costs {1 - found['ratio']:.1%} (median of {len(found['ratios'])} windows, ")
-    print(f"{1 - high:.1%} .. {1 - low:.1%}); py-spy takes {found['start_s']:.1f} s to begin")
+    print(
+        f"sampling costs {1 - found['ratio']:.1%} (median of {len(found['ratios'])} windows, "
+        f"{1 - high:.1%} .. {1 - low:.1%}); py-spy takes {found['start_s']:.1f} s to begin"
+    )
 
 
 def read_options() -> argparse.Namespace:
@@ -54,9 +56,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=4.0, help="length of a window")
     parser.add_argument("--windows", type=int, default=6, help="those with py-spy")
-    parser.add_argument("--rate", type=int, default=100)
+    parser.add_argument("--rate", type=int, default=50)
     parser.add_argument("--native", action="store_true")
-    parser.add_argument("--nonblocking", action="store_true")
+    parser.add_argument("--pausing", action="store_true", help="stop it for every look")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -77,7 +79,7 @@ def measure(
             options.seconds,
             options.rate,
             native=options.native,
-            pausing=not options.nonblocking,
+            pausing=options.pausing,
         ) as spy:
             spy.wait_begun()
             wait(progress, training, 0.5)

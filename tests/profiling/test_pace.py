@@ -62,7 +62,7 @@ def test_kernels_add_up_to_the_time() -> None:
         "copies": pytest.approx(0.05),
         "idle": pytest.approx(0.45),
     }
-    assert [(one.name, one.launches) for one in found.kernels][0] == ("sm90_xmma_gemm_f32", 2)
+    assert (found.kernels[0].name, found.kernels[0].launches) == ("sm90_xmma_gemm_f32", 2)
     assert sum(found.shares.values()) == pytest.approx(1)
 
 

@@ -52,7 +52,9 @@ def test_a_run_that_goes_on_is_found_with_its_process(run: Run) -> None:
     with run.held():
         target = find_target(ProfileConfig("latest"))
         assert (target.run, target.pid) == (run.path, os.getpid())
-        with pytest.raises(ConfigError, match="--threads: .* is going on with settings of its own"):
+        with pytest.raises(
+            ConfigError, match=r"--threads: .* is going on with settings of its own"
+        ):
             find_target(ProfileConfig("mine", threads=1))
         (run.path / ".lock").write_text("1 another-machine\n")
         with pytest.raises(ConfigError, match="being trained on another-machine"):

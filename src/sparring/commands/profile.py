@@ -21,8 +21,9 @@ from sparring.profiling.spy import CannotLookError
 from sparring.profiling.target import Target, find_target
 from sparring.profiling.verdict import Verdict, judge
 
-RATE, NATIVE_RATE = 100, 25
-"""Samples per second that leave a training as it is: a native stack takes milliseconds to read."""
+RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 50
+"""Samples per second: of Python, of native code, whose stacks take milliseconds to read, and of a
+run that is going on, which is not to notice."""
 STAGES = ("starting", "warming up", "watching", "sampling", "recording", "reading", "judging")
 SHOWN = 10
 """Functions that are shown; the report has more."""
@@ -49,9 +50,10 @@ def run(config: ProfileConfig) -> int:
 
 def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
     """Look at a run that is going on, or at a training that is made for it."""
-    native = config.native == "on" or (config.native == "auto" and target.run is None)
-    rate = config.rate or (NATIVE_RATE if native else RATE)
-    wish = Wish(config.seconds, rate, native)
+    ours = target.run is None
+    native = config.native == "on" or (config.native == "auto" and ours)
+    rate = config.rate or (NATIVE_RATE if native else RATE if ours else GENTLE_RATE)
+    wish = Wish(config.seconds, rate, native, pausing=ours or native)
 
     def tell(doing: str) -> None:
         steps.done = STAGES.index(doing.partition(":")[0])

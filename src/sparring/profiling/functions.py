@@ -15,6 +15,8 @@ Key = tuple[str, str]
 """A function: its name and file."""
 STARTS = ("runpy.py", "<frozen runpy>")
 """Python's own way into a program, which is on every stack and says nothing."""
+LOOP = ("Trainer._learn", "sparring/training/loop.py")
+"""The function that trains; all that is above it is the way there."""
 NATIVE_TORCH = ("libtorch", "libc10", "libgomp", "libmkl", "libcudnn", "libcublas", "libcaffe")
 
 
@@ -108,7 +110,10 @@ def add(block: Block, stack: Stack) -> None:
 
 
 def within(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Leave out how Python begins: the C library's start and the run of a module."""
+    """Leave out the way into a training, which is the same on every stack."""
+    for at, frame in enumerate(frames):
+        if key_of(frame) == LOOP:
+            return frames[at:]
     first = 0
     for at, frame in enumerate(frames[:-1]):
         begins = frame.native and frame.place.startswith(("libc.", "libpython", "python"))

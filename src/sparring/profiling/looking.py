@@ -47,6 +47,8 @@ class Wish:
     seconds: float = 20.0
     rate: int = 100
     native: bool = True
+    pausing: bool = True
+    """Stop the process for the moment of every look; native code cannot be seen otherwise."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     plain = watch_plain(pid, progress, wish, say, check)
     sampled = sample(pid, progress, wish, say, check)
     say("reading: curves")
-    paces = paces_of(progress, plain, sampled, check)
+    paces = paces_of(progress, replace(plain, began=plain.ended - wish.seconds), sampled, check)
     busy = paces[0].gpu_busy
     blind = []
     if busy is not None:
@@ -175,7 +177,7 @@ def sample_once(
 ) -> _Sampled:
     """Let py-spy look for as long as is wished."""
     family = processes_of(pid)
-    with Spy(pid, wish.seconds, wish.rate, native=wish.native) as spy:
+    with Spy(pid, wish.seconds, wish.rate, native=wish.native, pausing=wish.pausing) as spy:
         spy.wait_begun()
         began = time.monotonic()
         watch(progress, wish.seconds, say, check, doing="sampling", over=lambda: spy.ended)

@@ -67,9 +67,16 @@ def weighed(
     if bench is None or not bench.begin(samples=rows):
         sure = [one for one in wanted if one.reckoned is not None]
         return best_of([(one, told(one, None)) for one in sure]), 0
-    results = [(one, bench.time(one.change)) for one in first]
-    better = [(one, told(one, timed)) for one, timed in results if timed and timed.sure]
-    return best_of(better), len([timed for _, timed in results if timed])
+    better, tried = [], 0
+    for one in first:
+        late = not bench.left
+        timed = bench.time(one.change)
+        tried += timed is not None
+        if timed is not None and timed.sure:
+            better.append((one, told(one, timed)))
+        elif late and one.reckoned is not None:
+            better.append((one, told(one, None)))
+    return best_of(better), tried
 
 
 def best_of(found: Sequence[tuple[Candidate, Verdict]]) -> list[tuple[Candidate, Verdict]]:

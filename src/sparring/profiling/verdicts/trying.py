@@ -16,7 +16,9 @@ from sparring.measuring.steady import steady
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.settings import merged
 
-PAIRS = 3
+PAIRS, MORE_PAIRS = 3, 5
+SEEMS = 1.1
+"""A ratio that is worth two more pairs, where the first three disagree."""
 WINDOW_S = 0.6
 LONG_S = 0.9
 """A round that takes longer is timed with shorter rollouts: it is the same work, less of it."""
@@ -34,15 +36,25 @@ class Timed:
     """Of decisions per second, one of each pair of windows."""
 
     @property
+    def worst(self) -> float:
+        """The worst that counts: of five or more, one may have met a busy moment."""
+        return sorted(self.ratios)[1 if len(self.ratios) >= MORE_PAIRS else 0]
+
+    @property
     def gain(self) -> float:
         """What may be promised: the middle one, less half of what lies between it and the worst."""
         middle = median(self.ratios)
-        return middle - (middle - min(self.ratios)) / 2 - 1
+        return middle - (middle - self.worst) / 2 - 1
 
     @property
     def sure(self) -> bool:
         """Whether it was better every time, and by more than noise."""
-        return min(self.ratios) > 1 and self.gain >= WORTH
+        return self.worst > 1 and self.gain >= WORTH
+
+    @property
+    def open_question(self) -> bool:
+        """Whether it seems better, and more pairs would tell."""
+        return not self.sure and len(self.ratios) < MORE_PAIRS and median(self.ratios) > SEEMS
 
 
 class Bench:
@@ -108,7 +120,9 @@ class Bench:
     def _pairs(self) -> Timed:
         """Both in turn; who goes first changes."""
         ratios: list[float] = []
-        for pair in range(PAIRS):
+        for pair in range(MORE_PAIRS):
+            if pair == PAIRS and not Timed(tuple(ratios)).open_question:
+                break
             order = (NOW, THEN) if pair % 2 else (THEN, NOW)
             rates = {name: rate_of(self.gauge.time(name, WINDOW_S)) for name in order}
             self.rates.append(rates[NOW])
