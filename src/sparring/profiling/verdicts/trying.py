@@ -42,9 +42,8 @@ class Timed:
 
     @property
     def gain(self) -> float:
-        """What may be promised: the middle one, less half of what lies between it and the worst."""
-        middle = median(self.ratios)
-        return middle - (middle - self.worst) / 2 - 1
+        """What may be promised: the worst, as what follows has to be at least half of it."""
+        return self.worst - 1
 
     @property
     def sure(self) -> bool:
