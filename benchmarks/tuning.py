@@ -48,8 +48,8 @@ def grid_space(game: str, device: str) -> Space:
     knobs = {knob.name: knob for knob in space.knobs}
     kind = "cpu" if space.base.device == "cpu" else "cuda"
     found = []
-    for name, factors in FACTORS[kind].items():
-        name = MINIBATCH[space.base.algo] if name == "minibatch" else name
+    for word, factors in FACTORS[kind].items():
+        name = MINIBATCH[space.base.algo] if word == "minibatch" else word
         start = int(knobs[name].start)
         found.append(Knob(name, tuple(int(start * factor) for factor in factors), start))
     if kind == "cpu":
