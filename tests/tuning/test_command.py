@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -110,4 +109,4 @@ def test_ctrl_c_writes_what_was_found_so_far(tmp_path: Path) -> None:
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [child for child in map(int, found) if os.path.exists(f"/proc/{child}")]
+    return [child for child in map(int, found) if Path(f"/proc/{child}").exists()]
