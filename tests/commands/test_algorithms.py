@@ -138,6 +138,10 @@ def test_bench_measures_learning_from_replay(capsys: pytest.CaptureFixture[str])
         stepped = found["optimiser_steps_per_s"]["median"]
         assert stepped == pytest.approx(trained / 32, rel=0.01, abs=0.2)
         assert found["phases"]["inference"] > 0
+    reached = report["machine_share"]
+    assert 0 < reached["share"] <= 1
+    assert "of this machine" in reached["line"]
+    assert reached["advice"] is None  # minibatches are tried for PPO alone
     assert report["fraction"]["median"] > 0
     assert main(["bench", "train", "tic_tac_toe", "--algo", "dqn", "--epochs", "2"]) == 2
     assert "--epochs: dqn learns from replay here; it has --ratio" in capsys.readouterr().err

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import builtins
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparring import Pool
 from sparring.cli import main
+from sparring.commands.doctor import look_at_ceilings, measure_ceilings
 
 
 def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,3 +48,17 @@ def test_doctor_exits_3_on_a_broken_core(
     shown = capsys.readouterr().out
     assert "problem tic_tac_toe signature" in shown
     assert "reinstall" in shown
+
+
+def test_doctor_measures_the_machine_and_shows_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARRING_CACHE", str(tmp_path / "new"))
+    findings = {finding.name: finding for finding in look_at_ceilings()}
+    assert "--measure" in findings["ceilings"].todo
+    assert not (tmp_path / "new").exists()
+    for found in (list(measure_ceilings()), list(look_at_ceilings())):
+        names = [finding.name for finding in found if finding.status == "ok"]
+        for what in ("products in float32", "products in bf16", "memory"):
+            assert f"ceiling of {what}" in names
+        assert str(tmp_path / "new") in found[-1].detail

@@ -19,6 +19,8 @@ from rich.console import Console
 
 from sparring.curriculum.standing import Standing
 from sparring.draw.marks import InAscii
+from sparring.meter.advice import Advice
+from sparring.meter.share import Reached
 from sparring.training.display import Display, draw, line
 from sparring.training.display.lines import clock, count, size
 from sparring.training.display.live import moved_on
@@ -96,6 +98,45 @@ def test_the_panel_fits_and_breaks_no_word(width: int, members: int) -> None:
     words = {word for line in lines for word in re.findall(r"[^\W\d_]+", line)}
     known = set(WORDS.split())
     assert {word for word in words - known if not word.startswith("ab")} == set()
+
+
+REACHED = Reached(0.312, bound="update", advice=Advice(1024, 4096, 0.12))
+SPEED = "31 % of this machine; bound by the update; minibatch 1k -> 4k gives +12 %"
+
+
+@pytest.mark.parametrize("width", [*WIDTHS[1:], 64, 79, 81])
+@pytest.mark.parametrize("members", [1, 5])
+def test_one_line_says_how_much_of_the_machine_is_used(width: int, members: int) -> None:
+    statuses = [example(f"run-{number}", reached=REACHED) for number in range(members)]
+    lines = drawn(*statuses, width=width)
+    assert max(map(len, lines)) <= width
+    told = [line for line in lines if "of this machine" in line or "minibatch 1k" in line]
+    if len(SPEED) <= min(width, 140) - 4:
+        assert len(told) == 1
+        assert SPEED in told[0]
+    else:  # broken between its parts, none of which is lost
+        for part in SPEED.split("; "):
+            assert part in " ".join(lines)
+    without = drawn(*(example(f"run-{number}") for number in range(members)), width=width)
+    assert "of this machine" not in " ".join(without)
+    plain = line(statuses[0])
+    assert f", {SPEED}, " in plain
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_the_line_takes_room_from_the_rest_and_not_from_the_terminal(width: int) -> None:
+    for height in range(20, 40):
+        assert len(drawn(example(reached=REACHED), width=width, height=height)) <= max(
+            height, len(drawn(example(), width=width, height=height)) + 2
+        )
+
+
+def test_a_share_that_is_not_known_says_why_in_one_line() -> None:
+    unknown = Reached(math.nan, unknown="what a learner of your own computes is its own business")
+    for width in WIDTHS[1:]:
+        lines = drawn(example(reached=unknown), width=width)
+        assert max(map(len, lines)) <= width
+        assert len([one for one in lines if "share of this machine" in one]) == 1
 
 
 @pytest.mark.parametrize("width", WIDTHS)

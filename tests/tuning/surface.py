@@ -64,7 +64,10 @@ class KnownGauge:
         self.most_open = max(self.most_open, len(self.held))
         collect = config.collect
         sizes = (collect.games, collect.steps, collect.slots)
-        return Opened("cpu", "cpu", False, config.threads, *sizes, 1, seconds)
+        return Opened(
+            *("cpu", "cpu", False, config.threads, *sizes, 1, seconds),
+            memory_bytes=self.weigh(config),
+        )
 
     def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:
         """Play whole rounds, at a rate that drifts slowly and jumps a little."""

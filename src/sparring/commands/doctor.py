@@ -21,12 +21,14 @@ from sparring import _native
 from sparring.commands.printing import ProgressBar, make_console, print_facts, print_json
 from sparring.config import DoctorConfig
 from sparring.games import Rules, game_names
-from sparring.machine import ask, cores, cpu_model, git_commit, load_average
+from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
 from sparring.proof.validity import SIGNATURE_WAYS, signature
 
 GIB = 2**30
 LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
+UNITS = {"products": "multiply-adds/s", "memory": "B/s", "stepping": "decisions/s"}
+"""Of ceilings."""
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
@@ -48,6 +50,7 @@ def run(config: DoctorConfig) -> int:
         look_at_machine,
         test_native,
         look_at_torch,
+        measure_ceilings if config.measure else look_at_ceilings,
         look_at_extras,
         look_at_terminal,
     )
@@ -148,6 +151,50 @@ def look_at_torch() -> Iterator[Finding]:
         yield Finding("ok", "cuda", f"{torch.version.cuda}: {', '.join(names)}")
     else:
         yield Finding("note", "cuda", "no GPU seen", "training runs on the CPU")
+
+
+def measure_ceilings() -> Iterator[Finding]:
+    """Measure what this machine can do; what games and networks did is measured when they train."""
+    try:
+        import torch
+    except (ImportError, OSError):
+        yield Finding("note", "ceilings", "cannot be measured without torch")
+        return
+    from sparring.meter.ceilings import Place, measure_machine
+    from sparring.meter.kept import Kept
+
+    kept = Kept()
+    kept.drop(list(kept.entries))
+    for device in ("cpu", *["cuda"] * torch.cuda.is_available()):
+        measure_machine(Place(device, min(os.cpu_count() or 1, MOST_THREADS)), kept)
+    yield from look_at_ceilings()
+
+
+def look_at_ceilings() -> Iterator[Finding]:
+    """What this machine can do, as far as it was measured."""
+    from sparring.meter.kept import Kept
+
+    kept = Kept()
+    found = {name: kept.numbers(name, "rate") for name in sorted(kept.entries)}
+    rates = {name: numbers[0] for name, numbers in found.items() if numbers}
+    if not rates:
+        todo = "sparring doctor --measure, or train for a minute: it is measured once, then kept"
+        yield Finding("note", "ceilings", f"not measured yet ({kept.path})", todo)
+        return
+    for name, rate in rates.items():
+        what, _, where = name.partition("; ")
+        unit = next((u for word, u in UNITS.items() if what.startswith(word)), "")
+        yield Finding("ok", f"ceiling of {what}", f"{scaled(rate)}{unit} ({where})")
+    yield Finding("ok", "ceilings", f"kept in {kept.path}")
+
+
+def scaled(rate: float) -> str:
+    """A rate with the prefix of its unit."""
+    for prefix in ("", "k", "M", "G"):
+        if rate < 1000:
+            return f"{rate:.3g} {prefix}"
+        rate /= 1000
+    return f"{rate:,.3g} T"
 
 
 def look_at_extras() -> Iterator[Finding]:

@@ -1,11 +1,102 @@
-"""`sparring profile`."""
+"""`sparring profile`: where a training's time goes, and what to do about it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from sparring.commands.printing import ProgressBar, make_console, make_table, print_table, say
+from sparring.commands.stopping import interruptible
 from sparring.config import ProfileConfig
+from sparring.draw.marks import InAscii, bar, only_ascii, shortened
 from sparring.errors import ConfigError
+from sparring.machine import machine_facts
+from sparring.measuring.gauge import Gauge
+from sparring.profiling.folder import NUMBERS, choose_folder, write_folder
+from sparring.profiling.looking import Seen, Wish, look_at_own, look_at_run
+from sparring.profiling.report import Profile, by_size, listed, looked_line, pace_line, promise_of
+from sparring.profiling.spy import CannotLookError
+from sparring.profiling.target import Target, find_target
+from sparring.profiling.verdict import Verdict, judge
+
+RATE, NATIVE_RATE = 100, 25
+"""Samples per second that leave a training as it is: a native stack takes milliseconds to read."""
+STAGES = ("starting", "warming up", "watching", "sampling", "recording", "reading", "judging")
+SHOWN = 10
+"""Functions that are shown; the report has more."""
+NAME_CELLS, BAR_CELLS = 56, 30
 
 
 def run(config: ProfileConfig) -> int:
-    """Say that it is not there yet."""
-    raise ConfigError("not there yet")
+    """Look, judge, write, and say what was found."""
+    target = find_target(config)
+    folder = choose_folder(config.out, target.name)
+    with interruptible():
+        with ProgressBar(f"profile {target.name}", len(STAGES)) as steps:
+            seen = look(target, config, steps)
+            steps.next("judging")
+            verdicts = judged(seen, try_out=config.try_out)
+        profile = Profile(target.name, seen, verdicts, machine_facts())
+        files = write_folder(folder, profile)
+    if config.json:
+        print((folder / NUMBERS).read_text(), end="")
+    else:
+        show(profile, files)
+    return 0
+
+
+def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
+    """Look at a run that is going on, or at a training that is made for it."""
+    native = config.native == "on" or (config.native == "auto" and target.run is None)
+    rate = config.rate or (NATIVE_RATE if native else RATE)
+    wish = Wish(config.seconds, rate, native)
+
+    def tell(doing: str) -> None:
+        steps.done = STAGES.index(doing.partition(":")[0])
+        steps.next(doing)
+
+    if target.run is None:
+        return look_at_own(target.config, wish, tell)
+    try:
+        return look_at_run(target.run, target.config, target.pid, wish, tell)
+    except CannotLookError as wrong:
+        raise ConfigError(f"{target.run} is going on and cannot be looked at: {wrong}") from wrong
+
+
+def judged(seen: Seen, *, try_out: bool) -> list[Verdict]:
+    """Say what to do; beside a run that is going on nothing is timed: each would disturb it."""
+    if not try_out or seen.evidence.attached:
+        return judge(seen.evidence)
+    with Gauge() as gauge:
+        return judge(seen.evidence, gauge)
+
+
+def show(profile: Profile, files: Sequence[Path]) -> None:
+    """Print verdicts, phases, the costliest functions, and where the rest is."""
+    out = make_console()
+    for verdict in profile.verdicts:
+        promise = promise_of(verdict)
+        say(f"{verdict.cause}: {verdict.text}{f' ({promise})' if promise else ''}")
+        if verdict.do:
+            say(f"  do: {verdict.do}")
+    print()
+    say(f"{pace_line(profile.evidence)} {looked_line(profile.seen)}")
+    print()
+    for name, share in by_size(profile.evidence.phases):
+        line = Text.assemble(f"  {name:16}", bar(share, BAR_CELLS, style="cyan"), f" {share:6.1%}")
+        out.print(InAscii(line) if only_ascii(out) else line)
+    rows = listed(profile.functions, "own", SHOWN)
+    if rows:
+        print()
+        table = make_table(("function", "where", "own", "total"), numbers=("own", "total"))
+        for one in rows:
+            where = f"{one.place}:{one.line}" if one.line else one.place
+            name = shortened(one.name, NAME_CELLS)
+            table.add_row(name, where, f"{one.own:.1%}", f"{one.total:.1%}")
+        print_table(table)
+    print()
+    for text in profile.evidence.blind:
+        say(f"not seen: {text}")
+    say("wrote: " + ", ".join(map(str, files)))

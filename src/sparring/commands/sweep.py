@@ -1,11 +1,255 @@
-"""`sparring sweep`."""
+"""`sparring sweep`: a search over settings by whole trainings, and whether what it found is so."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from sparring.commands.printing import (
+    ProgressBar,
+    make_table,
+    print_facts,
+    print_json,
+    print_table,
+    say,
+)
+from sparring.commands.stopping import Interrupted, interruptible
 from sparring.config import SweepConfig
-from sparring.errors import ConfigError
+from sparring.errors import SparringError
+from sparring.sweep.file import STRENGTH
+from sparring.sweep.importance import too_few
+from sparring.sweep.sampling import load_optuna
+from sparring.sweep.search import best_of
+from sparring.sweep.space import shown
+from sparring.sweep.sweep import Outcome, Sweep, conduct, described, prepare, write_results
+from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
+from sparring.sweep.value import SCORE
+from sparring.training.planning.own import rules_of
+
+OK, NOTHING = 0, 3
+BEST_SHOWN = 10
 
 
 def run(config: SweepConfig) -> int:
-    """Say that it is not there yet."""
-    raise ConfigError("not there yet")
+    """Search, confirm what was found, and say it."""
+    load_optuna()
+    sweep = prepare(config)
+    if config.dry_run:
+        if config.json:
+            print_json(described(sweep, Outcome(list(sweep.there), best_of(sweep.there))))
+        else:
+            show_plan(sweep)
+        return OK
+    if not config.json:
+        show_plan(sweep)
+    try:
+        with interruptible():
+            found = with_bar(sweep)
+    except Interrupted as wrong:
+        saved = len(sweep.folder.trials.ended) if sweep.folder.is_sweep else 0
+        print(f"{wrong.name}: {saved} trials are saved in {sweep.folder.path}", file=sys.stderr)
+        print(f"go on with: sparring sweep {sweep.folder.path}", file=sys.stderr)
+        return wrong.code
+    found.pictures = drawn(sweep, found)
+    write_results(sweep, found)
+    if config.json:
+        print_json(described(sweep, found))
+    else:
+        show(sweep, found)
+    return OK if found.best else NOTHING
+
+
+def with_bar(sweep: Sweep) -> Outcome:
+    """Do the work and tell how far it is."""
+    search = sweep.file.search
+    total = max(sweep.cost.trials or search.trials or len(sweep.there) + 1, len(sweep.there))
+    with ProgressBar(f"sweep of {sweep.config.game}", total + 2 * search.confirm) as steps:
+        steps.done = len(sweep.there)
+
+        def ended(trial: Trial) -> None:
+            left = left_words(sweep, total - steps.done - 1)
+            tell(f"trial {trial.number}: {outcome(trial)}; {words(trial)}{left}", steps)
+
+        def confirmed(trial: Trial) -> None:
+            side = "the best setting" if trial.settings else "the preset"
+            tell(f"{side} with seed {trial.seed}: {outcome(trial)}", steps)
+
+        return conduct(sweep, arrived=ended, confirmed=confirmed)
+
+
+def tell(line: str, steps: ProgressBar) -> None:
+    """Say what has ended, above the bar if there is one."""
+    if steps.bar:
+        steps.bar.console.print(line)
+        steps.next("confirming" if steps.done + 1 >= steps.total else "trials")
+        return
+    print(line, file=sys.stderr, flush=True)
+    steps.done += 1
+
+
+def left_words(sweep: Sweep, trials: int) -> str:
+    """About how long the search still takes, by the trials that have ended."""
+    known = [trial.seconds for trial in sweep.folder.trials.ended if trial.state == DONE]
+    if not known or trials < 1:
+        return ""
+    minutes = median(known) * -(-trials // max(sweep.place.at_once, 1)) / 60
+    return f"; {trials} to go, about {minutes:.1f} minutes"
+
+
+def outcome(trial: Trial) -> str:
+    """What came of a trial, in a few words."""
+    if trial.state == FAILED:
+        return f"failed: {trial.why}"
+    value = f"{shown_value(trial)} {interval(trial)}".strip()
+    return f"pruned: {trial.why}" if trial.state == PRUNED else value
+
+
+def shown_value(trial: Trial) -> str:
+    """A trial's value."""
+    return "" if trial.value is None else f"{trial.value:.4g}"
+
+
+def interval(trial: Trial) -> str:
+    """Its interval, where that is known."""
+    if trial.low is None or trial.high is None:
+        return ""
+    return f"({trial.low:.4g} .. {trial.high:.4g})"
+
+
+def words(trial: Trial) -> str:
+    """A trial's settings, as they are typed."""
+    return ", ".join(f"{name}={shown(value)}" for name, value in trial.settings.items())
+
+
+def drawn(sweep: Sweep, found: Outcome) -> list[Path]:
+    """Draw what was found; a disk without space for a picture spoils nothing."""
+    from sparring.sweep.pictures import draw_sweep
+
+    if not any(trial.state == DONE for trial in found.trials):
+        return []
+    alone = sweep.file.search.raised == SCORE or rules_of(sweep.config).seats == 1
+    try:
+        return draw_sweep(
+            sweep.folder.path,
+            found.trials,
+            sweep.file.ranges,
+            found.importance,
+            title=f"Sweep of {sweep.config.game}: {sweep.folder.path.name}",
+            form="number" if alone else "percent",
+            what=sweep.file.search.raised,
+        )
+    except (OSError, SparringError) as wrong:
+        print(f"sparring: no pictures were drawn: {wrong}", file=sys.stderr)
+        return []
+
+
+# What is said
+
+
+def show_plan(sweep: Sweep) -> None:
+    """Show the ranges, and what it will cost."""
+    search, place, cost = sweep.file.search, sweep.place, sweep.cost
+    table = make_table(("setting", "range"))
+    for name, range_ in sweep.file.ranges.items():
+        table.add_row(name, str(range_))
+    print_table(table)
+    if place.kind == "populations":
+        how = f"populations of up to {place.at_once} on a GPU"
+        shared = f", members share {', '.join(place.shared)}" if place.shared else ""
+        where = how + shared
+    elif place.kind == "cluster":
+        where = f"tasks of Ray with {place.threads} threads each; nothing is pruned there"
+    else:
+        threads = f"{place.threads} thread{'s' if place.threads > 1 else ''}"
+        where = f"{place.at_once} at once, a process with {threads} each"
+    facts = [
+        ("game", sweep.config.game),
+        ("raises", raised_words(search.raised)),
+        ("sampler", search.sampler),
+        ("trials", f"{cost.trials or 'as many as there is time for'}: {where}"),
+        ("pruning", f"after {search.prune} trials" if search.prune else "none"),
+        ("confirming", f"{search.confirm} fresh seeds" if search.confirm else "none"),
+        ("cost", cost_words(sweep)),
+        ("folder", str(sweep.folder.path)),
+    ]
+    if sweep.there:
+        facts.append(("there already", f"{len(sweep.there)} trials"))
+    print_facts(facts)
+
+
+def raised_words(raised: str) -> str:
+    """What is raised."""
+    usual = "mean win share over the opponents of evaluations, of one seat the score"
+    return f"{raised}: {usual}" if raised == STRENGTH else raised
+
+
+def cost_words(sweep: Sweep) -> str:
+    """What it will cost, as a user reads it."""
+    cost = sweep.cost
+    if cost.each_s is None or cost.search_s is None or cost.confirm_s is None:
+        most = sweep.file.search.minutes
+        return cost.why + (f"; {most:g} minutes at most" if most else "")
+    whole = (cost.search_s + cost.confirm_s) / 60
+    parts = f"search {cost.search_s / 60:.1f}, confirmation {cost.confirm_s / 60:.1f}"
+    return f"about {whole:.1f} minutes ({parts}; a trial {cost.each_s / 60:.1f})"
+
+
+def show(sweep: Sweep, found: Outcome) -> None:
+    """Show the best trials, what matters, and whether it was confirmed."""
+    show_best(sweep, found.trials)
+    states = {
+        state: sum(trial.state == state for trial in found.trials) for state in (PRUNED, FAILED)
+    }
+    others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    if others:
+        say(f"of {len(found.trials)} trials {others}")
+    for trial in found.trials:
+        if trial.state == FAILED:
+            say(f"trial {trial.number} failed: {trial.why}")
+    few = too_few(found.trials, sweep.file.ranges)
+    if few:
+        say(few)
+    elif found.importance:
+        shares = (f"{name} {share:.0%}" for name, share in found.importance.items())
+        say(f"what matters (PED-ANOVA): {', '.join(shares)}")
+    if found.best is None:
+        say("no trial went to its end")
+        return
+    if found.confirmed:
+        show_confirmed(sweep, found)
+    if found.pictures:
+        say(f"pictures: {', '.join(map(str, found.pictures))}")
+    say(f"the best setting: {found.preset}; train it: sparring train --config {found.preset}")
+
+
+def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
+    """List the best trials."""
+    done = [trial for trial in trials if trial.state == DONE and trial.value is not None]
+    done.sort(key=lambda trial: (-(trial.value or 0.0), trial.number))
+    names = list(sweep.file.ranges)
+    numbers = ("trial", sweep.file.search.raised, "95 %", "decisions", "seconds")
+    table = make_table((*numbers, *names), numbers=numbers, least=("decisions", "seconds"))
+    for trial in done[:BEST_SHOWN]:
+        cells = [str(trial.number), shown_value(trial), interval(trial).strip("()")]
+        cells += [f"{trial.decisions:,}", f"{trial.seconds:.0f}"]
+        table.add_row(*cells, *(shown(trial.settings[name]) for name in names))
+    if done:
+        print_table(table)
+    if len(done) > BEST_SHOWN:
+        say(f"and {len(done) - BEST_SHOWN} more")
+
+
+def show_confirmed(sweep: Sweep, found: Outcome) -> None:
+    """Say what fresh seeds say."""
+    assert found.confirmed
+    sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}
+    for side, values in sides.items():
+        say(f"{side} with fresh seeds: {', '.join(f'{value:.4g}' for value in values) or 'none'}")
+    for line in found.confirmed.failed:
+        say(f"failed: {line}")
+    say(f"the best setting is {found.confirmed.verdict}")
+    same_rules = not any(name.startswith("set.") for name in sweep.file.ranges)
+    if same_rules and len(found.confirmed.runs) > 1:
+        say(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")

@@ -59,6 +59,14 @@ class BenchPoolConfig(Checked):
     """Which games are played. The signature does not depend on it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
+    record: str = ""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -134,6 +142,8 @@ class PortConfig(Checked):
 class DoctorConfig(Checked):
     """Look at this installation and say what is missing."""
 
+    measure: bool = False
+    """Measure again what this machine can do: matrix products and memory."""
     json: bool = False
     """Print one JSON object instead of lines."""
 
@@ -343,6 +353,16 @@ class BenchTrainConfig(Checked):
     """A TOML file with settings of `sparring train`; the options here go before it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6."""
+    meter: bool = True
+    """Say which share of this machine is reached. The first time that is measured, in seconds."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
+    record: str = ""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

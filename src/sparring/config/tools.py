@@ -21,10 +21,12 @@ class ProfileConfig(Checked):
     settings; one that is going on is looked at while it trains."""
     seconds: Annotated[float, above(0, 3600)] = 20.0
     """How long stacks are sampled. More find rarer things."""
-    rate: Annotated[int, between(1, 1000)] = 100
-    """Samples per second. More see shorter things and cost more."""
-    native: bool = True
-    """Look into native code too, where the system allows it."""
+    rate: Annotated[int, between(0, 1000)] = 0
+    """Samples per second. More see shorter things and cost more. 0: 100 of Python, 25 where native
+    code is looked into, which takes longer."""
+    native: Annotated[str, one_of("auto", "on", "off")] = "auto"
+    """Look into native code too, where the system allows it: on, off, or auto, which leaves it out
+    for a run that is going on, because it slows that down."""
     try_out: bool = True
     """Time what the verdict recommends, where it is a setting, before it is recommended."""
     config: str = ""
@@ -37,6 +39,8 @@ class ProfileConfig(Checked):
     """Where the network lives: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
+    change: tuple[str, ...] = ()
+    """Any other setting of `sparring train` as key=value, such as ppo.minibatch=64."""
     out: str = ""
     """The folder of the report, the flame graph and the speedscope file. Left out: profile-NAME."""
     json: bool = False
@@ -119,10 +123,21 @@ class BenchConfigsConfig(Checked):
     """Time for each run. 0: as the file says."""
     seeds: Annotated[int, between(0, 64)] = 0
     """Runs of each configuration. 0: as the file says, or 1."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""
-    """A JSON file of an earlier bench to hold this one against."""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
+    games: Annotated[int, at_least(0)] = 2048
+    """Games of each match between the best policies at the end. 0: no matches."""
     out: str = ""
-    """The folder of the runs and of the JSON file. Left out: bench-NAME of the file."""
+    """The folder of the runs, of bench.json and of the pictures. Left out: bench-NAME of the file.
+    Runs that are finished there are not trained again."""
+    dry_run: bool = False
+    """Check every configuration, say what it would cost, and train nothing."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -134,20 +149,37 @@ class BenchScalingConfig(Checked):
     game: Positional[str] = "skull_king"
     """The game, or an environment of your own as module:factory or file.py:factory."""
     games: Annotated[tuple[int, ...], at_least(1)] = ()
-    """Numbers of games to measure. Left out: powers of two around the preset."""
+    """Numbers of games to measure, beside the preset's. Left out: powers of two around it; on a
+    GPU upwards."""
     threads: Annotated[tuple[int, ...], between(1, 1024)] = ()
     """Numbers of threads. Left out: 1, 2, 4 and so on up to all cores."""
     workers: Annotated[tuple[int, ...], between(0, 1024)] = ()
-    """Numbers of worker processes, of an environment of your own."""
+    """Numbers of worker processes, of an environment of your own. Left out: 0, 1, 2, 4 and so on
+    up to all cores."""
     seconds: Annotated[float, above(0, 86_400)] = 60.0
-    """Time for measuring."""
+    """Time for measuring, shared by all numbers; making what is measured comes on top."""
+    passes: Annotated[int, between(1, 100)] = 5
+    """How often everything is measured in turn, less where that takes longer. More give surer
+    medians."""
+    algo: str = ""
+    """What learns. Left out: as `sparring train` would."""
     config: str = ""
     """A TOML file with settings of `sparring train`."""
     device: Device = "auto"
     """Where the network lives: cpu, cuda, or auto."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
+    seed: Seed = 0
+    """Which games are played and where the network starts."""
+    out: str = ""
+    """Where scaling.png and scaling.html go. Left out: no pictures."""
+    save: str = ""
+    """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""
-    """A JSON file of an earlier bench to hold this one against."""
+    """A record of an earlier bench on this machine: what got slower since, with intervals."""
+    anyway: bool = False
+    """Compare with a record of another machine or of other settings all the same."""
+    fail_slower: bool = False
+    """Exit code 1 if something got slower than in the record."""
     json: bool = False
     """Print one JSON object instead of tables."""

@@ -84,7 +84,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "by_role": plan.by_role,
         "slots": plan.cast.slots,
         "actors": plan.cast.actors,
-        "first": plan.first,
+        "first": plan.first[0] if plan.first else None,
         "hindsight": plan.hindsight,
         "first_row": plan.first_game * plan.rules.rows,
     }
@@ -101,13 +101,12 @@ def fused_games(plan: Plan) -> Games:
 
     games: Games
     if plan.games_on != CPU:
-        games = DeviceGames(plan.device_pool())
+        games = DeviceGames(plan.device_pool(), plan.own_rules)
     else:
         pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
         games = HostGames(pool, plan.device)
-    if plan.first is not None:
-        for member in range(len(plan.seeds)):
-            games.adjust(plan.first, member)
+    for member, terms in enumerate(plan.first):
+        games.adjust(terms, member)
     return games
 
 

@@ -83,8 +83,11 @@ class Plan:
     """Where games begin; none: as usual."""
     first_game: int = 0
     """Games of other pools that go before these."""
-    first: Terms | None = None
-    """What the first games begin under, where it is not what stands here: the first phase."""
+    own_rules: tuple[Rules, ...] = ()
+    """By member, where some have flags of their own; none: `rules` for all."""
+    first: tuple[Terms, ...] = ()
+    """By member, what the first games begin under, where it is not what stands here: flags and
+    rewards of its own, the first phase."""
     roles: tuple[RolePlan, ...] = ()
     """Networks by role, in the order of the game's roles; none: one network for all."""
     turns: Turns = field(default_factory=Turns)
@@ -94,6 +97,10 @@ class Plan:
     def role_nets(self) -> dict[str, NetConfig]:
         """Networks by role, none where one network is for all."""
         return {one.role: one.net for one in self.roles}
+
+    def rules_of(self, member: int) -> Rules:
+        """What a member plays by, whatever its phases change meanwhile."""
+        return self.own_rules[member] if self.own_rules else self.rules
 
     @property
     def seed(self) -> int:

@@ -11,12 +11,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from types import TracebackType
 from typing import IO, Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
+from sparring.machine import cores
 from sparring.measuring.reading import Opened, Reading
 from sparring.processes import end_group, start_python
 from sparring.training.planning.settings import written
@@ -85,14 +87,17 @@ class Gauge:
         if self._process is None:
             self._start()
         assert self._process and self._process.stdin and self._process.stdout
-        line = json.dumps({"do": what, **request}, allow_nan=False).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        try:
+            self._send({"do": what, **request})
+            answer = self._process.stdout.readline()
+        except BaseException:
+            self.close()  # its answer would be taken for that of the next request
+            raise
         if not answer:
             raise UnfitError(self._bury())
         told: dict[str, Any] = json.loads(answer)
+        if "over" in told:
+            self.close()
         if "refused" in told:
             raise ConfigError(told["refused"])
         if "failed" in told:
@@ -104,11 +109,18 @@ class Gauge:
         self._process = start_python(
             "sparring.measuring.process",
             [str(os.getpid())],
-            threads=len(os.sched_getaffinity(0)),
+            threads=cores(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
+        self._send([place for place in sys.path if place])  # where factories are found
+
+    def _send(self, message: Any) -> None:
+        assert self._process and self._process.stdin
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _bury(self) -> str:
         """Say why the process died."""

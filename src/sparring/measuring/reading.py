@@ -24,6 +24,15 @@ class Opened:
     parameters: int
     seconds: float
     """That making it all took, with the rounds that warmed it up."""
+    workers: int = 0
+    memory_bytes: int = 0
+    """By which the process and those that work for it grew."""
+    gpu_bytes: int = 0
+    """The same on a GPU."""
+    free_bytes: int = 0
+    """Memory that is left for others."""
+    gpu_free_bytes: int = 0
+    """The same on a GPU."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -36,9 +45,9 @@ class Reading:
 
     rounds: tuple[Round, ...]
     memory_bytes: int
-    """Of the process, with everything else that is open in it."""
+    """Of the process and those that work for it, with everything else that is open in it."""
     gpu_bytes: int = 0
-    """Most that was in use on a GPU."""
+    """Most that was in use on a GPU, without what else is open."""
 
     @property
     def seconds(self) -> float:
@@ -57,7 +66,7 @@ class Reading:
 
     @property
     def cpu_cores(self) -> float:
-        """Cores that were busy with this process."""
+        """Cores that were busy with this process and those that work for it."""
         return sum(one.cpu_s for one in self.rounds) / max(self.seconds, 1e-9)
 
     @property

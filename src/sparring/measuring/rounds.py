@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.opponents import TakesOpponents
 from sparring.learn.plan import Plan
+from sparring.measuring.usage import cpu_s
 from sparring.nets.make import make_net
 
 
@@ -35,7 +36,7 @@ class Round:
     gpu_busy: float = 0.0
     """Share of the time that a GPU which has everything was at work."""
     cpu_s: float = 0.0
-    """CPU time of this process, of all its threads."""
+    """Time on cores, of all threads of this process and of those that work for it."""
     opponent_rows: int = 0
     """Rows that frozen opponents answered."""
 
@@ -44,16 +45,20 @@ class Round:
         return asdict(self)
 
 
-def measure_round(learner: Learner, *, free: bool = False) -> Round:
-    """Collect and update once, with real games or with games that cost nothing."""
+def measure_round(learner: Learner, *, free: bool = False, helpers: Sequence[int] = ()) -> Round:
+    """Collect and update once, with real games or with games that cost nothing.
+
+    helpers: processes that work for this one; their time on cores counts.
+    """
     learner.phases.take()
-    started, cpu = time.perf_counter(), time.process_time()
+    answered = answered_by_opponents(learner)
+    started, cpu = time.perf_counter(), cpu_s(helpers)
     if free:
         assert isinstance(learner, Measured)
         reports = learner.rehearse()
     else:
         reports = learner.iterate(0.0)
-    seconds, cpu_s = time.perf_counter() - started, time.process_time() - cpu
+    seconds, busy_s = time.perf_counter() - started, cpu_s(helpers) - cpu
     phases = learner.phases.take()
     at_work = sum(phases.values())
     if free and at_work:
@@ -72,8 +77,15 @@ def measure_round(learner: Learner, *, free: bool = False) -> Round:
         int(reports[0].stats.get("learning/optimiser_steps", 0)),
         phases,
         reports[0].stats.get("charts/gpu_busy", 0.0),
-        cpu_s,
+        busy_s,
+        answered_by_opponents(learner) - answered,
     )
+
+
+def answered_by_opponents(learner: Learner) -> int:
+    """Return how many rows frozen opponents have answered so far; a population has several."""
+    counted = getattr(getattr(learner, "collector", learner), "opponent_rows", 0)
+    return sum(counted) if isinstance(counted, list) else int(counted)
 
 
 def fill_slots(learner: Learner, plan: Plan) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 
 from sparring.config import TrainConfig
 
@@ -20,7 +22,12 @@ class Frame:
     @property
     def native(self) -> bool:
         """Whether it is not Python."""
-        return not self.file.endswith(".py")
+        return not self.file.endswith(".py") and not self.file.startswith("<")
+
+    @property
+    def place(self) -> str:
+        """The file as a person knows it: from its package on."""
+        return short_place(self.file)
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,11 @@ class Stack:
 
 @dataclass(frozen=True)
 class Stacks:
-    """All stacks that were met; a thread that waits is not among them."""
+    """All stacks that were met.
+
+    The training's main thread is there all the time, also where it waits, so that shares of its
+    samples are shares of the time; other threads only while they work.
+    """
 
     stacks: tuple[Stack, ...] = ()
     rate: int = 100
@@ -53,6 +64,17 @@ class Stacks:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A kind of work on a GPU: all launches of one kernel."""
+
+    name: str
+    kind: str
+    """Such as products, games, optimiser or copies."""
+    seconds: float
+    launches: int
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that a verdict may rest on."""
 
@@ -66,6 +88,10 @@ class Evidence:
     """Of training, while it was looked at."""
     stacks: Stacks = field(default_factory=Stacks)
     """Of the training process, its main thread and those that work for it."""
+    beside: Stacks = field(default_factory=Stacks)
+    """Of the processes that it has started: workers, actors, replicas, evaluation."""
+    processes: Mapping[int, str] = field(default_factory=dict)
+    """What the processes of these stacks do: "training", "worker", "actor", "evaluation", ..."""
     cpu_cores: float = 0.0
     """Cores that were busy with it."""
     cores: int = 1
@@ -74,7 +100,29 @@ class Evidence:
     """What others wanted of the cores at the same time, in cores."""
     gpu: Mapping[str, float] = field(default_factory=dict)
     """Shares of the GPU's time by kind of kernel, and "idle"; empty without one."""
+    kernels: tuple[Kernel, ...] = ()
+    """What a GPU was busy with, the longest first; empty where nobody could look."""
     attached: bool = False
     """It was somebody's run that was going on, not one of ours."""
     blind: tuple[str, ...] = ()
     """What could not be seen, and why, in words."""
+
+
+PACKAGES = ("site-packages", "dist-packages")
+"""Folders whose members are packages."""
+
+
+@lru_cache(maxsize=4096)
+def short_place(file: str) -> str:
+    """A file's name from its package on; of a library, and of a file in no package, its own."""
+    path = Path(file)
+    if not file.endswith(".py") or not path.is_absolute():
+        return file.rpartition("/")[2] if file.startswith("/") else file
+    parts = path.parts
+    for at in range(len(parts) - 1, 0, -1):
+        if parts[at - 1] in PACKAGES or parts[at - 1].startswith("python3."):
+            return "/".join(parts[at:])
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return path.relative_to(folder).as_posix()

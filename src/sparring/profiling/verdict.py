@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
 from sparring.measuring.gauge import Gauge
 from sparring.profiling.evidence import Evidence
+from sparring.profiling.verdicts import around, bound, own_env, players, settings, unusual
+from sparring.profiling.verdicts.case import Candidate, Case
+from sparring.profiling.verdicts.told import CANNOT_TELL, LEARNING, Verdict, expected, typed
+from sparring.profiling.verdicts.trying import WORTH, Bench, Timed
 
-CANNOT_TELL = "cannot tell"
+__all__ = ["CANNOT_TELL", "LEARNING", "Verdict", "judge"]
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """A cause, and what following the advice is expected to bring."""
-
-    cause: str
-    """In a word or two, such as "slow environment"; or `CANNOT_TELL`."""
-    text: str
-    """One sentence: where the time goes, why, what to do."""
-    share: float
-    """Of the time."""
-    gain: float | None = None
-    """Expected: 0.45 for 45 % more decisions per second; None where nobody knows."""
-    timed: bool = False
-    """Whether that was timed with the change in place; otherwise it is reckoned from the share."""
-    do: str = ""
-    """What to type, or to change in your own code."""
-    change: Mapping[str, Any] = field(default_factory=dict)
-    """The settings that would be another, as `merged` takes them; empty where it is code."""
+MOST_TRIES = 3
+ALTERS = 0.7
+"""What a gain counts for in the order, if it is paid for with other learning."""
+PLAIN = 0.15
+"""From such a gain on nobody has to be told what the learning itself costs."""
+NOT_OURS = 0.1
+"""And if it has nothing to do with the training."""
 
 
 def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
@@ -37,4 +27,101 @@ def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
 
     gauge: to time changes of settings before they are recommended; None: they are reckoned.
     """
-    return [Verdict(CANNOT_TELL, "nothing stands out", 0.0)]
+    case = Case(evidence)
+    wanted = distinct(
+        [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
+    )
+    bench = None
+    if gauge and case.repeatable and (wanted or around.beside(case) >= around.NOTICED):
+        bench = Bench(gauge, evidence.config, evidence.decisions_per_s)
+    changes, tried = weighed(wanted, bench)
+    alone = bench.alone() if bench and around.beside(case) >= around.NOTICED else 0.0
+    code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case, alone)]
+    found = [*code, *(verdict for _, verdict in changes)]
+    found += slow_env(case, found)
+    alters = {id(verdict) for one, verdict in changes if one.alters}
+    found = [v for v in found if v.gain is None or v.gain >= WORTH]
+    found.sort(key=lambda v: worth(case, v, found, altering=id(v) in alters), reverse=True)
+    if found and (found[0].gain or 0.0) >= PLAIN:
+        return found
+    return [*found, bound.verdict(case, tried, found=bool(found))]
+
+
+def distinct(wanted: Sequence[Candidate]) -> list[Candidate]:
+    """Every change once, for the cause that named it first."""
+    found: list[Candidate] = []
+    for one in wanted:
+        if all(one.change != other.change for other in found):
+            found.append(one)
+    return found
+
+
+def weighed(
+    wanted: Sequence[Candidate], bench: Bench | None
+) -> tuple[list[tuple[Candidate, Verdict]], int]:
+    """Candidates that are worth it, timed where that is possible, and how many were tried."""
+    first = sorted(wanted, key=lambda one: one.hope, reverse=True)[:MOST_TRIES]
+    if not bench and not first:
+        return [], 0
+    rows = max((one.rows for one in first), default=0)
+    if bench is None or not bench.begin(samples=rows):
+        sure = [one for one in wanted if one.reckoned is not None]
+        return best_of([(one, told(one, None)) for one in sure]), 0
+    results = [(one, bench.time(one.change)) for one in first]
+    better = [(one, told(one, timed)) for one, timed in results if timed and timed.sure]
+    return best_of(better), len([timed for _, timed in results if timed])
+
+
+def best_of(found: Sequence[tuple[Candidate, Verdict]]) -> list[tuple[Candidate, Verdict]]:
+    """The best change for every cause."""
+    best: dict[str, tuple[Candidate, Verdict]] = {}
+    for one, verdict in found:
+        before = best.get(one.cause)
+        if before is None or (verdict.gain or 0.0) > (before[1].gain or 0.0):
+            best[one.cause] = one, verdict
+    return list(best.values())
+
+
+def told(one: Candidate, timed: Timed | None) -> Verdict:
+    """A candidate as a verdict."""
+    gain = timed.gain if timed else one.reckoned
+    hope = f"; {expected(gain, timed=timed is not None)}" if gain is not None else ""
+    return Verdict(
+        one.cause,
+        f"{one.why}: {one.advice}{hope}",
+        one.share,
+        gain,
+        timed is not None,
+        typed(one.change),
+        one.change,
+    )
+
+
+def slow_env(case: Case, found: Sequence[Verdict]) -> list[Verdict]:
+    """A step that takes long, where no setting helps and nothing special is known of it."""
+    share = max(case.places.env_share(), case.phase("stepping") if case.own_env else 0.0)
+    named = {settings.SLOW_ENV, settings.WAITING_ENV, settings.FEW_WORKERS}
+    if share < 0.3 or any(v.cause in named for v in found):
+        return []
+    return [own_env.slow(case, share - min(special(case, found), share))]
+
+
+def special(case: Case, found: Sequence[Verdict]) -> float:
+    """Share of the time that is known to be something else than playing in the environment."""
+    causes = {one.cause for one in own_env.WASTE.values()} | {own_env.NETWORK_INSIDE}
+    return sum(v.share for v in found if v.cause in causes)
+
+
+def worth(case: Case, verdict: Verdict, found: Sequence[Verdict], *, altering: bool) -> float:
+    """What a verdict counts for in the order.
+
+    Where most of a step is something that it can do without, that comes first: processes would
+    only share it out.
+    """
+    gain = verdict.gain or 0.0
+    inside = max(case.places.env_share(), 1e-9)
+    if verdict.cause == settings.SLOW_ENV and special(case, found) > 0.5 * inside:
+        return min(gain, 0.0)
+    if verdict.cause == around.BUSY:
+        return gain * NOT_OURS
+    return gain * (ALTERS if altering else 1.0)

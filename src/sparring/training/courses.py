@@ -9,13 +9,14 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Change, Course
 from sparring.errors import ConfigError, StateError
-from sparring.learn.adjust import Adjustable
+from sparring.learn.adjust import Adjustable, Terms
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.schedule import Moment
 from sparring.store.checkpoint import Checkpoint
 from sparring.training.member import Member
 from sparring.training.planning.curricula import curriculum_of
+from sparring.training.planning.members import under_phase
 from sparring.training.records.run import PHASE
 
 
@@ -31,25 +32,29 @@ def adjustable(learner: Learner) -> Adjustable:
 
 
 def with_courses(
-    config: TrainConfig, plan: Plan, *, lr_factor: float = 1.0
+    configs: Sequence[TrainConfig], plan: Plan, *, lr_factor: float = 1.0
 ) -> tuple[list[Course], Plan]:
-    """The ways of all members through the curriculum of a run, and how its first games begin."""
-    curriculum = curriculum_of(config, plan.rules, plan.cast)
-    if curriculum.is_plain:
+    """The ways of all members through their curricula, and how their first games begin."""
+    curricula = [
+        curriculum_of(config, plan.rules_of(member), plan.cast)
+        for member, config in enumerate(configs)
+    ]
+    if all(curriculum.is_plain for curriculum in curricula):
         return [], plan
     courses = [
         Course(
             curriculum,
-            algo=config.algo,
-            settings=settings,
+            algo=configs[member].algo,
+            settings=plan.settings[member],
             starts=curriculum.starts,
             role_settings={role.role: role.settings[member] for role in plan.roles},
             lr_factor=lr_factor,
         )
-        for member, settings in enumerate(plan.settings)
+        for member, curriculum in enumerate(curricula)
     ]
-    first = [course.begin() for course in courses]
-    return courses, replace(plan, first=first[0])
+    own = plan.first or (Terms(),) * len(courses)
+    first = [under_phase(mine, one.begin()) for mine, one in zip(own, courses, strict=True)]
+    return courses, replace(plan, first=tuple(first))
 
 
 def take_up(learner: Learner, courses: Sequence[Course], resume: Checkpoint) -> None:

@@ -34,8 +34,6 @@ def leagues_of(
     taking = league_learner(learner, cast) if cast else None
     if taking is None or cast is None:
         return [None] * len(runs)
-    policy = learner.policy()
-    meta = policy_meta(learner.rules, policy.net, policy.meta)
     leagues: list[League] = []
     common: list[League] = []
     for member, (config, run) in enumerate(zip(configs, runs, strict=True)):
@@ -43,6 +41,8 @@ def leagues_of(
         if shared and common:
             archive = common[0].archive
         else:
+            policy = learner.policy(member)
+            meta = policy_meta(policy.rules, policy.net, policy.meta)
             most = int(config.league.gigabytes * GIGABYTE)
             archive = Archive(run.path, most_bytes=most, policy=meta)
             if resume is None:  # a run that diverged before its first checkpoint starts once more

@@ -15,8 +15,10 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
 from sparring.errors import SparringWarning
+from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
+from sparring.meter.meter import Meter
 from sparring.store import checkpoint as checkpoints
 from sparring.training.budget import Every, planned_updates
 from sparring.training.callbacks import Callbacks, Watched
@@ -78,24 +80,29 @@ class Trainer:
         lr_factor: float = 1.0,
         cast: Cast | None = None,
         courses: Sequence[Course] = (),
+        rules: Sequence[Rules] = (),
         watch: Callable[[Status], None] | None = None,
         callbacks: Callbacks | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """Prepare the runs of a learner, or one that is resumed.
 
         spare_threads: cores that training leaves to evaluations.
         cast: who plays; without it, nobody is in slots.
         courses: the way of every member through its phases; none: nothing changes.
+        meter: says how the run stands to what this machine can do.
+        rules: what every member plays by; none: the learner's.
         """
+        self.meter = meter
         self.learner, self.config, self.watch = learner, configs[0], watch
         self.callbacks = callbacks or Callbacks()
-        rules = learner.rules
-        name_factory(rules, self.config)
+        own, played_by = learner.rules, tuple(rules) or (learner.rules,) * len(configs)
+        name_factory(own, self.config)
         if not learner.exact:
-            text = f"{rules.name} cannot be saved: a resumed run keeps its network, not its games"
+            text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
             if self.config.actors and not self.config.fleet.lockstep:
                 text = "a resumed run keeps its network, not the games that actors are playing"
-            warnings.warn(SparringWarning(text + unmeasured(rules)), stacklevel=3)
+            warnings.warn(SparringWarning(text + unmeasured(own)), stacklevel=3)
         self._adjusted = adjustable(learner) if courses else None
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)
         if resume is not None:  # everybody is in their slots before the games are there
@@ -106,7 +113,7 @@ class Trainer:
             Member(
                 config,
                 run,
-                rules,
+                played_by[index],
                 resume=resume,
                 lr_factor=lr_factor,
                 league=league,
@@ -119,7 +126,7 @@ class Trainer:
             for index, member in enumerate(self.members)
         ]
         # The very lowest priority would starve beside training that uses every core.
-        wanted = can_be_measured(rules) and not self.config.eval.off
+        wanted = can_be_measured(own) and not self.config.eval.off
         worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
         self.worker = worker if wanted else None
         self._turn = 0
@@ -201,11 +208,15 @@ class Trainer:
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
+        reached = self.meter.look(reports, took, phases) if self.meter else None
         self._retire(reports)
         for member, report in zip(self.members, reports, strict=True):
             if not member.active:
                 continue
             report.stats["charts/cpu_share"] = share
+            if reached and not reached.unknown:
+                report.stats["charts/machine_share"] = reached.share
+            member.status.reached = reached
             member.record(
                 report,
                 update=learner.updates,

@@ -31,6 +31,7 @@ from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes
@@ -87,7 +88,7 @@ class Session:
                 "use --device cpu, or leave them out"
             )
         with closing_games(plan, brought=pool is not None):
-            courses, plan = with_courses(learned[0], plan, lr_factor=lr_factor)
+            courses, plan = with_courses(learned, plan, lr_factor=lr_factor)
             learner = make_learner(learned[0], plan)
             if courses:
                 adjustable(learner)
@@ -182,6 +183,7 @@ class Session:
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
         """Run the loop to its end and say why it ended."""
+        meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
                 self.learner,
@@ -192,8 +194,10 @@ class Session:
                 lr_factor=self.lr_factor,
                 cast=self.plan.cast,
                 courses=self.courses,
+                rules=self.plan.own_rules,
                 watch=display,
                 callbacks=self.callbacks,
+                meter=meter,
             )
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_all()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sparring.curriculum.standing import Standing
 from sparring.games.stats import PREFIX
+from sparring.meter.share import Reached
 from sparring.training.budget import progress_of
 from sparring.training.trail import Trail
 
@@ -76,6 +77,8 @@ class Status:
     """Cores that were busy with this process."""
     gpu_share: float = math.nan
     """Share of the time in which the GPU was busy."""
+    reached: Reached | None = None
+    """How the run stands to what this machine can do, where that was measured."""
     losses: dict[str, float] = field(default_factory=dict)
     learning: dict[str, float] = field(default_factory=dict)
     """What a learner from replay says about it, in the order of `LEARNING`."""

@@ -68,7 +68,7 @@ class Body:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the learner has said it already
             plan = resolve([config], first_game=place.first_game)
-            _, plan = with_courses(config, plan)
+            _, plan = with_courses([config], plan)
         # A whole learner: who plays, with which opponents, is then decided in one place. It never
         # learns; its optimiser has no memory until it does.
         kind = WholePlayer if config.fleet.whole_episodes else PPO

@@ -70,7 +70,7 @@ class Replica:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the first has said it already
             plan = resolve([config], first_game=self.share.first_game)
-            _, plan = with_courses(config, plan)
+            _, plan = with_courses([config], plan)
         self.learner: PPO = PPO(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan)
         )

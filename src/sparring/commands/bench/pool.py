@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import show, show_problems
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import BenchPoolConfig
@@ -17,6 +18,8 @@ from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import cores, machine_facts, warn_if_busy
+from sparring.measuring.records import Figure
+from sparring.measuring.scaling import thread_counts
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
 
@@ -50,6 +53,7 @@ def run(config: BenchPoolConfig) -> int:
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed", "bots")},
         "machine": facts,
     }
+    ledger = Ledger(config, "bench pool", measured_settings(report), "")
     with ProgressBar(f"bench {rules.name}", config.rounds + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
@@ -60,13 +64,32 @@ def run(config: BenchPoolConfig) -> int:
         report["measured"] = [summary(cell) for cell in cells]
         report["ratios"] = ratios(cells)
         report["memory"] = memory(cells[0].pool)
+        report["against"] = ledger.end(figures(report["measured"]))
     if config.json:
         print_json(report)
     elif proof.valid:
         show(report)
+        ledger.show(report["against"])
     else:
         show_problems(report)
-    return 0 if proof.valid else 3
+    return ledger.code(report["against"]) if proof.valid else 3
+
+
+def measured_settings(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what has to be the same in a record; how long was measured does not."""
+    options = {k: v for k, v in report["options"].items() if k not in ("seconds", "rounds")}
+    return {"game": report["game"], "flags": report["flags"], **options}
+
+
+def figures(cells: Sequence[Mapping[str, Any]]) -> dict[str, Figure]:
+    """Return the rates as a record has them."""
+    found = {}
+    for cell in cells:
+        seen = "with observation" if cell["observe"] else "without"
+        threads = f"{cell['threads']} thread{'s' * (cell['threads'] > 1)}"
+        name = f"{seen}, {cell['driver']}, {threads}"
+        found[name] = Figure(tuple(cell["rounds"]), "decisions/s")
+    return found
 
 
 def run_on_gpu(config: BenchPoolConfig) -> int:
@@ -141,11 +164,6 @@ def make_cells(
     for cell in cells:
         cell.pool.reset()
     return cells
-
-
-def thread_counts(most: int) -> list[int]:
-    """Return 1, 2, 4 and so on up to the number of cores."""
-    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})
 
 
 def burst_steps(cells: Sequence[Cell], config: BenchPoolConfig, proof: Proof) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from rich.text import Text
 
+from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import details, machine_line, proof_line, short, show_problems
 from sparring.commands.printing import (
     ProgressBar,
@@ -22,6 +23,7 @@ from sparring.config import BenchPoolConfig
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.machine import machine_facts
+from sparring.measuring.records import Figure
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 from sparring.proof.validity import Proof, prove
@@ -44,6 +46,8 @@ def run(config: BenchPoolConfig) -> int:
         "options": {k: getattr(config, k) for k in ("games", "seconds", "rounds", "seed")},
         "machine": {**machine_facts(), "gpu": torch.cuda.get_device_name()},
     }
+    known = {"game": rules.name, "flags": report["flags"], "games": sizes, "seed": config.seed}
+    ledger = Ledger(config, "bench pool", known, config.device)
     with ProgressBar(f"bench {rules.name}", len(sizes) + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)
@@ -58,11 +62,24 @@ def run(config: BenchPoolConfig) -> int:
             ]
     report["valid"], report["proof"] = proof.valid, asdict(proof)
     report["copy_bytes_per_s"] = round(copy_rate())
+    if proof.valid:
+        report["against"] = ledger.end(figures(report["measured"]))
     if config.json:
         print_json(report)
     else:
         (show if proof.valid else show_problems)(report)
-    return 0 if proof.valid else 3
+        ledger.show(report.get("against", {}))
+    return ledger.code(report["against"]) if proof.valid else 3
+
+
+def figures(cells: list[dict[str, Any]]) -> dict[str, Figure]:
+    """Return the rates as a record has them."""
+    return {
+        f"{cell['games']:,} games, {'with observation' if cell['observe'] else 'without'}": Figure(
+            tuple(cell["rounds"]), "decisions/s"
+        )
+        for cell in cells
+    }
 
 
 def differences(rules: Rules, seed: int) -> list[str]:
@@ -124,6 +141,7 @@ def measure(
         "decisions_per_s": round(median(rates)),
         "min": round(min(rates)),
         "max": round(max(rates)),
+        "rounds": [round(rate) for rate in rates],
         "bytes_written_per_row": row_bytes,
         "bytes_moved_per_game_step": moved,
         "bytes_per_s": round(median(rates) / max(live, 1) * games * moved),

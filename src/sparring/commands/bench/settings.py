@@ -8,6 +8,7 @@ from typing import Any
 from sparring.config import BenchTrainConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.measuring.steady import steady
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import merged, with_preset
@@ -37,10 +38,10 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         "net": net,
     }
     if base.hierarchy.on:  # an option goes before what roles have of their own
-        own = {"net": net, base.algo: changes[base.algo]}
+        own = {"net": net, base.algo: changes.get(base.algo, {})}
         changes["roles"] = dict.fromkeys(Rules(config.game).roles, own)
     settings: TrainConfig = merged(base, changes, "bench train")
-    return settings
+    return steady(settings)
 
 
 def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, Any]:
@@ -53,16 +54,8 @@ def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, 
                 f"--{name}: {base.algo} learns from {'fresh rollouts' if rollouts else 'replay'} "
                 f"here; it has {', '.join(f'--{own}' for own in names)}"
             )
-    # Rounds are those of a run under way: all epochs are made, learning from replay has begun, and
-    # what plays is the network.
-    steady: dict[str, dict[str, Any]] = {
-        "ppo": {"target_kl": 0.0},
-        "dqn": {"epsilon": base.dqn.epsilon.values[-1]},
-    }
-    own, given = steady.get(base.algo, {}), given_of(config, *names)
-    if rollouts:
-        return {base.algo: {**own, **given}}
-    return {base.algo: own, "replay": {**given, "warmup": 0}}
+    given = given_of(config, *names)
+    return {base.algo if rollouts else "replay": given}
 
 
 def learns_from_rollouts(settings: TrainConfig) -> bool:

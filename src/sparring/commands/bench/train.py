@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from rich.text import Text
 
+from sparring.commands.bench.light import machine_share, share_lines
+from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line, short, show_problems, title
 from sparring.commands.bench.settings import learning_facts, read_settings
 from sparring.commands.printing import (
@@ -27,6 +29,7 @@ from sparring.games.flags import changed_flags
 from sparring.learn.learner import Measured
 from sparring.learn.plan import CPU, Plan
 from sparring.machine import machine_facts, warn_if_busy
+from sparring.measuring.records import Figure
 from sparring.measuring.rounds import Round, fill_slots, measure_round, spread
 from sparring.pools.lineups import LEARNER
 from sparring.pools.protocol import GamePool
@@ -57,6 +60,8 @@ def run(config: BenchTrainConfig) -> int:
     if plan.cast.slots:
         fill_slots(learner, plan)
     report = describe(config, settings, plan, learner)
+    known = {"game": report["game"], "flags": report["flags"], **report["training"]}
+    ledger = Ledger(config, "bench train", known, plan.device)
     warn_if_busy(report["machine"]["load_average"])
     warn_if_blas_differs(settings.threads)
     with ProgressBar(f"bench {rules.name}", config.rounds + 3) as steps:
@@ -68,15 +73,30 @@ def run(config: BenchTrainConfig) -> int:
     if proof.valid:
         report["measured"] = {name: summary(rounds) for name, rounds in measured.items()}
         report["fraction"] = fraction(measured[OURS], measured[CEILING])
+        if config.meter:
+            report["machine_share"] = machine_share(settings, plan, learner)
         if PLAIN in measured:
             report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
         if plan.device != CPU:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
+        report["against"] = ledger.end(figures(measured))
     if config.json:
         print_json(report)
     else:
         (show if proof.valid else show_problems)(report)
-    return 0 if proof.valid else 3
+        ledger.show(report.get("against", {}))
+    return ledger.code(report["against"]) if proof.valid else 3
+
+
+def figures(measured: Mapping[str, Sequence[Round]]) -> dict[str, Figure]:
+    """Return the rates as a record has them."""
+    names = {OURS: "", CEILING: ", free games", PLAIN: ", plain self-play"}
+    found = {}
+    for name, rounds in measured.items():
+        for unit in ("decisions", "samples"):
+            rates = tuple(getattr(one, unit) / one.seconds for one in rounds)
+            found[f"{unit}/s{names[name]}"] = Figure(rates, f"{unit}/s")
+    return found
 
 
 def against_plain(settings: TrainConfig, plan: Plan) -> tuple[TrainConfig, TrainConfig, Plan]:
@@ -251,6 +271,9 @@ def show(report: dict[str, Any]) -> None:
             f"slots: {report['training']['slots']}",
             style="bold",
         )
+    if "machine_share" in report:
+        for one in share_lines(report["machine_share"]):
+            out.print(one)
     if "memory_bytes" in report:
         busy = report["measured"][OURS]["gpu_busy"]
         told = f"GPU busy {busy:.1%}, " if busy else ""

@@ -15,6 +15,8 @@ Curve = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.flo
 Floats = npt.NDArray[np.float64]
 Form = Literal["percent", "rate", "number"]
 By = Literal["minutes", "decisions", "updates"]
+Kind = Literal["games", "threads", "workers"]
+"""What stands at places of its own from left to right, instead of running."""
 
 CLOCK = "charts/decisions"
 """The curve that every update writes: when it ended, and after how many decisions."""
@@ -24,12 +26,16 @@ CLOCK = "charts/decisions"
 class Axis:
     """What runs from left to right, from 0 to where it ends."""
 
-    by: By
+    by: By | Kind
     end: float
+    names: tuple[str, ...] = ()
+    """Of the places 0.5, 1.5, 2.5 and so on, where nothing lies between them."""
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Places to be named under a chart."""
+        if self.names:
+            return [(at + 0.5, name) for at, name in enumerate(self.names)]
         at = ticks(0.0, self.end, 5)
         if self.by == "updates":  # there is no half of one
             at = [value for value in at if value == int(value)]

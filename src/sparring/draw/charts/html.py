@@ -109,7 +109,8 @@ for (const figure of document.querySelectorAll('figure')) {
     const near = xs => xs.reduce((best, x, i) => closer(x, xs[best]) ? i : best, 0);
     const lead = chart.series.map(s => s.x[near(s.x)]).reduce((a, b) => closer(b, a) ? b : a);
     tip.replaceChildren();
-    row((chart.by == 'minutes' ? lead.toFixed(lead < 10 ? 2 : 1)
+    row((chart.names.length ? chart.names[Math.floor(lead)]
+      : chart.by == 'minutes' ? lead.toFixed(lead < 10 ? 2 : 1)
       : Math.round(lead).toLocaleString('en')) + ' ' + chart.by);
     for (const s of chart.series) {
       const i = near(s.x), v = s.y[i];
@@ -291,6 +292,7 @@ def numbers(chart: Chart, page: Page) -> dict[str, Any]:
     return {
         "form": chart.form,
         "by": axis.by,
+        "names": axis.names,
         "end": axis.end,
         "series": [
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +38,9 @@ class Games(Protocol):
     pool: Any
     """The pool behind them."""
     rules: Rules
+    """Of the first member; those of the others have as many of everything."""
+    own_rules: tuple[Rules, ...]
+    """By member, whatever phases change in the pool meanwhile."""
     device: torch.device
     """Where the network lives."""
     seeds: tuple[int, ...]
@@ -86,8 +90,10 @@ class DeviceGames:
 
     captures = gpu_alone = True
 
-    def __init__(self, pool: CudaPool) -> None:
+    def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = ()) -> None:
+        """Take over a pool. own_rules: by member, where some have flags of their own."""
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
+        self.own_rules = tuple(own_rules) or (pool.rules,) * len(pool.seeds)
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         self.at_once = pool.each * pool.rules.rows
         self.frozen = pool.frozen
@@ -148,6 +154,7 @@ class HostGames:
             raise ConfigError(f"{pool.rules.name} has continuous actions: its games go on the GPU")
         self.pool, self.rules, self.device = pool, pool.rules, torch.device(device)
         self.seeds: tuple[int, ...] = (pool.seed,)
+        self.own_rules: tuple[Rules, ...] = (pool.rules,)
         self.num_games = self.each = pool.num_games
         self.at_once = pool.num_games // pool.slots * pool.rules.rows
         self.frozen = torch.zeros(1, dtype=torch.uint8, device=self.device)

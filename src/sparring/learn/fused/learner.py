@@ -160,7 +160,7 @@ class FusedLearner:
 
     @property
     def rules(self) -> Rules:
-        """The game as the run has it; phases change flags of the pool's alone."""
+        """The game as the first member has it; phases change flags of the pool's alone."""
         return self.games.rules
 
     @property
@@ -397,7 +397,8 @@ class FusedLearner:
         """Return what plays; it never changes again."""
         net = self._fresh_net()
         net.load_state_dict(self.net.state(member))
-        return Policy(self.rules, net, name=f"update {self.updates}", meta=self.facts)
+        rules = self.games.own_rules[member]
+        return Policy(rules, net, name=f"update {self.updates}", meta=self.facts)
 
     @property
     def facts(self) -> dict[str, bool]:

@@ -33,6 +33,7 @@ from sparring.training.display.parts import (
     phases,
     progress_bar,
     spark,
+    speed_lines,
     stat_words,
     strengths,
 )
@@ -71,8 +72,9 @@ def draw(
     parts += [flow([shortened(one, inner) for one in standing], inner)] if standing else []
     parts += [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
-    room = height - FIXED_LINES - len(standing)
-    parts += lay_out(statuses, machine, inner, max(room, 1))
+    speed = speed_lines(status, inner)
+    room = height - FIXED_LINES - len(standing) - len(speed)
+    parts += [*lay_out(statuses, machine, inner, max(room, 1)), *speed]
     if len(statuses) > 1:
         parts += [Text(), members(statuses, inner, max(room, 1))]
     elif room >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):

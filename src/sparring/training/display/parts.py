@@ -178,6 +178,17 @@ def machine_grid(status: Status, machine: Machine) -> Table:
     return grid
 
 
+def speed_lines(status: Status, width: int) -> list[Text]:
+    """Return how the run stands to what this machine can do; one line where there is room."""
+    if status.reached is None:
+        return []
+    line = status.reached.line
+    if len(line) <= width:
+        return [Text(line)]
+    told = flow([shortened(words, width) for words in status.reached.words], width)
+    return [Text(one) for one in str(told).split("\n")]
+
+
 def loss_words(status: Status) -> list[str]:
     """Return what the learner says about itself."""
     return [f"{name} {value:.4f}" for name, value in status.losses.items()]

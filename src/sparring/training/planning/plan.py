@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -31,6 +31,12 @@ from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
 from sparring.training.planning.demands import check_demands, within_memory
 from sparring.training.planning.hindsight import check_hindsight
+from sparring.training.planning.members import (
+    demand_alike,
+    demand_same_chains,
+    own_terms,
+    rules_of_members,
+)
 from sparring.training.planning.own import by_factory, own_pool, rules_of
 from sparring.training.planning.place import choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
@@ -42,8 +48,6 @@ UNFIT = {
     "starts": "its own reset decides where games begin",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
-MAY_DIFFER = ("seed", "name", "minutes", "updates", "runs", "json", "league")
-"""What members of a population may have otherwise than the first, besides the algorithm's own."""
 
 
 def resolve(
@@ -67,11 +71,13 @@ def resolve(
     rules = rules_of(config, pool)
     demand_meant(configs, rules, pool)
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
-    curriculum = curriculum_of(config, rules, cast)
+    played_by = rules_of_members(configs, rules)
+    curricula = [curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True)]
+    curriculum = curricula[0]
     place = choose_place(configs, rules.box, cast, own=own)
-    for member in configs:
-        check_demands(rules, member)
-        check_hindsight(rules, member, curriculum)
+    for member, theirs, course in zip(configs, played_by, curricula, strict=True):
+        check_demands(theirs, member)
+        check_hindsight(theirs, member, course)
     starts = read_starts(rules, config.starts)
     roles = read_roles(rules, configs)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS))
@@ -83,8 +89,8 @@ def resolve(
     plan = Plan(
         rules=rules,
         cast=cast,
-        rewards=curriculum.rewards_at(0, BEGINNING, BEGINNING),
-        paid_by_role=curriculum.pays_by_role and not curriculum.is_plain,
+        own_rules=played_by if any(one is not rules for one in played_by) else (),
+        **paid_by(curriculum),
         starts=starts,
         seeds=seeds,
         threads=threads,
@@ -101,10 +107,20 @@ def resolve(
         hindsight=config.hindsight,
         roles=roles,
         turns=turns_of(config.hierarchy),
+        first=own_terms(played_by, curricula),
     )
+    demand_same_chains([replace(plan, **paid_by(one)) for one in curricula])
     demand_mirror(plan)
     demand_room(plan)
     return plan
+
+
+def paid_by(curriculum: Curriculum) -> dict[str, Any]:
+    """What a plan says of what is paid."""
+    return {
+        "rewards": curriculum.rewards_at(0, BEGINNING, BEGINNING),
+        "paid_by_role": curriculum.pays_by_role and not curriculum.is_plain,
+    }
 
 
 def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | None) -> None:
@@ -159,17 +175,6 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
             learner: Learner = load_factory(FLEET, "actors")(config, plan)
             return learner
         return factory_of(config.algo)(plan)
-
-
-def demand_alike(configs: Sequence[TrainConfig]) -> None:
-    """Refuse a population whose members differ in what they share."""
-    may = (*MAY_DIFFER, configs[0].algo)
-    mine = asdict(configs[0])
-    for other in configs[1:]:
-        theirs = asdict(other)
-        differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
-        if differ:
-            raise ConfigError(f"members of a population share {', '.join(differ)}")
 
 
 def demand_named(config: TrainConfig, pool: GamePool | None) -> None:

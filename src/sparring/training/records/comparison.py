@@ -183,6 +183,28 @@ class Comparison:
 
 def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison:
     """Read runs and put those together that belong together; refuses runs of different games."""
+    rules, entries = read_entries(paths)
+    keys = read_keys(by, entries) if by else differing(entries)
+    return comparison(rules, entries, keys, make_groups(entries, keys), seed)
+
+
+def compare_named(groups: Mapping[str, Sequence[Path]], *, seed: int = 0) -> Comparison:
+    """Hold groups of runs against each other that have names already."""
+    rules, entries = read_entries([path for paths in groups.values() for path in paths])
+    keys = differing(entries)
+    counts = [len(paths) for paths in groups.values()]
+    starts = np.cumsum([0, *counts])
+    inner = [tuple(entries[start : start + n]) for start, n in zip(starts, counts, strict=False)]
+    known = [known_of(members[0], keys) for members in inner]
+    named = tuple(
+        Group(name, settings, label(settings, known), members)
+        for name, settings, members in zip(groups, known, inner, strict=True)
+    )
+    return comparison(rules, entries, keys, named, seed)
+
+
+def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[Entry]]:
+    """Read runs that can be compared; refuses runs of different games, or not measured yet."""
     runs = [Overview(path) for path in paths]
     rules = common_rules(runs)
     opponents = common_opponents(runs)
@@ -194,9 +216,19 @@ def compare(paths: Sequence[Path], by: str = "", *, seed: int = 0) -> Comparison
     for entry in entries:
         if not len(entry.strength_by("decisions")[0]):
             raise ConfigError(f"{entry.run.path} has no evaluation with numbers yet; leave it out")
-    keys = read_keys(by, entries) if by else differing(entries)
+    return rules, entries
+
+
+def comparison(
+    rules: Rules,
+    entries: Sequence[Entry],
+    keys: tuple[str, ...],
+    groups: tuple[Group, ...],
+    seed: int,
+) -> Comparison:
+    """Put groups together; what was measured at the end counts where all runs have it."""
     at_end = all(entry.final is not None for entry in entries)
-    return Comparison(rules, opponents, keys, make_groups(entries, keys), at_end, seed)
+    return Comparison(rules, entries[0].opponents, keys, groups, at_end, seed)
 
 
 def common_rules(runs: Sequence[Overview]) -> Rules:

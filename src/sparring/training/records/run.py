@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
+import platform
 import re
 import secrets
 import shutil
@@ -28,7 +30,7 @@ from sparring.training.records import metrics
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
 LOCK = ".lock"
-"""Held by the process that trains the run."""
+"""Held by the process that trains the run; it says which one that is, and where."""
 EVENTS = "events.json"
 """What came from beside, with the update at which it took effect."""
 PHASE = "phase"
@@ -163,6 +165,8 @@ class Run:
         """Keep other processes from training the same run at the same time."""
         try:
             with locked(self.path / LOCK):
+                with suppress(OSError):  # a full disk keeps nobody from training
+                    (self.path / LOCK).write_text(f"{os.getpid()} {platform.node()}\n")
                 yield
         except BlockingIOError:
             raise SparringError(

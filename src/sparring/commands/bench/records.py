@@ -1,0 +1,117 @@
+"""What `sparring bench` does with records: keep one, and hold one against an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparring.commands.printing import make_table, print_table, say
+from sparring.errors import ConfigError
+from sparring.machine import machine_facts
+from sparring.measuring.records import Change, Figure, Record, changes, differences, since
+
+SLOWER = 1
+"""The exit code of --fail-slower."""
+MOST_TOLD = 4
+
+
+class Keeps(Protocol):
+    """Options of a bench that keeps records."""
+
+    @property
+    def save(self) -> str: ...
+    @property
+    def record(self) -> str: ...
+    @property
+    def anyway(self) -> bool: ...
+    @property
+    def fail_slower(self) -> bool: ...
+
+
+class Ledger:
+    """The record of one bench: begun before anything is measured, ended when all is known."""
+
+    def __init__(self, options: Keeps, command: str, settings: Mapping[str, Any], device: str):
+        """Read the earlier record, and refuse one that says nothing about this bench."""
+        self.options = options
+        facts = {**machine_facts(), "device": device.partition(":")[0], **torch_facts(device)}
+        self.now = Record(command, dict(settings), facts, {})
+        self.then = Record.read(Path(options.record)) if options.record else None
+        if (options.anyway or options.fail_slower) and not options.record:
+            word = "--anyway" if options.anyway else "--fail-slower"
+            raise ConfigError(f"{word} is for --record FILE, the record to hold this one against")
+        self.apart = differences(self.now, self.then) if self.then else []
+        if self.apart and not options.anyway:
+            rest = len(self.apart) - MOST_TOLD
+            more = f"; and {rest} more" if rest > 0 else ""
+            raise ConfigError(
+                f"--record {options.record} says nothing about this bench: "
+                f"{'; '.join(self.apart[:MOST_TOLD])}{more}; measure the same, or add --anyway"
+            )
+
+    def end(self, figures: Mapping[str, Figure]) -> dict[str, Any]:
+        """Keep the figures, and return what changed, as JSON has it; {} without a record."""
+        self.now.figures.update(figures)
+        if self.options.save:
+            self.now.write(Path(self.options.save))
+        if not self.then:
+            return {}
+        found = changes(self.now, self.then)
+        names = {"only now": self.now.figures, "only then": self.then.figures}
+        both = {one.name for one in found}
+        return {
+            "record": self.options.record,
+            "changes": [one.plain() for one in found],
+            **{word: [n for n in of if n not in both] for word, of in names.items()},
+            "since": since(self.now, self.then),
+            "apart": self.apart,
+            "slower": sum(one.bad for one in found),
+        }
+
+    def code(self, told: Mapping[str, Any]) -> int:
+        """Return the exit code."""
+        return SLOWER if self.options.fail_slower and told.get("slower") else 0
+
+    def show(self, told: Mapping[str, Any]) -> None:
+        """Print what changed."""
+        if self.options.save:
+            say(f"record: {self.options.save}")
+        if not told or not self.then:
+            return
+        found = [Change(**one) for one in told["changes"]]
+        date = str(self.then.machine.get("date", "?"))[:10]
+        table = make_table(("figure", "then", "now", f"against {date}"), numbers=("then", "now"))
+        for one in found:
+            cells = (middle(record.figures[one.name]) for record in (self.then, self.now))
+            table.add_row(one.name, *cells, str(one))
+        print_table(table)
+        for word in ("only then", "only now"):
+            if told[word]:
+                say(f"measured {word}: {', '.join(told[word])}")
+        for line in told["apart"]:
+            say(f"not the same bench: {line}")
+        for line in told["since"]:
+            say(f"since then: {line}")
+        bad = [one.name for one in found if one.bad]
+        say(
+            f"{len(bad)} of {len(found)} figures got slower or worse beyond their 95 % interval"
+            f"{': ' + ', '.join(bad) if bad else ''}; by chance alone it is 1 of 40"
+        )
+
+
+def torch_facts(device: str) -> dict[str, Any]:
+    """Return what learning depends on; torch is loaded where something learns."""
+    if not device:
+        return {}
+    import torch
+
+    gpu = torch.cuda.get_device_name() if device.startswith("cuda") else None
+    return {"torch": torch.__version__, "gpu": gpu}
+
+
+def middle(figure: Figure) -> str:
+    """Return the mean of a figure as it is shown."""
+    value = sum(figure.rounds) / len(figure.rounds)
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{text} {figure.unit}".strip()

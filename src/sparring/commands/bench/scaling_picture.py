@@ -1,0 +1,82 @@
+"""What `sparring bench scaling` draws: speed over games, a line per number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sparring.commands.bench.report import title
+from sparring.draw.charts.axes import Axis, Form
+from sparring.draw.charts.curves import Chart, Page, Series
+from sparring.draw.charts.several import colour_of
+from sparring.measuring.scaling import Row
+
+MIB = 2**20
+
+
+def make_page(report: dict[str, Any], rows: Sequence[Row], advice: str) -> Page:
+    """Return the charts: speed, its spread, cores and memory."""
+    games = sorted({row.point.games for row in rows})
+    axis = Axis("games", len(games), tuple(f"{count:,}" for count in games))
+    training, machine = report["training"], report["machine"]
+    facts = (
+        f"{training['algo']}, network on {training['device']}, games on {training['pool']}",
+        f"median and range of {report['passes']} passes",
+        f"{machine['cpu']}, {machine['cores']} cores",
+    )
+
+    def chart(name: str, value: Callable[[Row], list[float]], form: Form, *, wide: bool) -> Chart:
+        lines = tuple(
+            line(at, key, [row for row in rows if line_of(row) == key], games, value)
+            for at, key in enumerate(dict.fromkeys(map(line_of, rows)))
+        )
+        return Chart(name, lines, form, wide=wide, from_zero=True)
+
+    charts = [
+        chart(
+            f"Decisions per second: {advice.partition(';')[0]}",
+            lambda row: row.rates,
+            "rate",
+            wide=True,
+        ),
+        chart("Cores busy", lambda row: [r.cpu_cores for r in row.readings], "number", wide=False),
+        chart("Memory, MiB", memory, "rate", wide=False),
+    ]
+    if any(reading.gpu_busy for row in rows for reading in row.readings):
+        charts.append(
+            chart("GPU busy", lambda r: [one.gpu_busy for one in r.readings], "percent", wide=False)
+        )
+    return Page(f"{title(report)}: speed by games", facts, tuple(charts), axis)
+
+
+def memory(row: Row) -> list[float]:
+    """Return the memory of a point, that of the GPU where it has all."""
+    there = [reading.gpu_bytes / MIB for reading in row.readings]
+    return there if any(there) or row.opened is None else [row.opened.memory_bytes / MIB]
+
+
+def line_of(row: Row) -> tuple[int, int]:
+    """Return what the points of a line share."""
+    return row.point.threads, row.point.workers
+
+
+def line(
+    at: int,
+    key: tuple[int, int],
+    rows: Sequence[Row],
+    games: Sequence[int],
+    value: Callable[[Row], list[float]],
+) -> Series:
+    """Return the line of a number of threads and workers; points without numbers leave a gap."""
+    threads, workers = key
+    name = f"{threads} thread{'s' * (threads != 1)}" + (f", {workers} workers" if workers else "")
+    there = [row for row in rows if row.readings]
+    x = np.array([games.index(row.point.games) + 0.5 for row in there])
+    values = [value(row) for row in there]
+    colour, dashed = colour_of(at)
+    middle, low, high = (
+        np.array([float(how(v)) for v in values]) for how in (np.median, np.min, np.max)
+    )
+    return Series(name, colour, x, middle, low, high, dashed)

@@ -1,0 +1,90 @@
+"""A flame graph as one HTML file: no resources from elsewhere, drawn on a canvas.
+
+The outermost functions are on top. A click zooms, a search marks and says how much it found.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from typing import Any
+
+KINDS = {
+    "yours": "your code",
+    "sparring": "sparring",
+    "torch": "torch",
+    "libraries": "other Python",
+    "sparring native": "sparring, native",
+    "torch native": "torch, native",
+    "native": "other native code",
+}
+"""Whose code a block is, with the words for it."""
+
+
+@dataclass
+class Block:
+    """A function as called from the one above it."""
+
+    name: str
+    place: str
+    kind: str
+    total: int = 0
+    """Samples, those of the blocks below it included."""
+    lines: dict[int, int] = field(default_factory=dict)
+    """Samples by line."""
+    blocks: dict[tuple[str, str], Block] = field(default_factory=dict)
+    """What it calls."""
+
+    def inner(self, name: str, place: str, kind: str) -> Block:
+        """Return the block of a function that it calls."""
+        if (name, place) not in self.blocks:
+            self.blocks[name, place] = Block(name, place, kind)
+        return self.blocks[name, place]
+
+
+def draw_flame(root: Block, heading: str, facts: Sequence[str] = ()) -> str:
+    """Return the whole file."""
+    text = json.dumps(numbers(root), separators=(",", ":")).replace("<", "\\u003c")
+    page = (resources.files(__package__) / "flame.html").read_text("utf-8")
+    legend = "".join(
+        f'<span><i style="background:var(--k{at})"></i>{escape(word)}</span>'
+        for at, word in enumerate(KINDS.values())
+    )
+    told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
+    filled = {"TITLE": escape(heading), "FACTS": told, "LEGEND": legend, "DATA": text}
+    for name, value in filled.items():
+        page = page.replace(f"@{name}@", value)
+    return page
+
+
+def numbers(root: Block) -> dict[str, Any]:
+    """Return blocks as lists: functions once, blocks from the outermost on, parents first."""
+    functions: dict[tuple[str, str, str], int] = {}
+    parents: list[int] = []
+    which: list[int] = []
+    totals: list[int] = []
+    lines: list[int] = []
+    waiting = [(-1, root)]
+    while waiting:
+        parent, block = waiting.pop()
+        number = len(parents)
+        parents.append(parent)
+        key = (block.name, block.place, block.kind)
+        which.append(functions.setdefault(key, len(functions)))
+        totals.append(block.total)
+        lines.append(max(block.lines, key=block.lines.__getitem__, default=0))
+        below = list(reversed(block.blocks.values()))
+        if parent >= 0:  # threads stay in the order in which they came, the training's in front
+            below.sort(key=lambda one: one.total)
+        waiting += [(number, one) for one in below]  # the largest is taken first
+    kinds = {kind: at for at, kind in enumerate(KINDS)}
+    return {
+        "functions": [[name, place, kinds.get(kind, -1)] for name, place, kind in functions],
+        "parents": parents,
+        "which": which,
+        "totals": totals,
+        "lines": lines,
+    }

@@ -1,0 +1,95 @@
+"""How fast a run is, from the curves that it writes, and when."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import SparringError
+from sparring.training.records import metrics
+
+DECISIONS, RATE, SAMPLES = "charts/decisions", "charts/SPS", "charts/samples_per_s"
+GPU, CPU = "charts/gpu_busy", "charts/cpu_share"
+PHASES = "phases/"
+BETWEEN = "between updates"
+"""The phase of all time in which nobody plays or learns: curves, checkpoints, callbacks."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a run was over some updates."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    decisions_per_s: float = 0.0
+    samples_per_s: float = 0.0
+    phases: tuple[tuple[str, float], ...] = ()
+    """Shares of the time."""
+    cpu_cores: float = 0.0
+    gpu_busy: float | None = None
+
+
+class Progress:
+    """Reads a run's curves while it trains, and learns when its clock began."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._began = float("inf")
+
+    def look(self) -> int:
+        """Return the last update that can be read; 0 before the first."""
+        try:
+            found = metrics.read(self.folder, DECISIONS).get(DECISIONS)
+        except SparringError:  # a file that is being made
+            return 0
+        if found is None or not len(found[0]):
+            return 0
+        # Curves are late, never early: the earliest beginning that they allow is the nearest.
+        self._began = min(self._began, time.monotonic() - float(found[1][-1]))
+        return int(found[0][-1])
+
+    def pace(self, since: float, until: float) -> Pace:
+        """Return how fast it was between two moments of the monotonic clock."""
+        curves = metrics.read(self.folder, "charts/*", f"{PHASES}*")
+        if DECISIONS not in curves:
+            return Pace()
+        numbers, ends, decisions = curves[DECISIONS]
+        inside = (ends >= since - self._began) & (ends <= until - self._began)
+        inside[0] = False  # nobody knows when the first one began
+        if not inside.any():
+            return Pace()
+        took = np.diff(ends, prepend=ends[:1])
+        made = np.diff(decisions, prepend=decisions[:1])
+        whole = float(took[inside].sum())
+
+        def values(name: str) -> Floats:
+            """Return a curve at these updates, 0 where it has nothing."""
+            at, _, found = curves.get(name, (numbers[:0], ends[:0], ends[:0]))
+            full = np.zeros(len(numbers))
+            full[np.searchsorted(numbers, at[np.isin(at, numbers)])] = found[np.isin(at, numbers)]
+            return np.nan_to_num(full)[inside]
+
+        rates = values(RATE)
+        worked = np.where(rates > 0, made[inside] / np.maximum(rates, 1e-9), took[inside])
+        shares = {
+            name.removeprefix(PHASES): float((values(name) * worked).sum()) / whole
+            for name in curves
+            if name.startswith(PHASES)
+        }
+        shares[BETWEEN] = max(1 - sum(shares.values()), 0.0)
+        busy = float((values(GPU) * worked).sum()) / whole if GPU in curves else None
+        return Pace(
+            updates=int(inside.sum()),
+            seconds=whole,
+            decisions_per_s=float(made[inside].sum()) / whole,
+            samples_per_s=float((values(SAMPLES) * worked).sum()) / whole,
+            phases=tuple(sorted(shares.items(), key=lambda pair: -pair[1])),
+            cpu_cores=float((values(CPU) * worked).sum()) / whole,
+            gpu_busy=busy,
+        )

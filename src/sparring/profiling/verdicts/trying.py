@@ -1,0 +1,152 @@
+"""Timing a change of settings against what is, in turn, before it is recommended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.measuring.gauge import Gauge, UnfitError
+from sparring.measuring.reading import Reading
+from sparring.measuring.steady import steady
+from sparring.training.planning.algorithms import sections_of
+from sparring.training.planning.settings import merged
+
+PAIRS = 3
+WINDOW_S = 0.6
+LONG_S = 0.9
+"""A round that takes longer is timed with shorter rollouts: it is the same work, less of it."""
+LEAST_STEPS = 2
+WORTH = 0.05
+"""Gains below this are not told from noise."""
+NOW, THEN = "now", "then"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A change beside what is."""
+
+    ratios: tuple[float, ...]
+    """Of decisions per second, one of each pair of windows."""
+
+    @property
+    def gain(self) -> float:
+        """What may be promised: the middle one, less half of what lies between it and the worst."""
+        middle = median(self.ratios)
+        return middle - (middle - min(self.ratios)) / 2 - 1
+
+    @property
+    def sure(self) -> bool:
+        """Whether it was better every time, and by more than noise."""
+        return min(self.ratios) > 1 and self.gain >= WORTH
+
+
+class Bench:
+    """Times changes of one configuration; within so many seconds in all."""
+
+    def __init__(
+        self, gauge: Gauge, config: TrainConfig, decisions_per_s: float = 0.0, seconds: float = 15.0
+    ) -> None:
+        """Open nothing yet. decisions_per_s: as it was seen, to know how long a round takes."""
+        self.gauge, self.config, self.seconds = gauge, steady(config), seconds
+        self.rates: list[float] = []
+        """Decisions per second as things are, without what surrounds the learner."""
+        self._seen = decisions_per_s
+        self._shorter = 1.0
+        self._until = 0.0
+        self._open = False
+
+    def begin(self, *, samples: int = 0) -> bool:
+        """Open what is. samples: that a rollout has to hold for the changes to mean something."""
+        rows = self.config.collect.games * self.config.collect.steps
+        round_s = rows / self._seen if self._seen else 0.0
+        if round_s > LONG_S and self._has_rollouts():
+            least = max(2 * samples / rows, LONG_S / round_s, LEAST_STEPS * rows_of(self.config))
+            self._shorter = min(least, 1.0)
+        try:
+            self.gauge.open(NOW, self._short({}), warm_up=1)
+        except (ConfigError, UnfitError):
+            return False
+        self._open, self._until = True, time.monotonic() + self.seconds
+        return True
+
+    @property
+    def left(self) -> bool:
+        """Whether there is time for another change."""
+        return self._open and time.monotonic() < self._until
+
+    def time(self, change: Mapping[str, Any]) -> Timed | None:
+        """Time a change beside what is; None where it is refused or fails."""
+        if not self.left:
+            return None
+        try:
+            self.gauge.open(THEN, self._short(change), warm_up=1)
+        except (ConfigError, UnfitError):
+            self._open = self._is_open()
+            return None
+        try:
+            return self._pairs()
+        except UnfitError:
+            self._open = self._is_open()
+            return None
+        finally:
+            self._shut()
+
+    def alone(self) -> float:
+        """Decisions per second as things are, without what surrounds the learner; 0: unknown."""
+        while self._open and len(self.rates) < PAIRS:
+            try:
+                self.rates.append(rate_of(self.gauge.time(NOW, WINDOW_S)))
+            except UnfitError:
+                return 0.0
+        return median(self.rates) if self.rates else 0.0
+
+    def _pairs(self) -> Timed:
+        """Both in turn; who goes first changes."""
+        ratios: list[float] = []
+        for pair in range(PAIRS):
+            order = (NOW, THEN) if pair % 2 else (THEN, NOW)
+            rates = {name: rate_of(self.gauge.time(name, WINDOW_S)) for name in order}
+            self.rates.append(rates[NOW])
+            ratios.append(rates[THEN] / max(rates[NOW], 1e-9))
+        return Timed(tuple(ratios))
+
+    def _shut(self) -> None:
+        try:
+            self.gauge.shut(THEN)
+        except UnfitError:
+            self._open = False
+
+    def _is_open(self) -> bool:
+        """Whether the process still has what is."""
+        try:
+            self.gauge.time(NOW, 0.0)
+        except UnfitError:
+            return False
+        return True
+
+    def _has_rollouts(self) -> bool:
+        return "replay" not in sections_of(self.config.algo, self.config.dqn.mode)
+
+    def _short(self, change: Mapping[str, Any]) -> TrainConfig:
+        """Settings with a change, with rollouts as much shorter as all others here."""
+        config: TrainConfig = merged(self.config, change, "try")
+        if self._shorter == 1:
+            return config
+        steps = max(round(config.collect.steps * self._shorter), 1)
+        shorter: TrainConfig = merged(config, {"collect": {"steps": steps}}, "try")
+        return shorter
+
+
+def rows_of(config: TrainConfig) -> float:
+    """What one step is of a rollout."""
+    return 1 / config.collect.steps
+
+
+def rate_of(reading: Reading) -> float:
+    """Decisions per second over all of a window."""
+    return sum(one.decisions for one in reading.rounds) / max(reading.seconds, 1e-9)

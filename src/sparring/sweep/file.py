@@ -1,0 +1,232 @@
+"""The file of a sweep: settings of `sparring train`, how to search, and the ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import SweepConfig, TrainConfig
+from sparring.errors import ConfigError, nearest
+from sparring.sweep.space import Range, is_number, read_ranges
+from sparring.training.planning.settings import read_file
+
+SAMPLERS = ("random", "tpe", "gp")
+NEAREST = "nearest"
+STRENGTH = "strength"
+USUAL_TRIALS = 20
+USUAL_WARM_UP = 5
+"""Trials that end before one is pruned."""
+LEAST_WARM_UP = 3
+MOST_TRIALS = 100_000
+KEYS = {
+    "sampler": "sampler",
+    "trials": "trials",
+    "minutes": "minutes",
+    "at_once": "at_once",
+    "seed": "seed",
+    "prune": "prune",
+    "confirm": "confirm",
+    "warm_start": "warm_start",
+    "raise": "raised",
+}
+"""What [sweep] may say, and what it is called here."""
+MAY_CHANGE = frozenset({"trials", "minutes", "at_once", "confirm"})
+"""What may be otherwise when a sweep goes on."""
+BARRED = {
+    **dict.fromkeys(("name", "runs"), "the sweep names its runs itself"),
+    **dict.fromkeys(("seeds", "population", "vary"), "trials are what differs; use [sweep.ranges]"),
+    **dict.fromkeys(("config", "json", "dry_run"), "it is no setting of a training"),
+    "cluster": "use sparring sweep --cluster",
+}
+"""Settings that such a file does not have, and why."""
+FIXED = {
+    **BARRED,
+    **dict.fromkeys(("minutes", "updates", "decisions", "episodes"), "trials have one budget"),
+    **dict.fromkeys(("game", "eval"), "trials could not be held against each other"),
+    **dict.fromkeys(("device", "pool", "threads"), "the sweep shares the machine out itself"),
+    "seed": "every trial has a seed of its own, from that of [sweep]",
+    "init": 'use warm_start = "nearest" in [sweep]',
+    "phases": "give files with phases: curriculum = [...]",
+}
+"""Settings that no range may be about, and why."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a sweep searches: the table [sweep]."""
+
+    sampler: str = "tpe"
+    trials: int = 0
+    """How many at most; 0: as many as the minutes allow."""
+    minutes: float = 0.0
+    """For all trials and their confirmation; 0: as long as the trials take."""
+    at_once: int = 0
+    """Trials at the same time; 0: as many as pay."""
+    seed: int = 0
+    prune: int = USUAL_WARM_UP
+    """Trials that end before one is pruned; 0: none is pruned."""
+    confirm: int = 3
+    """Fresh seeds of the best setting and of the file's own; 0: nothing is confirmed."""
+    warm_start: str = ""
+    """nearest: trials begin with the weights of the nearest one that was trained."""
+    raised: str = STRENGTH
+
+
+@dataclass(frozen=True)
+class SweepFile:
+    """Everything that a file says."""
+
+    where: str
+    """Its path, as messages name it."""
+    settings: Mapping[str, Any]
+    """Of `sparring train`: what all trials share."""
+    search: Search
+    ranges: Mapping[str, Range]
+    table: Mapping[str, Any]
+    """All of it, as it was read."""
+
+
+def read_sweep(path: str) -> SweepFile:
+    """Read a file; whatever is wrong with it is said in one line."""
+    table = read_file(path)
+    asked = table.get("sweep")
+    if not isinstance(asked, Mapping):
+        raise ConfigError(
+            f"{path} has no table [sweep]; give it [sweep.ranges], or train it with sparring train "
+            "--config"
+        )
+    settings = {key: value for key, value in table.items() if key != "sweep"}
+    if not isinstance(settings.get("game"), str):
+        raise ConfigError(f'{path} names no game; begin it with game = "skull_king"')
+    for key, why in BARRED.items():
+        if key in settings:
+            raise ConfigError(f"{path}: {key} = {settings[key]!r}: {why}; leave it out")
+    ranges = read_ranges(asked.get("ranges"), path)
+    for name in ranges:
+        demand_setting(name, path)
+        demand_once(name, settings, ranges, path)
+    search = read_search({key: asked[key] for key in asked if key != "ranges"}, path)
+    return SweepFile(path, settings, search, ranges, table)
+
+
+def read_search(given: Mapping[str, Any], where: str) -> Search:
+    """Read the table [sweep] but for its ranges."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if key not in KEYS:
+            known = nearest(key, [*KEYS, "ranges"])
+            raise ConfigError(f"{where}: [sweep] has no key {key!r}{known}")
+        found[KEYS[key]] = read_prune(value, where) if key == "prune" else value
+    search = Search(**found)
+    demand_word(search.sampler, SAMPLERS, f"{where}: sweep.sampler")
+    demand_word(search.warm_start, ("", NEAREST), f"{where}: sweep.warm_start")
+    if not isinstance(search.raised, str) or not search.raised:
+        raise ConfigError(
+            f'{where}: sweep.raise {search.raised!r}: give a word, such as "strength"'
+        )
+    whole = {"trials": MOST_TRIALS, "at_once": 1024, "seed": 2**31 - 1, "confirm": 64}
+    for name, most in whole.items():
+        value = getattr(search, name)
+        if not is_number(value) or not isinstance(value, int) or not 0 <= value <= most:
+            raise ConfigError(f"{where}: sweep.{name} {value!r} must be a whole number 0 .. {most}")
+    if not is_number(search.minutes) or search.minutes < 0:
+        raise ConfigError(f"{where}: sweep.minutes {search.minutes!r} must be a number, 0 or more")
+    return search
+
+
+def read_prune(value: Any, where: str) -> int:
+    """Read whether, or after how many trials, hopeless ones are ended early."""
+    if isinstance(value, bool):
+        return USUAL_WARM_UP if value else 0
+    if isinstance(value, int) and LEAST_WARM_UP <= value <= MOST_TRIALS:
+        return value
+    raise ConfigError(
+        f"{where}: sweep.prune {value!r} must be true, false, or the number of trials that end "
+        f"before one is pruned, at least {LEAST_WARM_UP}"
+    )
+
+
+def demand_word(word: Any, known: tuple[str, ...], where: str) -> None:
+    """Refuse a word that is none of those that there are."""
+    if word not in known:
+        there = " or ".join(filter(None, known))
+        close = nearest(str(word), known)
+        hint = close if "did you mean" in close else ""
+        raise ConfigError(f"{where} {word!r} is unknown; use {there}{hint}")
+
+
+def demand_setting(name: str, where: str) -> None:
+    """Refuse a range of what is no setting, or of one that trials have to share."""
+    first, _, rest = name.partition(".")
+    said = f"{where}: range {name!r}"
+    if first in FIXED:
+        raise ConfigError(f"{said}: {FIXED[first]}; leave it out")
+    if first == "set" and not rest:
+        raise ConfigError(f'{said} names no flag of the game; for example "set.num_players"')
+    if first in ("set", "roles"):
+        return  # the game knows which there are
+    known = setting_names(TrainConfig())
+    if name not in known:
+        inner = [one for one in known if one.rpartition(".")[2] == name]
+        hint = f"; did you mean {inner[0]!r}?" if inner else nearest(name, known)
+        raise ConfigError(f"{said}: no such setting{hint}")
+
+
+def demand_once(
+    name: str, settings: Mapping[str, Any], ranges: Mapping[str, Range], where: str
+) -> None:
+    """Refuse two ranges of one setting."""
+    for other in ranges:
+        if other != name and other.startswith(f"{name}."):
+            raise ConfigError(f"{where}: ranges {name!r} and {other!r} are about one setting")
+    if name.startswith("roles.") and isinstance(settings.get("roles"), list):
+        raise ConfigError(f"{where}: range {name!r}: write roles as tables, [roles.NAME.ppo]")
+
+
+def setting_names(config: Any, prefix: str = "") -> list[str]:
+    """All settings by their dotted names."""
+    found = []
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if is_dataclass(value):
+            found += setting_names(value, f"{prefix}{field.name}.")
+        else:
+            found.append(f"{prefix}{field.name}")
+    return found
+
+
+def with_options(file: SweepFile, options: SweepConfig) -> SweepFile:
+    """What the file says with what the command line says instead."""
+    told = {name: getattr(options, name) for name in ("minutes", "trials", "sampler", "at_once")}
+    search = replace(file.search, **{name: value for name, value in told.items() if value})
+    if not search.trials and not search.minutes:
+        search = replace(search, trials=USUAL_TRIALS)
+    settings = dict(file.settings)
+    if options.device != SweepConfig.device:
+        settings["device"] = options.device
+    return replace(file, search=search, settings=settings)
+
+
+def differences(before: SweepFile, now: SweepFile) -> list[str]:
+    """Where two files of one sweep differ in what it has tried so far; one line each."""
+    found = []
+    for key in dict.fromkeys((*before.settings, *now.settings)):
+        one, two = before.settings.get(key), now.settings.get(key)
+        if one != two:
+            found.append(f"{key} was {one!r}, is {two!r}")
+    for field in fields(Search):
+        one, two = getattr(before.search, field.name), getattr(now.search, field.name)
+        if one != two and field.name not in MAY_CHANGE:
+            found.append(f"sweep.{field.name} was {one!r}, is {two!r}")
+    for name in dict.fromkeys((*before.ranges, *now.ranges)):
+        had, has = before.ranges.get(name), now.ranges.get(name)
+        if had != has:
+            found.append(f"range {name} was {had or 'not there'}, is {has or 'not there'}")
+    return found
+
+
+def name_of(path: str) -> str:
+    """The name of a sweep: that of its file."""
+    return Path(path).stem

@@ -1,0 +1,161 @@
+"""A sweep in pictures: importance, parallel coordinates, slices and history, and one page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sparring.draw.charts.axes import Form, label, ticks
+from sparring.draw.charts.importance import importance_sheet
+from sparring.draw.charts.parallel import parallel_sheet
+from sparring.draw.charts.shapes import Sheet, draw_sheet_png, draw_sheets_html
+from sparring.draw.charts.slices import history_sheet, slices_sheet
+from sparring.draw.charts.tried import Column, Found, Tried
+from sparring.store.files import write_atomic
+from sparring.sweep.space import CHOICE, INT, PERMUTATION, Range, shown
+from sparring.sweep.trials import FAILED, PRUNED, RUNNING, Trial
+
+PAGE = "sweep.html"
+MOST_ITEMS = 8
+"""Of an order, up to which each has a column of its own."""
+FEW = 12
+"""Whole numbers up to which every one of them is a step."""
+EVERY = 7
+"""Whole numbers up to which every one of them is named."""
+DECADE = 10.0
+Ticks = tuple[tuple[float, str], ...]
+
+
+def draw_sweep(
+    folder: Path,
+    trials: Sequence[Trial],
+    ranges: Mapping[str, Range],
+    importance: Mapping[str, float],
+    *,
+    title: str = "",
+    form: Form = "number",
+    what: str = "strength",
+) -> list[Path]:
+    """Write the pictures of a sweep into a folder: a PNG each, and a page with all of them.
+
+    importance: shares by the name of a range; empty where nothing is known yet.
+    form, what: of the value that the search raises.
+    """
+    found = found_of(trials, ranges, form, what)
+    sheets = sheets_of(found, importance)
+    written = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, sheet in sheets.items():
+        written.append(folder / f"{name}.png")
+        write_atomic(written[-1], draw_sheet_png(sheet))
+    page = draw_sheets_html(title or f"Sweep {folder.name}", facts_of(found), [*sheets.values()])
+    write_atomic(folder / PAGE, page.encode())
+    return [*written, folder / PAGE]
+
+
+def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]:
+    """The pictures, by the names of their files."""
+    return {
+        "importance": importance_sheet(importance),
+        "parallel": parallel_sheet(found),
+        "slices": slices_sheet(found),
+        "history": history_sheet(found),
+    }
+
+
+def found_of(trials: Sequence[Trial], ranges: Mapping[str, Range], form: Form, what: str) -> Found:
+    """What trials say, as charts take it. Those that are running are left out."""
+    columns = [column for one in ranges.values() for column in columns_of(one)]
+    told = []
+    for trial in trials:
+        if trial.state == RUNNING:
+            continue
+        places = [place for one in ranges.values() for place in places_of(one, trial)]
+        told.append(
+            Tried(
+                number=trial.number,
+                places=tuple(places),
+                value=None if trial.state == FAILED else finite(trial.value),
+                low=finite(trial.low),
+                high=finite(trial.high),
+                pruned=trial.state == PRUNED,
+                text="\n".join(f"{name}: {shown(v)}" for name, v in trial.settings.items()),
+            )
+        )
+    return Found(tuple(columns), tuple(told), form, what)
+
+
+def finite(value: float | None) -> float | None:
+    """A number, None where there is none."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def facts_of(found: Found) -> list[str]:
+    """What stands above the pictures."""
+    pruned = sum(one.pruned for one in found.trials)
+    failed = sum(one.value is None for one in found.trials)
+    facts = [f"{len(found.trials)} trials", f"{pruned} pruned"]
+    facts += [f"{failed} failed"] if failed else []
+    if found.best is not None and found.best.value is not None:
+        value = label(found.best.value, found.form)
+        facts.append(f"best: trial {found.best.number}, {found.what} {value}")
+    return facts
+
+
+def columns_of(one: Range) -> list[Column]:
+    """The axes of a range: one, or one for the place of each item of an order."""
+    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
+        places = [(at / (len(one.choices) - 1), str(at + 1)) for at in range(len(one.choices))]
+        names = [f"place of {shown(item)}" for item in one.choices]
+        return [Column(one.name, name, tuple(places), steps=True) for name in names]
+    section, _, name = one.name.rpartition(".")
+    if one.kind == PERMUTATION:
+        return [Column(section, name, ((0.0, "as given"), (1.0, "reversed")), steps=True)]
+    if one.kind == CHOICE:
+        return [Column(section, name, named_choices(one), steps=True)]
+    few = one.kind == INT and (one.high - one.low) / max(one.step, 1) <= FEW
+    return [Column(section, name, numbers(one), steps=few)]
+
+
+def named_choices(one: Range) -> Ticks:
+    """Every choice by its value."""
+    return tuple((one.place(value), shown(value)) for value in one.choices)
+
+
+def numbers(one: Range) -> Ticks:
+    """Round numbers of a range, the ends included where nothing else is there."""
+    if one.log:
+        return log_ticks(one)
+    at = [value for value in ticks(one.low, one.high, 4) if one.low <= value <= one.high]
+    if one.kind == INT:
+        at = [value for value in at if value == int(value)]
+        if (one.high - one.low) / one.step < EVERY:
+            at = [one.low + one.step * n for n in range(round((one.high - one.low) / one.step) + 1)]
+    step = at[1] - at[0] if len(at) > 1 else one.high - one.low
+    if len(at) < 2:
+        at = [one.low, one.high]
+    form: Form = "rate" if one.high >= 10_000 else "number"
+    return tuple((one.place(value), label(value, form, step)) for value in at)
+
+
+def log_ticks(one: Range) -> Ticks:
+    """Powers of ten, or 1, 2 and 5 of them where there are few."""
+    low, high = math.floor(math.log10(one.low)), math.ceil(math.log10(one.high))
+    for leads in ((1,), (1, 3), (1, 2, 5)):
+        at = [lead * DECADE**power for power in range(low, high + 1) for lead in leads]
+        at = [value for value in at if one.low * 0.999 <= value <= one.high * 1.001]
+        if len(at) > 2:
+            break
+    else:
+        at = [one.low, one.high]
+    return tuple((min(max(one.place(value), 0.0), 1.0), f"{value:.3g}") for value in at)
+
+
+def places_of(one: Range, trial: Trial) -> list[float]:
+    """Where a trial lies in the columns of a range."""
+    value = trial.settings[one.name]
+    if one.kind == PERMUTATION and len(one.choices) <= MOST_ITEMS:
+        last = len(one.choices) - 1
+        return [list(value).index(item) / last for item in one.choices]
+    return [one.place(value)]

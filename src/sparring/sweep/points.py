@@ -1,0 +1,115 @@
+"""From values of ranges to the complete configuration of a training, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringError
+from sparring.sweep.file import SweepFile
+from sparring.sweep.space import shown
+from sparring.training.planning.members import demand_alike
+from sparring.training.planning.plan import resolve
+from sparring.training.planning.settings import FLAGS, with_flag
+from sparring.training.train import complete, demand_given
+
+SHAPES = {
+    "ppo": ("epochs", "minibatch"),
+    "dqn": ("double", "dueling", "huber", "target_every"),
+    "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_share"),
+}
+"""Settings of the algorithms that decide what the graphs of a population are."""
+FOLDER = "runs"
+"""Of a sweep: where its runs lie."""
+
+
+def settings_at(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file would say with these values in it; flags of the game are left out."""
+    table = deepcopy(dict(file.settings))
+    for name, value in point.items():
+        *tables, last = name.split(".")
+        if tables[:1] == [FLAGS]:
+            continue
+        inner = table
+        for key in tables:
+            inner = inner.setdefault(key, {})
+        inner[last] = deepcopy(value)
+    return table
+
+
+def config_at(
+    file: SweepFile, point: Mapping[str, Any], *, seed: int = 0, name: str = "", folder: str = ""
+) -> TrainConfig:
+    """The complete configuration of a trial. folder: of the sweep."""
+    changes = settings_at(file, point)
+    game = changes.pop("game")
+    config = complete(game, "", changes)
+    demand_given(config, changes)
+    pairs = config.set
+    for key, value in point.items():
+        if key.startswith(f"{FLAGS}."):
+            flag = int(value) if isinstance(value, bool) else value
+            pairs = with_flag(pairs, key.partition(".")[2], [flag], 0)
+    own: dict[str, Any] = {"set": pairs, "seed": seed, "name": name}
+    if folder:
+        own["runs"] = str(Path(folder) / FOLDER)
+    for key, usual in (("tensorboard", False), ("keep", 1)):
+        own[key] = file.settings.get(key, usual)
+    return replace(config, **own)
+
+
+def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file for `sparring train --config` says of a point."""
+    table = settings_at(file, point)
+    if any(key.startswith(f"{FLAGS}.") for key in point):
+        table[FLAGS] = list(config_at(file, point).set)
+    return table
+
+
+def check_points(file: SweepFile) -> TrainConfig:
+    """Refuse a file some of whose values could not be trained; return the file's own settings.
+
+    Every choice and both ends of every range are tried, the others being as in the file.
+    """
+    config = config_at(file, {})
+    resolve([config], played=False)
+    if config.eval.off:
+        raise ConfigError(f"{file.where}: eval.off: trials are judged by evaluations; leave it out")
+    for range_ in file.ranges.values():
+        for value in range_.corners():
+            try:
+                resolve([config_at(file, {range_.name: value})], played=False)
+            except SparringError as wrong:
+                text = str(wrong).removeprefix("train: ")
+                raise ConfigError(
+                    f"{file.where}: range {range_.name!r}: {shown(value)} is refused: {text}"
+                ) from None
+    return config
+
+
+def may_share(one: TrainConfig, two: TrainConfig) -> bool:
+    """Whether two trials can be members of one population."""
+    if one.algo != two.algo or one.algo not in SHAPES:
+        return False
+    mine, theirs = getattr(one, one.algo), getattr(two, two.algo)
+    if any(getattr(mine, name) != getattr(theirs, name) for name in SHAPES[one.algo]):
+        return False
+    try:
+        demand_alike([one, replace(two, init=one.init)])
+    except ConfigError:
+        return False
+    return True
+
+
+def ranges_shared(file: SweepFile) -> list[str]:
+    """The ranges of which members of a population all need one value."""
+    found = []
+    for name, range_ in file.ranges.items():
+        first, *others = (config_at(file, {name: value}) for value in range_.corners())
+        if not all(may_share(first, other) for other in others):
+            found.append(name)
+    return found

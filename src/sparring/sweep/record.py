@@ -1,0 +1,153 @@
+"""The folder of a sweep, and the records of its trials: the truth, whatever a process remembers.
+
+sweep.toml     the file as it was begun
+options.json   what the command line said instead
+trials.jsonl   a line whenever a trial begins or ends; the last line of a number counts
+confirm.jsonl  the same of the runs that confirm the best setting
+runs/          the runs themselves
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sparring.errors import ConfigError, SparringError
+from sparring.store.files import locked, remove_stale_files, write_atomic
+from sparring.sweep.points import FOLDER
+from sparring.sweep.trials import RUNNING, Trial
+from sparring.training.records.run import finite
+
+FILE, OPTIONS, TRIALS, CONFIRM = "sweep.toml", "options.json", "trials.jsonl", "confirm.jsonl"
+SPENT = "seconds.json"
+LOCK = ".lock"
+
+
+class Records:
+    """The trials in one file, by number."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what there is. A line that a dying process left unfinished is none."""
+        self.path = path
+        self.trials: dict[int, Trial] = {}
+        text = path.read_text("utf-8") if path.exists() else ""
+        for at, line in enumerate(text.split("\n")):
+            if not line:
+                continue
+            try:
+                trial = read_trial(json.loads(line))
+            except (ValueError, TypeError, KeyError) as wrong:
+                if at == text.count("\n"):  # behind the last end of a line
+                    continue
+                raise ConfigError(f"{path}: line {at + 1} is damaged: {wrong}; remove it") from None
+            self.trials[trial.number] = trial
+        self._torn = bool(text) and not text.endswith("\n")
+
+    def put(self, trial: Trial) -> None:
+        """Write a trial down, at once and whole."""
+        line = json.dumps(finite(asdict(trial)), allow_nan=False)
+        data = f"{chr(10) if self._torn else ''}{line}\n".encode()
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            if os.write(handle, data) < len(data):
+                self._torn = True
+                raise OSError(28, os.strerror(28), str(self.path))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        self._torn = False
+        self.trials[trial.number] = trial
+
+    @property
+    def ended(self) -> list[Trial]:
+        """Trials that are over, by number."""
+        return [trial for _, trial in sorted(self.trials.items()) if trial.state != RUNNING]
+
+    @property
+    def lost(self) -> list[Trial]:
+        """Trials that were under way when whoever ran them ended; to be asked at the beginning."""
+        return [trial for _, trial in sorted(self.trials.items()) if trial.state == RUNNING]
+
+
+def read_trial(table: Mapping[str, Any]) -> Trial:
+    """A trial from its line."""
+    curve = tuple((float(s), float(d), float(v)) for s, d, v in table.get("curve", ()))
+    return Trial(**{**table, "curve": curve})
+
+
+class Folder:
+    """The folder of a sweep."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def make(cls, path: Path, text: bytes, options: Mapping[str, Any]) -> Folder:
+        """Begin a sweep. What fails leaves nothing behind."""
+        made = next((one for one in (*reversed(path.parents), path) if not one.exists()), path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            cls(path).keep(options)
+            write_atomic(path / FILE, text)  # last: what has it is a sweep
+        except OSError as wrong:
+            shutil.rmtree(made, ignore_errors=True)
+            raise ConfigError(f"cannot make {path}: {wrong.strerror or wrong}; use --out") from None
+        return cls(path)
+
+    def keep(self, options: Mapping[str, Any]) -> None:
+        """Write down what the command line says."""
+        write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether a sweep was begun here."""
+        return (self.path / FILE).is_file()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the command line said when it was begun."""
+        with suppress(OSError, ValueError):
+            found: dict[str, Any] = json.loads((self.path / OPTIONS).read_bytes())
+            return found
+        return {}
+
+    @property
+    def trials(self) -> Records:
+        """The trials of the search, read anew."""
+        return Records(self.path / TRIALS)
+
+    @property
+    def confirming(self) -> Records:
+        """The runs that confirm what was found, read anew."""
+        return Records(self.path / CONFIRM)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds that were searched here so far."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return float(json.loads((self.path / SPENT).read_bytes())["seconds"])
+        return 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Write down how long it has taken so far."""
+        write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
+
+    def clear_run(self, name: str) -> None:
+        """Remove what a lost trial has left."""
+        shutil.rmtree(self.path / FOLDER / name, ignore_errors=True)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from going on with the same sweep at the same time."""
+        remove_stale_files(self.path)
+        try:
+            with locked(self.path / LOCK):
+                yield
+        except BlockingIOError:
+            raise SparringError(f"{self.path} is being searched by another process") from None

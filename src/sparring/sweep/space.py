@@ -1,0 +1,219 @@
+"""What a sweep tries: a range of values for each setting.
+
+[sweep.ranges]
+"ppo.lr" = { low = 1e-4, high = 3e-3, log = true }
+"ppo.epochs" = { low = 1, high = 4 }                     # whole numbers, step 1
+"net.hidden" = [[256, 256], [512, 512, 256]]             # choices
+"set.order" = { permutation = [0, 1, 2, 3, 4] }          # every order of them
+opponents = [["self=1"], ["self=0.5", "captain=0.5"]]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparring.errors import ConfigError, nearest
+
+FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
+KEYS = {"low", "high", "step", "log", "permutation"}
+HOW = "give { low = 1e-4, high = 1e-2, log = true }, choices in a list, or { permutation = [...] }"
+MOST_ITEMS = 32
+"""Of a permutation."""
+MOST_CHOICES = 1000
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that one setting may have."""
+
+    name: str
+    """Of the setting, such as "ppo.lr", "net.hidden", "opponents"; "set.KEY" is a game's flag."""
+    kind: str
+    """float, int, choice or permutation."""
+    low: float = 0.0
+    high: float = 0.0
+    """The ends of numbers; both may be taken."""
+    step: float = 0.0
+    """Between two numbers; 0: any. Whole numbers have at least 1."""
+    log: bool = False
+    """Numbers are told apart by their ratio."""
+    choices: tuple[Any, ...] = ()
+    """The values of a choice; of a permutation, what is put in order."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values lie between two ends."""
+        return self.kind in (FLOAT, INT)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values lie on a line: numbers, and choices that are rising numbers."""
+        return self.is_number or (self.kind == CHOICE and is_rising(self.choices))
+
+    def place(self, value: Any) -> float:
+        """Where a value lies between 0 and 1; choices lie at equal distances in their order.
+
+        Of a permutation: how many pairs stand the other way round than at first, as a share.
+        """
+        if self.kind == CHOICE:
+            return self.choices.index(value) / max(len(self.choices) - 1, 1)
+        if self.kind == PERMUTATION:
+            return inversions([self.choices.index(item) for item in value])
+        ends = [self.low, self.high, float(value)]
+        low, high, at = map(math.log, ends) if self.log else ends
+        return (at - low) / (high - low) if high > low else 0.0
+
+    def corners(self) -> list[Any]:
+        """The values that are tried out before anything starts: both ends, or every choice."""
+        if self.kind == CHOICE:
+            return list(self.choices)
+        if self.kind == PERMUTATION:
+            return [list(self.choices), list(reversed(self.choices))]
+        return [self.number(self.low), self.number(self.high)]
+
+    def number(self, value: float) -> float | int:
+        """A number as the setting has it."""
+        return int(value) if self.kind == INT else float(value)
+
+    def __str__(self) -> str:
+        if self.kind == CHOICE:
+            return " | ".join(map(shown, self.choices))
+        if self.kind == PERMUTATION:
+            return f"orders of {shown(self.choices)}"
+        by = (
+            f", step {shown(self.step)}" if self.step and (self.kind, self.step) != (INT, 1) else ""
+        )
+        return f"{shown(self.low)} .. {shown(self.high)}{by}{', log' if self.log else ''}"
+
+
+def shown(value: Any) -> str:
+    """A value as tables and pictures have it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return " ".join(map(shown, value))
+    return str(value)
+
+
+def inversions(order: Sequence[int]) -> float:
+    """The share of pairs that stand the other way round than in 0, 1, 2."""
+    pairs = list(itertools.combinations(order, 2))
+    return sum(one > two for one, two in pairs) / max(len(pairs), 1)
+
+
+def is_rising(values: Sequence[Any]) -> bool:
+    """Whether values are numbers, each larger than the one before."""
+    numbers = all(is_number(value) for value in values)
+    return numbers and all(one < two for one, two in itertools.pairwise(values))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a finite number; true and false are none."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and math.isfinite(value)
+
+
+def read_ranges(given: Any, where: str) -> dict[str, Range]:
+    """Read the ranges of a file, by the names of their settings. where: names the file."""
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigError(
+            f"{where}: [sweep.ranges] names no setting to search over; for example "
+            '"ppo.lr" = { low = 1e-4, high = 3e-3, log = true }'
+        )
+    return {name: read_range(name, value, where) for name, value in named(given).items()}
+
+
+def named(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return ranges by dotted names, whether they are written "ppo.lr" = or in tables."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = f"{prefix}{key}"
+        inner = isinstance(value, Mapping) and value and not KEYS & set(value)
+        if inner and all(isinstance(one, Mapping | list) for one in value.values()):
+            found |= named(value, f"{name}.")
+        else:
+            found[name] = value
+    return found
+
+
+def read_range(name: str, given: Any, where: str) -> Range:
+    """Read one range. What is wrong names the file and the range."""
+    said = f"{where}: range {name!r}"
+    if isinstance(given, list):
+        return Range(name, CHOICE, choices=read_choices(given, said))
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{said} is {shown(given)!r}, one value; {HOW}")
+    for key in given:
+        if key not in KEYS:
+            raise ConfigError(f"{said}: no key {key!r}{nearest(key, sorted(KEYS))}")
+    if "permutation" in given:
+        return Range(name, PERMUTATION, choices=read_items(given, said))
+    return read_numbers(name, given, said)
+
+
+def read_choices(given: Sequence[Any], said: str) -> tuple[Any, ...]:
+    """Read choices: at least two, no two alike."""
+    if not 2 <= len(given) <= MOST_CHOICES:
+        raise ConfigError(f"{said} has {len(given)} choices; give 2 to {MOST_CHOICES}")
+    for at, value in enumerate(given):
+        if any(same(value, before) for before in given[:at]):
+            raise ConfigError(f"{said}: {shown(value)} is there twice; give each choice once")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{said}: {value} is no finite number")
+    return tuple(given)
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether two values are one; true is not 1."""
+    return isinstance(one, bool) == isinstance(two, bool) and bool(one == two)
+
+
+def read_items(given: Mapping[str, Any], said: str) -> tuple[Any, ...]:
+    """Read what is put in order."""
+    items = given["permutation"]
+    if len(given) > 1:
+        other = next(key for key in given if key != "permutation")
+        raise ConfigError(f"{said}: a permutation has no {other!r}; leave it out")
+    if not isinstance(items, list) or not 2 <= len(items) <= MOST_ITEMS:
+        raise ConfigError(f"{said}: permutation needs a list of 2 to {MOST_ITEMS} values")
+    if any(same(one, two) for one, two in itertools.combinations(items, 2)):
+        raise ConfigError(f"{said}: permutation {shown(items)} has a value twice; give each once")
+    return tuple(items)
+
+
+def read_numbers(name: str, given: Mapping[str, Any], said: str) -> Range:
+    """Read a range between two numbers; it has whole ones if both ends and the step are whole."""
+    for key in ("low", "high"):
+        if key not in given:
+            raise ConfigError(f"{said} has no {key}; {HOW}")
+    for key in ("low", "high", "step"):
+        if key in given and not is_number(given[key]):
+            raise ConfigError(f"{said}: {key} {given[key]!r} is no finite number")
+    low, high, step, log = (
+        given["low"],
+        given["high"],
+        given.get("step", 0),
+        given.get("log", False),
+    )
+    if not isinstance(log, bool):
+        raise ConfigError(f"{said}: log {log!r} must be true or false")
+    if not low < high:
+        raise ConfigError(f"{said}: low {shown(low)} must be below high {shown(high)}")
+    if log and low <= 0:
+        raise ConfigError(f"{said}: low {shown(low)} with log must be above 0")
+    if "step" in given and (step <= 0 or step > high - low):
+        most = shown(high - low)
+        raise ConfigError(f"{said}: step {shown(step)} must be above 0 and at most {most}")
+    if log and step:
+        raise ConfigError(f"{said}: log and step exclude each other; leave one out, or give a list")
+    whole = all(isinstance(number, int) for number in (low, high, step))
+    if whole:
+        high = low + (high - low) // (step or 1) * (step or 1)
+        return Range(name, INT, low, high, step or 1, log)
+    return Range(name, FLOAT, low, high, step, log)

@@ -1,0 +1,272 @@
+"""A whole sweep: the file is checked, trials are made, and what was found is written down."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from sparring.config import SweepConfig, TrainConfig
+from sparring.errors import ConfigError
+from sparring.store.files import write_atomic
+from sparring.sweep.children import Children, populated
+from sparring.sweep.confirm import Confirmed, confirm
+from sparring.sweep.cost import Cost, confirm_s, cost_of
+from sparring.sweep.file import SweepFile, differences, name_of, read_sweep, with_options
+from sparring.sweep.importance import importance
+from sparring.sweep.jobs import Executor
+from sparring.sweep.points import check_points, preset_of, ranges_shared
+from sparring.sweep.record import FILE, Folder
+from sparring.sweep.search import Search, best_of
+from sparring.sweep.space import shown
+from sparring.sweep.trials import Trial
+from sparring.sweep.value import demand_raised
+from sparring.training.planning.own import rules_of
+from sparring.training.planning.place import uses_gpu
+
+SWEEPS = Path("sweeps")
+PRESET, RESULTS = "best.toml", "results.json"
+MEMBERS = 8
+"""Of a population, where nobody says how many."""
+KEPT = ("minutes", "trials", "sampler", "at_once", "device", "cluster")
+"""What the command line says that holds when a sweep goes on."""
+Noticed = Callable[[Trial], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials are trained."""
+
+    kind: str
+    """processes, populations or cluster."""
+    at_once: int
+    threads: int
+    """Of every process."""
+    shared: tuple[str, ...] = ()
+    """Ranges of which members of a population have one value."""
+    cluster: str = ""
+
+    def executor(self, raised: str) -> Executor:
+        """Whoever trains there."""
+        if self.cluster:
+            from sparring.sweep.tasks import Tasks
+
+            return Tasks(self.cluster, raised, at_once=self.at_once, threads=self.threads)
+        return Children(
+            raised,
+            at_once=self.at_once,
+            threads=self.threads,
+            populations=self.kind == "populations",
+            shared=self.shared,
+        )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep that was checked and may begin, or go on."""
+
+    file: SweepFile
+    config: TrainConfig
+    """The file's own settings."""
+    folder: Folder
+    place: Place
+    cost: Cost
+    options: Mapping[str, Any]
+    """Of the command line, to be kept."""
+    there: Sequence[Trial] = ()
+    """Trials of earlier times."""
+
+    @property
+    def trained(self) -> SweepFile:
+        """The file with the threads that a trial has here."""
+        threads = self.file.settings.get("threads") or self.place.threads
+        return replace(self.file, settings={**self.file.settings, "threads": threads})
+
+
+@dataclass
+class Outcome:
+    """What a sweep has found."""
+
+    trials: list[Trial]
+    best: Trial | None
+    importance: dict[str, float] = field(default_factory=dict)
+    confirmed: Confirmed | None = None
+    preset: Path | None = None
+    pictures: list[Path] = field(default_factory=list)
+
+
+def prepare(options: SweepConfig) -> Sweep:
+    """Check everything about a sweep; nothing is written yet."""
+    given = Path(options.file)
+    if given.is_dir():
+        folder = Folder(given)
+        if not folder.is_sweep:
+            raise ConfigError(f"{given} is no sweep: {FILE} is missing; give a TOML file")
+        path = given / FILE
+    else:
+        path = given
+        folder = Folder(Path(options.out) if options.out else SWEEPS / name_of(options.file))
+    file = read_sweep(str(path))
+    options = with_kept(options, folder)
+    before = read_sweep(str(folder.path / FILE)) if folder.is_sweep else None
+    file = with_options(file, options)
+    if before is not None:
+        demand_unchanged(before, file, folder)
+    elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        raise ConfigError(f"{folder.path} is there already and no sweep; choose another --out")
+    config = check_points(file)
+    demand_raised(file.search.raised, config, rules_of(config), file.where)
+    place = choose_place(file, config, options)
+    cost = cost_of(file, config, place.at_once, together=place.kind == "populations")
+    demand_time(file, cost)
+    there = folder.trials.ended if before else ()
+    return Sweep(file, config, folder, place, cost, kept(options), there)
+
+
+def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
+    """Options of which nothing is said now are those of the beginning."""
+    usual = SweepConfig("")
+    before = folder.options if folder.is_sweep else {}
+    return replace(
+        options,
+        **{
+            name: before[name]
+            for name in KEPT
+            if name in before and getattr(options, name) == getattr(usual, name)
+        },
+    )
+
+
+def kept(options: SweepConfig) -> dict[str, Any]:
+    """What of the command line holds when the sweep goes on."""
+    return {name: getattr(options, name) for name in KEPT}
+
+
+def demand_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
+    """Refuse to go on under a file that asks for another search."""
+    told = {key: value for key, value in folder.options.items() if key in KEPT}
+    found = differences(with_options(before, replace(SweepConfig(""), **told)), now)
+    if found:
+        raise ConfigError(
+            f"{folder.path} was begun otherwise: {'; '.join(found)}; put it back, or begin another "
+            "sweep with --out"
+        )
+
+
+def demand_time(file: SweepFile, cost: Cost) -> None:
+    """Refuse a time in which not one trial would end."""
+    if file.search.minutes and cost.trials == 0 and cost.each_s:
+        needed = (cost.each_s + (cost.confirm_s or 0)) / 60
+        raise ConfigError(
+            f"{file.where}: {file.search.minutes:g} minutes are too short for one round of trials "
+            f"and their confirmation, which take about {needed:.1f}; give more, or trials of fewer "
+            "minutes, or confirm = 0"
+        )
+
+
+def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> Place:
+    """Decide where trials are trained, and how many at once."""
+    cores, wanted = len(os.sched_getaffinity(0)), file.search.at_once
+    most = file.search.trials or 1024
+    threads = config.threads or (1 if cores < 4 else 2)
+    if options.cluster:
+        here = max(1, cores // threads) if options.cluster == "local" else 0
+        return Place("cluster", wanted or here, threads, cluster=options.cluster)
+    if uses_gpu(config.device):
+        if not populated(config):
+            return Place("processes", wanted or 1, config.threads or cores)
+        shared = tuple(ranges_shared(file))
+        members = wanted or min(MEMBERS, most)
+        return Place("populations", members, config.threads or cores, shared)
+    return Place("processes", wanted or max(1, min(cores // threads, most)), threads)
+
+
+def conduct(
+    sweep: Sweep,
+    *,
+    began: Noticed = lambda _: None,
+    arrived: Noticed = lambda _: None,
+    confirmed: Noticed = lambda _: None,
+) -> Outcome:
+    """Search, confirm, and write everything down. The callbacks see trials begin and end."""
+    folder = sweep.folder
+    if not folder.is_sweep:
+        Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
+    with folder.held():
+        folder.keep(sweep.options)
+        executor = sweep.place.executor(sweep.file.search.raised)
+        try:
+            return searched(sweep, executor, began, arrived, confirmed)
+        finally:
+            executor.close()
+
+
+def searched(
+    sweep: Sweep, executor: Executor, began: Noticed, arrived: Noticed, confirmed: Noticed
+) -> Outcome:
+    """The same with somebody who trains."""
+    file, folder, count = sweep.trained, sweep.folder, sweep.file.search.confirm
+    together = sweep.place.kind == "populations"
+    search = Search(
+        file,
+        folder,
+        executor,
+        sweep.config,
+        reserve=lambda each: confirm_s(count, each, executor.at_once, together=together),
+        wanted=sweep.cost.trials or 0,
+        arrived=arrived,
+        began=began,
+    )
+    trials = search.run()
+    found = Outcome(trials, best_of(trials), importance(trials, file.ranges))
+    if found.best is not None:
+        found.preset = write_preset(sweep, found.best, None)
+        if count:
+            found.confirmed = confirm(file, folder, executor, found.best, confirmed)
+            found.preset = write_preset(sweep, found.best, found.confirmed)
+        folder.spend(search.spent_s)
+    write_results(sweep, found)
+    return found
+
+
+def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmed | None) -> Path:
+    """Write the best setting as a file that `sparring train --config` takes."""
+    path = sweep.folder.path / PRESET
+    values = ", ".join(f"{name} = {shown(value)}" for name, value in best.settings.items())
+    said = [f"The best of {sweep.folder.path}, trial {best.number}: {values}"]
+    said.append(confirmed.verdict if confirmed else "Not confirmed with fresh seeds.")
+    head = "".join(f"# {' '.join(line.split())}\n" for line in said)
+    table = preset_of(sweep.file, best.settings)
+    write_atomic(path, f"{head}\n{tomlkit.dumps(table)}".encode())
+    return path
+
+
+def write_results(sweep: Sweep, found: Outcome) -> None:
+    """Write what was found for programs."""
+    data = json.dumps(described(sweep, found), indent=2, allow_nan=False) + "\n"
+    write_atomic(sweep.folder.path / RESULTS, data.encode())
+
+
+def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
+    """Everything that was found, as JSON has it."""
+    return {
+        "folder": str(sweep.folder.path),
+        "game": sweep.config.game,
+        "raise": sweep.file.search.raised,
+        "sampler": sweep.file.search.sampler,
+        "place": asdict(sweep.place),
+        "cost": sweep.cost.plain(),
+        "seconds": sweep.folder.spent_s,
+        "ranges": {name: str(range_) for name, range_ in sweep.file.ranges.items()},
+        "trials": [asdict(trial) for trial in found.trials],
+        "best": asdict(found.best) if found.best else None,
+        "importance": found.importance,
+        "confirmed": found.confirmed.plain() if found.confirmed else None,
+        "preset": str(found.preset) if found.preset else None,
+        "pictures": [str(path) for path in found.pictures],
+    }

@@ -1,0 +1,118 @@
+"""Trials as tasks of Ray: each is placed where there are CPUs for it, on any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.errors import SparringError
+from sparring.league.arena import ALONE
+from sparring.sweep.jobs import Ended, Job, Judge, failed
+from sparring.sweep.trials import DONE, FAILED
+from sparring.sweep.value import value_of
+from sparring.training.records.metrics import read
+from sparring.training.status import PREVIOUS_BEST
+
+
+class Tasks:
+    """Trains as many jobs at once as the cluster has room for; the next ones begin together.
+
+    Nothing is pruned: what a task measures on its way is seen when it has ended.
+    """
+
+    shared: Sequence[str] = ()
+
+    def __init__(self, address: str, raised: str, *, at_once: int = 0, threads: int = 1) -> None:
+        """Connect. at_once: 0 for as many as there are CPUs for."""
+        from sparring.cluster.ray.session import connect
+
+        self._stack, self._raised, self._threads = ExitStack(), raised, threads
+        self._cluster = self._stack.enter_context(connect(address))
+        room = self._cluster.gpus or self._cluster.cpus // threads
+        self.at_once = at_once or max(int(room), 1)
+        self._jobs: list[Job] = []
+        self._left = 0
+        self._running: Iterator[Any] | None = None
+
+    @property
+    def free(self) -> int:
+        """All places, when those of before have ended."""
+        return 0 if self._running else self.at_once
+
+    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+        """Begin jobs."""
+        from sparring.cluster.ray.tasks import train_runs
+
+        self._jobs, self._left = list(jobs), len(jobs)
+        members = [replace(job.config, threads=self._threads) for job in jobs]
+        self._running = train_runs(self._cluster, members)
+
+    def wait(self) -> list[Ended]:
+        """Wait for the next one that ends."""
+        if self._running is None:
+            return []
+        done = next(self._running)
+        job = self._jobs[done.number]
+        self._left -= 1
+        if not self._left:
+            self._running = None
+        if done.wrong:
+            return [failed(job, done.wrong)]
+        return [ended_of(job, done.facts, self._raised)]
+
+    def close(self) -> None:
+        """Stop what is under way, and let go of the cluster."""
+        if self._running is not None:
+            getattr(self._running, "close", lambda: None)()
+            self._running = None
+        self._stack.close()
+
+
+def ended_of(job: Job, facts: Mapping[str, Any], raised: str) -> Ended:
+    """What came of a task, from the folder of its run: the same as if it had been watched."""
+    run = Path(facts["run"])
+    about: dict[str, Any] = {"run": str(run), "seconds": float(facts["minutes"]) * 60}
+    about["decisions"] = int(facts["decisions"])
+    try:
+        points = evaluations(run)
+    except (SparringError, OSError) as wrong:
+        return Ended(job.number, FAILED, why=str(wrong), **about)
+    if not points:
+        return Ended(job.number, FAILED, why="no evaluation came to an end", **about)
+    curve = tuple((at, made, value_of(raised, found)[0]) for at, made, found in points)
+    at, made, found = points[-1]
+    about |= {"seconds": at, "decisions": int(made), "curve": curve}
+    if job.final and facts["results"]:
+        found = {name: facts["results"][name] for name in found if name in facts["results"]}
+    value, low, high = value_of(raised, found)
+    return Ended(job.number, DONE, value, low, high, **about)
+
+
+def evaluations(run: Path) -> list[tuple[float, float, dict[str, dict[str, float]]]]:
+    """The evaluations of a run: seconds, decisions, and what they found by opponent."""
+    import numpy as np
+
+    curves: dict[str, Any] = read(run)
+    if "eval/strength" not in curves:
+        return []
+    counted, _, decisions = curves["charts/decisions"]
+    met = [
+        name.split("/")[1] for name in curves if name.endswith("/score") and name.count("/") == 2
+    ]
+    met = [name for name in met if name == ALONE or f"eval/{name}/low" in curves]
+    found = []
+    for update, seconds in zip(*curves["eval/strength"][:2], strict=True):
+        results: dict[str, dict[str, float]] = {}
+        for name in met:
+            for key in ("win", "low", "high", "score"):
+                curve = curves.get(f"eval/{name}/{key}")
+                if curve is not None and update in curve[0]:
+                    at = int(np.flatnonzero(curve[0] == update)[0])
+                    results.setdefault(name, {})[key] = float(curve[2][at])
+        known = {name: one for name, one in results.items() if name != PREVIOUS_BEST}
+        made = float(np.interp(update, counted, decisions))
+        found.append((float(seconds), made, known))
+    return found

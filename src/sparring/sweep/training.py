@@ -1,0 +1,203 @@
+"""Trainings of a sweep in this process: one run, or a population on a GPU."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.league.arena import ALONE
+from sparring.learn.learner import DivergedError
+from sparring.sweep.jobs import Ended, Job, Judge, Point, failed
+from sparring.sweep.trials import DONE, FAILED, PRUNED
+from sparring.sweep.value import measured_against, value_of
+from sparring.training.agent import Agent
+from sparring.training.callbacks import Callbacks, Watched
+from sparring.training.planning.demands import nothing_left_in
+from sparring.training.records.results import measure
+from sparring.training.records.run import holding
+from sparring.training.session import LOWERED, Session
+from sparring.training.train import new_run
+
+Told = Callable[[int, Point], None]
+Hopeless = Callable[[int], str]
+
+
+class Watch:
+    """Looks on while jobs are trained: evaluations are told, hopeless ones are ended."""
+
+    def __init__(self, jobs: Sequence[Job], raised: str, told: Told, hopeless: Hopeless) -> None:
+        """Jobs are known by the names of their runs.
+
+        hopeless: asked after every update why a job is to end, "" if it is not.
+        """
+        self.jobs = {job.config.name: job for job in jobs}
+        self.raised, self.told, self.hopeless = raised, told, hopeless
+        self.points: dict[int, dict[int, tuple[float, int]]] = {job.number: {} for job in jobs}
+        """Seconds and decisions by update, of each job."""
+        self.curves: dict[int, list[Point]] = {job.number: [] for job in jobs}
+        self.results: dict[int, dict[str, Any]] = {}
+        """Of the last evaluation."""
+        self.stopped: dict[int, str] = {}
+        """Why jobs were ended."""
+        self.diverged: set[int] = set()
+
+    @property
+    def callbacks(self) -> Callbacks:
+        """What the training calls."""
+        return Callbacks(on_update=self.update, on_evaluation=self.evaluation)
+
+    def update(self, run: Watched) -> None:
+        """Note how far a run is; end it, or the whole population, once all are hopeless."""
+        number = self.jobs[run.member.config.name].number
+        status = run.status
+        self.points[number][status.update] = status.seconds, status.decisions
+        if len(self.jobs) == 1 and run.member.noted(LOWERED):
+            self.diverged.add(number)  # it would go on under other settings than the trial's
+            run.stop("diverged")
+        if len(self.jobs) > 1 and status.progress >= 1:
+            leave_last(run)
+        reasons = {one.number: self.hopeless(one.number) for one in self.jobs.values()}
+        if all(reasons.values()) and not self.stopped:
+            self.stopped = reasons
+            run.stop("pruned")
+
+    def evaluation(self, run: Watched, results: dict[str, Any]) -> None:
+        """Take in what an evaluation found."""
+        number, status = self.jobs[run.member.config.name].number, run.status
+        seconds, decisions = self.points[number].get(
+            status.evaluated, (status.seconds, status.decisions)
+        )
+        self.results[number] = results
+        point = (seconds, float(decisions), value_of(self.raised, results)[0])
+        self.curves[number].append(point)
+        self.told(number, point)
+
+    def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Ended:
+        """What came of a job. results: measured at its end, where that was wanted."""
+        number = job.number
+        found = results or self.results.get(number, {})
+        last = max(self.points[number].items(), default=(0, (0.0, 0)))[1]
+        about: dict[str, Any] = {"run": str(agent.run), "seconds": took, "decisions": last[1]}
+        about["curve"] = tuple(self.curves[number])
+        if agent.ended == "diverged" or number in self.diverged:
+            return Ended(number, FAILED, why="diverged: a loss was not finite", **about)
+        if not found:
+            return Ended(number, FAILED, why="no evaluation came to an end", **about)
+        value, low, high = value_of(self.raised, found)
+        why = self.stopped.get(number, "")
+        state = PRUNED if why else DONE
+        noted = "" if why else self.hopeless(number)
+        return Ended(number, state, value, low, high, why=why, noted=noted, **about)
+
+
+def leave_last(run: Watched) -> None:
+    """Give up evaluations of before the end: members are measured in turn, and the last counts."""
+    member = run.member
+    member.waiting = {n: at for n, at in member.waiting.items() if n == member.playing}
+
+
+def train_jobs(
+    jobs: Sequence[Job], raised: str, told: Told, hopeless: Hopeless, *, threads: int = 1
+) -> list[Ended]:
+    """Train jobs, several as one population; whatever goes wrong is told, not raised.
+
+    threads: for the games that are played at the end.
+    """
+    watch, started = Watch(jobs, raised, told, hopeless), time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SparringWarning)
+        try:
+            agents = train_together([job.config for job in jobs], watch.callbacks)
+            if any(agent.ended.startswith("SIG") for agent in agents):
+                raise KeyboardInterrupt
+            took = time.perf_counter() - started
+            torch.set_num_threads(threads)
+            return [
+                watch.ended(job, agent, took, measured(job, agent, threads) if job.final else {})
+                for job, agent in zip(jobs, agents, strict=True)
+            ]
+        except Exception as wrong:
+            begun = any(watch.points.values())
+            for job in () if begun else jobs:  # they may be tried once more, in other company
+                shutil.rmtree(Path(job.config.runs) / job.config.name, ignore_errors=True)
+            return [failed(job, reason(wrong), refused=not begun) for job in jobs]
+
+
+def reason(wrong: Exception) -> str:
+    """Say what went wrong, in one line."""
+    if isinstance(wrong, MemoryError | torch.OutOfMemoryError):
+        return "memory ran out"
+    if isinstance(wrong, DivergedError):
+        return f"diverged: {wrong}"
+    text = " ".join(str(wrong).split())
+    return text if isinstance(wrong, SparringError) else f"{type(wrong).__name__}: {text}"
+
+
+def train_together(configs: Sequence[TrainConfig], callbacks: Callbacks) -> list[Agent]:
+    """Train runs under complete configurations, several as a population."""
+    session, configs = Session.begin(configs, callbacks=callbacks, quiet=True)
+    with nothing_left_in(configs[0].runs) as runs:
+        runs += [new_run(config) for config in configs]
+        with holding(runs):
+            return session.finish(runs)
+
+
+def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
+    """Play the final games of a run; against those whom its evaluations met."""
+    if agent.ended == "diverged":
+        return {}
+    config, met = job.config, measured_against(job.config, agent.policy.rules)
+    against = () if met == (ALONE,) else met
+    config = replace(config, threads=threads, eval=replace(config.eval, against=against))
+    return {name: found.summary() for name, found in measure(agent, config).items()}
+
+
+class Direct:
+    """Trains one job after the other in this process: the slow and obvious way."""
+
+    at_once = 1
+    shared: Sequence[str] = ()
+
+    def __init__(self, raised: str) -> None:
+        self._raised = raised
+        self._waiting: list[tuple[Job, Judge]] = []
+
+    @property
+    def free(self) -> int:
+        """One, unless it is busy."""
+        return 1 - len(self._waiting)
+
+    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+        """Take a job."""
+        if len(jobs) > self.free:
+            raise ConfigError(f"{len(jobs)} trials at once in one process; give one")
+        self._waiting += [(job, judge) for job in jobs]
+
+    def wait(self) -> list[Ended]:
+        """Train it to its end."""
+        job, judge = self._waiting.pop()
+        curve: list[Point] = []
+        told: Told = lambda _, point: curve.append(point)  # noqa: E731
+        judged: dict[int, str] = {}
+
+        def hopeless(number: int) -> str:
+            if len(curve) not in judged:
+                judged[len(curve)] = judge(number, curve) if curve else ""
+            return judged[len(curve)]
+
+        threads = job.config.threads or os.cpu_count() or 1
+        return train_jobs([job], self._raised, told, hopeless, threads=threads)
+
+    def close(self) -> None:
+        """Forget what has not begun."""
+        self._waiting.clear()

@@ -1,0 +1,95 @@
+"""Members of a population: what they share, and what each may have of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.curriculum.curriculum import BEGINNING, Curriculum
+from sparring.curriculum.rewards import weights_of
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.learn.adjust import Terms
+from sparring.learn.plan import Plan
+from sparring.training.planning.own import rules_of
+
+MAY_DIFFER = (
+    *("seed", "name", "minutes", "updates", "runs", "json", "league"),
+    *("init", "set", "rewards"),
+)
+"""What members may have otherwise than the first, besides the algorithm's own. Of `set` those
+flags that may change while games run."""
+LINKED = (
+    "rewards: some members of the population pay every role its own and others do not, so that "
+    "decisions are linked otherwise; give all of them weights by role, or train them apart"
+)
+
+
+def demand_alike(configs: Sequence[TrainConfig]) -> None:
+    """Refuse a population whose members differ in what they share."""
+    may = (*MAY_DIFFER, configs[0].algo)
+    mine = asdict(configs[0])
+    for other in configs[1:]:
+        theirs = asdict(other)
+        differ = [key for key in mine if key not in may and mine[key] != theirs[key]]
+        if differ:
+            raise ConfigError(f"members of a population share {', '.join(differ)}")
+        if other.set != configs[0].set:
+            demand_live(rules_of(configs[0]), rules_of(other))
+        if len({any("." in word.partition("=")[0] for word in one.rewards) for one in configs}) > 1:
+            raise ConfigError(LINKED)
+
+
+def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rules, ...]:
+    """What every member plays by, where they are alike. rules: of the first."""
+    return tuple(rules if one.set == configs[0].set else rules_of(one) for one in configs)
+
+
+def demand_live(rules: Rules, theirs: Rules) -> None:
+    """Refuse members of other rules than flags can make of a running game."""
+    other = differing(rules, theirs)
+    fixed = [name for name in other if name not in rules.fields or not rules.fields[name].live]
+    if not fixed:
+        return
+    may = ", ".join(name for name, one in rules.fields.items() if one.live) or "none"
+    pairs = ", ".join(f"{name}={theirs.config[name]}" for name in fixed)
+    raise ConfigError(
+        f"set: members of a population share {', '.join(fixed)}, and one has {pairs} instead of "
+        f"{', '.join(str(rules.config[name]) for name in fixed)}; train it apart, a run for each "
+        f"(flags of {rules.name} that may differ: {may})"
+    )
+
+
+def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
+    """The flags that are otherwise, as the others have them."""
+    mine, other = rules.config, theirs.config
+    return {name: value for name, value in other.items() if mine.get(name) != value}
+
+
+def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Terms, ...]:
+    """What the games of every member begin under, besides what the first one's are made with.
+
+    None where nobody has anything of its own.
+    """
+    paid = [one.rewards_at(0, BEGINNING, BEGINNING) for one in curricula]
+    terms = []
+    for rules, rewards in zip(own, paid, strict=True):
+        flags = differing(own[0], rules)
+        weights = None if rewards == paid[0] else rewards or weights_of(rules)
+        terms.append(Terms(flags=flags or None, rewards=weights))
+    return tuple(terms) if any(one != Terms() for one in terms) else ()
+
+
+def demand_same_chains(plans: Sequence[Plan]) -> None:
+    """Refuse members of which only some pay their roles differently: decisions link otherwise."""
+    if len({plan.by_role for plan in plans}) > 1:
+        raise ConfigError(LINKED)
+
+
+def under_phase(own: Terms, phase: Terms) -> Terms:
+    """What a member's games begin under, where a first phase has its say, too."""
+    said = {name: value for name, value in vars(phase).items() if value is not None}
+    flags = {**(own.flags or {}), **(phase.flags or {})}
+    return replace(own, **{**said, "flags": flags or None})

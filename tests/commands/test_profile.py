@@ -1,0 +1,127 @@
+"""`sparring profile`: a short training, and a run that is going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparring.cli import main
+from sparring.profiling import spy
+from sparring.profiling.tree import processes_of
+
+SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
+FILES = {"report.md", "flame.html", "profile.speedscope.json", "profile.json"}
+
+
+def children() -> set[int]:
+    """The processes that this one has started."""
+    return set(processes_of(os.getpid())) - {os.getpid()}
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real training, looked at for a second."""
+    out = tmp_path_factory.mktemp("profile") / "ours"
+    words = ["--seconds", "1", "--native", "off", "--no-try-out", "--threads", "1"]
+    assert main(["profile", "tic_tac_toe", *words, "--out", str(out), *SMALL, "--json"]) == 0
+    return out
+
+
+def test_all_files_are_there_and_agree(profiled: Path) -> None:
+    assert {path.name for path in profiled.iterdir()} == FILES
+    plain: dict[str, Any] = json.loads((profiled / "profile.json").read_text())
+    assert plain["decisions_per_s"] > 0
+    assert sum(plain["phases"].values()) == pytest.approx(1, abs=0.02)
+    assert plain["config"]["ppo"]["minibatch"] == 64
+    assert not plain["attached"]
+    top = plain["functions"]["own"][0]
+    report = (profiled / "report.md").read_text()
+    assert f"`{top['name'][:60]}" in report
+    assert report.index(plain["verdicts"][0]["text"]) < report.index("## Where the time goes")
+    frames = plain["stacks"]["frames"]
+    names = {name for name, place, _ in frames if place != "<frozen runpy>"}
+    assert {"Trainer._one_update", "PPO.loss"} & names
+    flame = (profiled / "flame.html").read_text()
+    assert all(json.dumps(name)[1:-1].replace("<", "\\u003c") in flame for name in names)
+    scope = json.loads((profiled / "profile.speedscope.json").read_text())
+    assert sum(sum(one["weights"]) for one in scope["profiles"]) == pytest.approx(
+        sum(one["samples"] for one in plain["stacks"]["stacks"]) / plain["sampling"]["rate"]
+    )
+
+
+def test_nothing_goes_on_behind_it(profiled: Path) -> None:
+    assert not children()
+    assert not list(Path().glob("runs/looked-at*"))
+
+
+@pytest.mark.slow
+def test_without_py_spy_it_looks_from_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(spy, "NAME", "no-such-program")
+    monkeypatch.chdir(tmp_path)
+    words = ["--seconds", "1", "--no-try-out", "--threads", "1", *SMALL]
+    assert main(["profile", "tic_tac_toe", *words]) == 0
+    assert "pip install 'sparring[profile]'" in capsys.readouterr().out
+    plain = json.loads(Path("profile-tic_tac_toe/profile.json").read_text())
+    assert plain["sampling"]["samples"] > 5
+    assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
+    assert not children()
+
+
+@pytest.mark.slow
+def test_a_training_that_is_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What only the training itself finds out is one line as well."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["profile", "tic_tac_toe", "--change", "opponents=nobody=1"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+    assert not children()
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_is_looked_at_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if spy.find_spy() is None:
+        pytest.skip("needs py-spy")
+    words = "train tic_tac_toe --minutes 5 --name mine --threads 1 --json --net.hidden 8"
+    run = subprocess.Popen([sys.executable, "-m", "sparring", *words.split()])
+    try:
+        wait_for_updates(tmp_path / "runs/mine", run)
+        code = main(["profile", "mine", "--seconds", "3", "--out", "seen", "--json"])
+        assert run.poll() is None, "the run goes on"
+        if code == 2:
+            pytest.skip("py-spy may not look here")
+        assert code == 0
+        plain = json.loads(Path("seen/profile.json").read_text())
+        assert plain["attached"]
+        assert plain["processes"][str(run.pid)] == "training"
+        assert "evaluation" in plain["processes"].values()
+        assert plain["decisions_per_s"] > 0
+        assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
+    finally:
+        run.terminate()
+        run.wait(60)
+
+
+def wait_for_updates(folder: Path, run: subprocess.Popen[bytes]) -> None:
+    """Wait until curves of some updates can be read."""
+    from sparring.profiling.progress import Progress
+
+    progress = Progress(folder)
+    until = time.monotonic() + 40
+    while progress.look() < 5:
+        assert run.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.2)

@@ -1,0 +1,30 @@
+"""The sweeps that come along can be begun: every end of every range is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparring.sweep.file import read_sweep
+from sparring.sweep.points import check_points, ranges_shared
+
+FOLDER = Path(__file__).parents[2] / "examples" / "sweeps"
+SHARED = {
+    "skull_king": ["ppo.epochs", "ppo.minibatch", "net.hidden"],
+    "kuhhandel": ["ppo.epochs", "ppo.minibatch", "net.hidden"],
+    "cage2_orders": [],
+    "two_cores": ["ppo.minibatch", "ppo.epochs", "net.activation"],
+}
+"""What members of one population would all have the same of."""
+
+
+def test_every_file_is_looked_at() -> None:
+    assert {file.stem for file in FOLDER.glob("*.toml")} == set(SHARED)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_an_example_can_be_begun(name: str) -> None:
+    file = read_sweep(str(FOLDER / f"{name}.toml"))
+    check_points(file)
+    assert ranges_shared(file) == SHARED[name]
