@@ -48,8 +48,8 @@ def grid_space(game: str, device: str) -> Space:
     knobs = {knob.name: knob for knob in space.knobs}
     kind = "cpu" if space.base.device == "cpu" else "cuda"
     found = []
-    for name, factors in FACTORS[kind].items():
-        name = MINIBATCH[space.base.algo] if name == "minibatch" else name
+    for word, factors in FACTORS[kind].items():
+        name = MINIBATCH[space.base.algo] if word == "minibatch" else word
         start = int(knobs[name].start)
         found.append(Knob(name, tuple(int(start * factor) for factor in factors), start))
     if kind == "cpu":
@@ -105,7 +105,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     say(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
     with Gauge() as gauge:
-        clock = Clock(args.share * grid_s)
+        clock = Clock(0.98 * args.share * grid_s)  # ending takes a moment, too
         watch = lambda step: say(f"tune {step.gone_s:.0f} s: {step.gain:+.0%}, {step.doing}")  # noqa: E731
         outcome = Search(gauge, space, clock, room=room_for(space), watch=watch).run()
     tune_s = time.monotonic() - began

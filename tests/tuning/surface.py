@@ -8,9 +8,22 @@ from collections.abc import Callable
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
 from sparring.measuring.gauge import UnfitError
 from sparring.measuring.reading import Opened, Reading
 from sparring.measuring.rounds import Round
+from sparring.training.planning.settings import with_preset
+from sparring.tuning.knobs import GAMES, THREADS, Knob
+
+BATCH = "ppo.minibatch"
+CONFIG = with_preset("tic_tac_toe")
+RULES = Rules("tic_tac_toe")
+GRID = (
+    Knob(GAMES, (64, 128, 256, 512), 256),
+    Knob(BATCH, (256, 1024, 4096), 1024),
+    Knob(THREADS, (1, 2), 2),
+)
+"""24 points, as benchmarks/tuning.py has them."""
 
 Surface = Callable[[TrainConfig], float]
 """Decisions per second of settings; 0 if memory runs out, below 0 if they are refused."""
@@ -28,6 +41,7 @@ class KnownGauge:
         self.held: dict[str, TrainConfig] = {}
         self.timed: dict[str, list[float]] = {}
         self.most_open = 0
+        self.bare = 10**8
         self.weigh: Callable[[TrainConfig], int] = lambda config: 0
 
     def clock(self) -> float:
@@ -50,7 +64,10 @@ class KnownGauge:
         self.most_open = max(self.most_open, len(self.held))
         collect = config.collect
         sizes = (collect.games, collect.steps, collect.slots)
-        return Opened("cpu", "cpu", False, config.threads, *sizes, 1, seconds)
+        return Opened(
+            *("cpu", "cpu", False, config.threads, *sizes, 1, seconds),
+            memory_bytes=self.weigh(config),
+        )
 
     def time(self, name: str, seconds: float, *, least: int = 1) -> Reading:
         """Play whole rounds, at a rate that drifts slowly and jumps a little."""
@@ -62,7 +79,7 @@ class KnownGauge:
         self.now += count * each
         self.timed.setdefault(name, []).append(rate)
         one = Round(each, rows(config), rows(config), 0, 1, 1, {})
-        return Reading((one,) * count, 10**8 + sum(map(self.weigh, self.held.values())))
+        return Reading((one,) * count, self.bare + sum(map(self.weigh, self.held.values())))
 
     def shut(self, name: str) -> None:
         """Let go of it."""

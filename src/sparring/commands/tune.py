@@ -206,8 +206,8 @@ def notes(found: Outcome) -> list[str]:
     told = []
     if names := altered(found):
         told.append(
-            f"{', '.join(names)} changes what is learned, not only how fast; --same-learning "
-            "leaves such settings alone, --for strength measures what they are worth"
+            f"{', '.join(names)}: no longer the same learning, only more of it per second; "
+            "--same-learning leaves such settings alone, --for strength measures what they bring"
         )
     if found.ended == "interrupted":
         told.append("stopped: this is what was found so far")

@@ -112,7 +112,8 @@ def strength_page(title: str, facts: Sequence[str], found: Found) -> Page:
     for trial in trials:
         name = f"{name_of(trial.point, found.preset)}, seed {trial.seed}"
         at, values = (np.array(column) for column in zip(*trial.curve, strict=True))
-        colour = {found.best: GREEN, found.preset: ORANGE}.get(trial.point, GREY)
+        marked = {found.finalist: BLUE, found.best: GREEN, found.preset: ORANGE}
+        colour = marked.get(trial.point, GREY)
         lines.append(Series(name, colour, at / 60, values, dashed=trial.seed > trials[0].seed))
     end = max(float(line.x.max()) for line in lines) or 1.0
     chart = Chart(
@@ -124,7 +125,10 @@ def strength_page(title: str, facts: Sequence[str], found: Found) -> Page:
         guide_name=f"target {found.target:.3f}",
     )
     rows = []
-    for point, colour in ((found.preset, ORANGE), (found.finalist, GREEN)):
+    for point, colour in (
+        (found.preset, ORANGE),
+        (found.finalist, GREEN if found.better else BLUE),
+    ):
         known = [time for time in found.times(point) if time is not None] if point else []
         if point and known:
             middle, ends = float(np.median(known)), (min(known), max(known))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.errors import SparringError
+from sparring.errors import ConfigError, SparringError
 from sparring.tuning.guess import Guess
 from sparring.tuning.knobs import Point
 from sparring.tuning.outcome import Look, Outcome, State
@@ -122,7 +122,9 @@ class Search:
             self.stand.time(self.best, self.slice_s)
             rate = self.stand.time(self.best, self.slice_s)
         except PassedOverError as wrong:
-            raise SparringError(f"what is to be tuned cannot be timed: {wrong}") from None
+            text = f"what is to be tuned cannot be timed: {wrong}"
+            limited = wrong.memory and self.space.most_bytes
+            raise (ConfigError(f"gigabytes: {text}") if limited else SparringError(text)) from None
         self.outcome.rate = self.outcome.preset_rate = rate
         look = Look(self.best, "preset", self.clock.gone, Gain(0.0, 0.0, 0.0), rate)
         look.bytes = self.stand.memory.get(self.best, 0)
@@ -271,7 +273,9 @@ class Search:
         found.tried_best, found.lost = found.look(self.best), gain
         found.tried_best.why = why or f"{gain} when it was timed in full"
         found.best, found.gain, found.confirmed = self.space.preset, None, True
-        found.rate = statistics.median([theirs for _, theirs in rates]) if rates else found.preset_rate
+        found.rate = (
+            statistics.median([theirs for _, theirs in rates]) if rates else found.preset_rate
+        )
         found.preset_rate = found.rate
 
     def rescale(self, measured: float) -> None:

@@ -50,6 +50,7 @@ class Space:
     """The games are an environment of somebody's own, whose size nobody knows."""
     most_bytes: int = 0
     """That a training may take. 0: any number."""
+    _configs: dict[Point, TrainConfig] = field(default_factory=dict, compare=False, repr=False)
     _bytes: dict[Point, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -59,8 +60,9 @@ class Space:
 
     def config(self, point: Point) -> TrainConfig:
         """The settings of a point, complete, as a run would have them."""
-        config: TrainConfig = merged(self.base, point.table, "tune")
-        return config
+        if point not in self._configs:
+            self._configs[point] = merged(self.base, point.table, "tune")
+        return self._configs[point]
 
     def timed(self, point: Point) -> TrainConfig:
         """The same as they are timed: in the middle of a run."""

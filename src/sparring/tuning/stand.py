@@ -62,8 +62,8 @@ class Stand:
         """Seconds that opening took, besides the rounds that warmed up."""
         self.memory: dict[Point, int] = {}
         """About what each takes, of the process or of the GPU."""
-        self.held = self.bare = 0
-        """Bytes at the last reading, and of a process without any point."""
+        self.bare = 0
+        """Bytes of the process without any point."""
         self.pid: int | None = None
 
     def time(self, point: Point, seconds: float) -> float:
@@ -132,7 +132,7 @@ class Stand:
         finally:
             if self.gauge.pid != self.pid:  # it died, or was not there yet
                 self.open = {kept: what for kept, what in self.open.items() if kept == point}
-                self.pid, self.held = self.gauge.pid, 0
+                self.pid = self.gauge.pid
 
     def _taken(self) -> int:
         return sum(self.space.bytes(point) for point in self.open)
@@ -144,16 +144,12 @@ class Stand:
                 self.gauge.shut(self.names[point])
 
     def _weigh(self, point: Point, reading: Reading) -> None:
-        """Note what a point takes: what the process grew by, and what it is without any."""
-        now = reading.gpu_bytes or reading.memory_bytes
-        if point not in self.memory and now:
+        """Note what a point takes: on the GPU, or with a process of its own."""
+        if point not in self.memory:
+            grown = self.open[point].memory_bytes
+            self.bare = self.bare or max(reading.memory_bytes - grown, 0)
             guess = self.space.bytes(point)
-            if not self.memory:
-                self.bare = max(now - guess, 0)
-                self.memory[point] = now
-            else:
-                self.memory[point] = self.bare + max(now - self.held, guess)
-        self.held = now
+            self.memory[point] = reading.gpu_bytes or self.bare + max(grown, guess)
         most = self.space.most_bytes
         if most and self.memory.get(point, 0) > most:
             self._forget(point)

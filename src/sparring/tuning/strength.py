@@ -18,8 +18,8 @@ from sparring.tuning.outcome import Ended
 from sparring.tuning.search import Clock
 from sparring.tuning.space import Space
 
-QUARTER = 0.25
-"""Share of the time in which the preset sets the target, and that the rungs get together."""
+QUARTER, RUNGS = 0.25, 0.125
+"""Shares of the time: in which the preset sets the target, and that the rungs get together."""
 SHORTEST_S = 6.0
 """A training that is shorter has hardly been measured."""
 MOST_CANDIDATES, SEEDS = 8, 2
@@ -83,25 +83,19 @@ class Found:
         """Whether something reached the target sooner than the preset."""
         return self.best != self.preset
 
+    def last(self, point: Point) -> list[Trial]:
+        """The last training of a point with each seed."""
+        found = {t.seed: t for t in self.trials if t.point == point and not t.why}
+        return list(found.values())
+
     def times(self, point: Point) -> list[float | None]:
-        """Seconds to the target of all long trainings of a point, by seed; None: not reached."""
-        longest: dict[int, Trial] = {}
-        for trial in self.trials:
-            if trial.point == point and not trial.why:
-                before = longest.get(trial.seed)
-                if before is None or trial.seconds >= before.seconds:
-                    longest[trial.seed] = trial
-        return [trial.reached(self.target) for trial in longest.values()]
+        """Seconds to the target by seed; None: not reached in its time."""
+        return [trial.reached(self.target) for trial in self.last(point)]
 
     def at_least(self, point: Point) -> list[float]:
         """The same, with how long it trained where it did not reach the target."""
-        times: dict[int, float] = {}
-        for trial in self.trials:
-            if trial.point == point and not trial.why:
-                one = trial.reached(self.target)
-                told = trial.seconds if one is None else one
-                times[trial.seed] = max(times.get(trial.seed, 0.0), told)
-        return list(times.values())
+        times = ((trial.reached(self.target), trial.seconds) for trial in self.last(point))
+        return [seconds if time is None else time for time, seconds in times]
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -137,6 +131,8 @@ class Halving:
         self.space, self.train, self.clock, self.tell = space, train, clock, tell
         self.found = Found(space.preset, space.preset)
         self.seed = space.base.seed
+        self.extra_s = 0.0
+        """That a training takes longer than it was told to: its last evaluation."""
         if target:
             self.found.target, self.found.given = target, True
 
@@ -173,18 +169,18 @@ class Halving:
             point = self.space.shifted(preset, move)
             if point is not None and not self.space.why_not(point):
                 found[point] = None
-        room = int(QUARTER * self.clock.seconds / 2 / SHORTEST_S)
+        room = int(RUNGS * self.clock.seconds / 2 / SHORTEST_S)
         return list(found)[: max(min(room, MOST_CANDIDATES), 1)]
 
     def halve(self, points: list[Point]) -> list[Point]:
         """Train all for a short time, the better half for longer, until one is left."""
         rungs = max(math.ceil(math.log2(len(points))), 1)
-        rung_s = QUARTER * self.clock.seconds / rungs
+        rung_s = RUNGS * self.clock.seconds / rungs
         while points:
             each = max(rung_s / len(points), SHORTEST_S)
             trials = []
             for point in points:
-                if each > self.clock.left:
+                if each + self.extra_s > self.clock.left:
                     self.found.ended = "time"
                     break
                 self.tell(f"{point.beside(self.space.preset)}, for {each:.0f} s")
@@ -202,17 +198,22 @@ class Halving:
         return (math.inf if time is None else time), -trial.at(seconds)
 
     def meet(self, point: Point) -> None:
-        """Train the last one and the preset to the target, with as many seeds each."""
+        """Train the last one and the preset to the target, with as many seeds each.
+
+        One that takes longer than the preset did is not sooner, whatever the other seeds do.
+        """
         preset = self.space.preset
-        runs = [(point, 0), *((one, seed) for seed in range(1, SEEDS) for one in (preset, point))]
-        for at, (one, seed) in enumerate(runs):
-            cap = min(QUARTER * self.clock.seconds, self.clock.left / (len(runs) - at))
+        runs = [(point, seed) for seed in range(SEEDS)]
+        for one, seed in [*runs, *((preset, seed) for seed in range(1, SEEDS))]:
+            cap = min(QUARTER * self.clock.seconds, self.clock.left - self.extra_s)
             if cap < SHORTEST_S:
                 self.found.ended = "time"
                 return
             name = one.beside(preset) or "the preset"
             self.tell(f"{name} to {self.found.target:.3f}, seed {self.seed + seed}")
-            self.go(one, seed, cap, self.found.target)
+            trial = self.go(one, seed, cap, self.found.target)
+            if one == point and trial.reached(self.found.target) is None:
+                return
 
     def decide(self, point: Point) -> None:
         """Recommend it only if every seed of it was sooner than every seed of the preset."""
@@ -224,8 +225,10 @@ class Halving:
 
     def go(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
         """Train once, and keep what came of it."""
+        began = self.clock.gone
         trial = self.train(point, self.seed + seed, seconds, target)
         self.found.trials.append(trial)
+        self.extra_s = max(self.extra_s, self.clock.gone - began - seconds)
         return trial
 
 

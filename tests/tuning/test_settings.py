@@ -1,0 +1,139 @@
+"""What is tried, what is written, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparring.cli import main
+from sparring.config import TrainConfig, TuneConfig
+from sparring.errors import ConfigError
+from sparring.training.planning.settings import merged, with_preset
+from sparring.tuning.knobs import Ground, Knob, Point, chosen, knobs_of
+from sparring.tuning.settings import make_space
+from sparring.tuning.writing import MARK, file_for, settings_of, write_settings
+
+CPU = Ground(cores=4, threads=4)
+GPU = Ground(cores=16, threads=16, device="cuda", games_on="cuda", gpu=True)
+OWN = Ground(cores=4, threads=4, own=True)
+
+
+def names(config: TrainConfig, ground: Ground, *, free_device: bool = False) -> set[str]:
+    return {knob.name for knob in knobs_of(config, ground, free_device=free_device)}
+
+
+def test_knobs_follow_the_algorithm_and_the_place() -> None:
+    ppo, dqn = with_preset("skull_king"), with_preset("skull_king", algo="dqn")
+    sizes = {"collect.games", "collect.steps"}
+    assert names(ppo, CPU) == sizes | {"ppo.minibatch", "threads", "collect.slots"}
+    assert names(dqn, CPU) == sizes | {"replay.batch", "threads", "collect.slots"}
+    on_gpu = with_preset("skull_king", gpu=True)
+    assert names(on_gpu, GPU, free_device=True) == sizes | {
+        *("ppo.minibatch", "collect.bf16", "pool", "device"),
+    }
+    assert names(ppo, OWN) == sizes | {"ppo.minibatch", "threads", "workers"}
+    fixed = Ground(cores=4, threads=4, own=True, fixed_games=True)
+    assert "collect.games" not in names(ppo, fixed)
+
+
+def test_values_are_powers_of_two_around_the_preset() -> None:
+    knobs = {knob.name: knob for knob in knobs_of(with_preset("skull_king"), CPU)}
+    assert knobs["collect.games"].values == (64, 128, 256, 512, 1024, 2048)
+    assert knobs["threads"].values == (1, 2, 4)
+    for knob in knobs.values():
+        assert knob.start in knob.values
+
+
+def test_only_and_same_learning_choose() -> None:
+    knobs = knobs_of(with_preset("skull_king"), CPU)
+    pure = chosen(knobs, (), same_learning=True)
+    assert {knob.name for knob in pure} == {"threads", "collect.slots"}
+    some = chosen(knobs, ("collect.games=32,64", "threads"), same_learning=False)
+    assert [knob.name for knob in some] == ["collect.games", "threads"]
+    assert some[0].values == (32, 64, 256), "the preset's own value is among them"
+    for words, told in {
+        ("collect.gmes",): "did you mean 'collect.games'",
+        ("collect.games=a",): "give whole numbers",
+        ("collect.games=",): "give whole numbers",
+        ("net.hidden",): "nothing to try called",
+    }.items():
+        with pytest.raises(ConfigError, match=told):
+            chosen(knobs, words, same_learning=False)
+    with pytest.raises(ConfigError, match="changes what is learned"):
+        chosen(knobs, ("collect.games",), same_learning=True)
+
+
+def test_points_that_mean_nothing_are_not_opened() -> None:
+    space = make_space(TuneConfig("tic_tac_toe", device="cpu"))
+    point = space.preset.turned({"collect.games": 64, "collect.steps": 8, "ppo.minibatch": 1024})
+    assert "512 rows" in space.why_not(point)
+    assert not space.why_not(space.preset)
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_the_file_gives_train_the_settings_that_were_timed(tmp_path: Path, algo: str) -> None:
+    given = tmp_path / "mine.toml"
+    given.write_text('minutes = 1.5\nname = "x"\n[net]\nhidden = [32]\n[collect]\nsteps = 16\n')
+    asked = TuneConfig("skull_king", device="cpu", algo=algo, config=str(given), set=("ghost=1",))
+    space = make_space(asked)
+    turned = {"collect.games": 512, "threads": 1}
+    point = space.preset.turned(turned)  # type: ignore[arg-type]
+    path = tmp_path / "tuned.toml"
+    table = settings_of(space.base, asked.config, point, asked.set)
+    write_settings(path, table, ["+38% (31..44)", "a machine"])
+    assert path.read_text().startswith(MARK)
+    read = with_preset("skull_king", str(path))
+    wanted = merged(space.config(point), {"config": str(path), "name": ""}, "test")
+    assert read == wanted
+    assert (read.collect.games, read.collect.steps, read.threads) == (512, 16, 1)
+    assert read.net.hidden == (32,) and read.minutes == 1.5 and "ghost=1" in read.set
+
+
+def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
+    other = tmp_path / "mine.toml"
+    other.write_text("minutes = 1\n")
+    with pytest.raises(ConfigError, match="not of sparring tune"):
+        file_for("tic_tac_toe", str(other))
+    earlier = tmp_path / "tuned.toml"
+    write_settings(earlier, {"game": "tic_tac_toe"}, [])
+    assert file_for("tic_tac_toe", str(earlier)) == earlier
+    assert file_for("my/env.py:make", "").name == "tuned-env_make.toml"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("tic_tac_toe --only collect.gmes", "did you mean 'collect.games'"),
+        ("tic_tac_toe --for fame", "use speed or strength"),
+        ("tic_tac_toe --minutes 0", "minutes 0.0 must be"),
+        ("tic_tac_toe --out tuned.txt", "must end in .toml"),
+        ("tic_tac_toe --out none/tuned.toml", "there is no folder"),
+        ("tic_tac_toe --target 0.5", "is for --for strength"),
+        ("tic_tac_toe --gigabytes 1e-6", "give more"),
+        ("tic_tac_toe --config cluster.toml", "tune times one run"),
+        ("tic_tac_to", "did you mean"),
+        ("tic_tac_toe --device cuda:7", "device"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    words: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.toml").write_text("actors = 2\n")
+    assert main(["tune", *words.split()]) == 2
+    shown = capsys.readouterr().err.strip()
+    assert told in shown and "\n" not in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["cluster.toml"]
+
+
+def test_a_point_says_what_differs() -> None:
+    point = Point((("collect.games", 512), ("collect.bf16", False), ("threads", 2)))
+    other = Point((("collect.games", 256), ("collect.bf16", True), ("threads", 2)))
+    assert point.beside(other) == "games 512, bf16 off"
+    assert point.table == {"collect": {"games": 512, "bf16": False}, "threads": 2}
+    assert Knob("ppo.minibatch", (1, 2), 1).alters and not Knob("threads", (1, 2), 1).alters
