@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from sparring.commands.printing import (
     ProgressBar,
@@ -68,12 +69,11 @@ def with_bar(sweep: Sweep) -> Outcome:
         steps.done = len(sweep.there)
 
         def ended(trial: Trial) -> None:
-            steps.next(f"trial {trial.number}: {outcome(trial)}")
-            tell(f"trial {trial.number}: {outcome(trial)}; {words(trial)}", steps)
+            left = left_words(sweep, total - steps.done - 1)
+            tell(f"trial {trial.number}: {outcome(trial)}; {words(trial)}{left}", steps)
 
         def confirmed(trial: Trial) -> None:
             side = "the best setting" if trial.settings else "the preset"
-            steps.next(f"{side} with seed {trial.seed}: {outcome(trial)}")
             tell(f"{side} with seed {trial.seed}: {outcome(trial)}", steps)
 
         return conduct(sweep, arrived=ended, confirmed=confirmed)
@@ -83,8 +83,19 @@ def tell(line: str, steps: ProgressBar) -> None:
     """Say what has ended, above the bar if there is one."""
     if steps.bar:
         steps.bar.console.print(line)
-    else:
-        print(line, file=sys.stderr, flush=True)
+        steps.next("confirming" if steps.done + 1 >= steps.total else "trials")
+        return
+    print(line, file=sys.stderr, flush=True)
+    steps.done += 1
+
+
+def left_words(sweep: Sweep, trials: int) -> str:
+    """About how long the search still takes, by the trials that have ended."""
+    known = [trial.seconds for trial in sweep.folder.trials.ended if trial.state == DONE]
+    if not known or trials < 1:
+        return ""
+    minutes = median(known) * -(-trials // max(sweep.place.at_once, 1)) / 60
+    return f"; {trials} to go, about {minutes:.1f} minutes"
 
 
 def outcome(trial: Trial) -> str:
@@ -207,7 +218,7 @@ def show(sweep: Sweep, found: Outcome) -> None:
         say("no trial went to its end")
         return
     if found.confirmed:
-        show_confirmed(found)
+        show_confirmed(sweep, found)
     if found.pictures:
         say(f"pictures: {', '.join(map(str, found.pictures))}")
     say(f"the best setting: {found.preset}; train it: sparring train --config {found.preset}")
@@ -221,8 +232,8 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
     numbers = ("trial", sweep.file.search.raised, "95 %", "decisions", "seconds")
     table = make_table((*numbers, *names), numbers=numbers, least=("decisions", "seconds"))
     for trial in done[:BEST_SHOWN]:
-        cells = (str(trial.number), shown_value(trial), interval(trial).strip("()"))
-        cells += (f"{trial.decisions:,}", f"{trial.seconds:.0f}")
+        cells = [str(trial.number), shown_value(trial), interval(trial).strip("()")]
+        cells += [f"{trial.decisions:,}", f"{trial.seconds:.0f}"]
         table.add_row(*cells, *(shown(trial.settings[name]) for name in names))
     if done:
         print_table(table)
@@ -230,7 +241,7 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
         say(f"and {len(done) - BEST_SHOWN} more")
 
 
-def show_confirmed(found: Outcome) -> None:
+def show_confirmed(sweep: Sweep, found: Outcome) -> None:
     """Say what fresh seeds say."""
     assert found.confirmed
     sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}
@@ -239,5 +250,6 @@ def show_confirmed(found: Outcome) -> None:
     for line in found.confirmed.failed:
         say(f"failed: {line}")
     say(f"the best setting is {found.confirmed.verdict}")
-    if len(found.confirmed.runs) > 1:
+    same_rules = not any(name.startswith("set.") for name in sweep.file.ranges)
+    if same_rules and len(found.confirmed.runs) > 1:
         say(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")

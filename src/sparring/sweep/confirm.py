@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, variance
 from typing import Any
 
 from sparring.league.intervals import student_95
-from sparring.league.statistics import Found
+from sparring.league.statistics import Found, estimate, improvement
 from sparring.sweep.file import SweepFile
 from sparring.sweep.jobs import Executor, Job, never
 from sparring.sweep.points import config_at
@@ -21,6 +21,9 @@ from sparring.sweep.trials import DONE, RUNNING, Trial
 
 FRESH = 1_000_000
 """Seeds of the confirmation begin so far behind those of the search."""
+FINAL_GAMES = 2048
+"""Games of each of these runs against each opponent, where the file says nothing: seeds differ by
+more than so many games leave open."""
 BEST, PRESET = "best", "preset"
 
 
@@ -34,6 +37,8 @@ class Confirmed:
     """Values of the file's own settings with the same seeds."""
     difference: Found
     """By how much the best setting is better."""
+    stronger: Found
+    """How probably a run of the best setting is stronger than one of the preset."""
     runs: tuple[str, ...]
     failed: tuple[str, ...] = ()
     """What is wrong with runs that failed."""
@@ -49,6 +54,7 @@ class Confirmed:
             "best": list(self.best),
             "preset": list(self.preset),
             "difference": self.difference.plain(),
+            "stronger": self.stronger.plain(),
             "better": self.is_better,
             "verdict": self.verdict,
             "runs": list(self.runs),
@@ -135,6 +141,7 @@ def judged(trials: Sequence[Trial]) -> Confirmed:
         best=tuple(values[BEST]),
         preset=tuple(values[PRESET]),
         difference=difference_of(values[BEST], values[PRESET]) if there else Found(0.0),
+        stronger=estimate(improvement, values[BEST], values[PRESET]) if there else Found(0.5),
         runs=tuple(trial.run for trial in trials if trial.run),
         failed=tuple(f"{name_of(trial)}: {trial.why}" for trial in trials if trial.state != DONE),
     )
@@ -143,7 +150,7 @@ def judged(trials: Sequence[Trial]) -> Confirmed:
 def planned(file: SweepFile, best: Trial) -> list[Trial]:
     """The runs of a confirmation: seed by seed, the best setting and the file's own."""
     first = int(file.settings.get("seed", 0)) + FRESH
-    found = []
+    found: list[Trial] = []
     for seed in range(file.search.confirm):
         for side, settings in ((BEST, best.settings), (PRESET, {})):
             extra = {"side": side, "of": best.settings}
@@ -158,8 +165,12 @@ def name_of(trial: Trial) -> str:
 
 def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
     """The training of such a run."""
-    own = {"seed": trial.seed, "name": name_of(trial), "folder": str(folder.path)}
-    return Job(trial.number, config_at(file, trial.settings, **own), final=True)
+    where = str(folder.path)
+    config = config_at(file, trial.settings, seed=trial.seed, name=name_of(trial), folder=where)
+    if "final_games" not in file.settings.get("eval", {}):
+        games = min(config.eval.final_games, FINAL_GAMES)
+        config = replace(config, eval=replace(config.eval, final_games=games))
+    return Job(trial.number, config, final=True)
 
 
 def forget(folder: Folder) -> None:

@@ -13,7 +13,7 @@ from sparring.training.budget import budget_of
 
 EVALUATION_S = 3.0
 """Seconds for the evaluation at the end of a trial."""
-MEASURING_S = 6.0
+MEASURING_S = 4.0
 """Seconds for the games at the end of a run that confirms."""
 
 
@@ -54,9 +54,10 @@ def cost_of(file: SweepFile, config: TrainConfig, at_once: int, *, together: boo
         why = f"a trial's budget is {amount:g} {kind}: how long that takes is known after the first"
         limit = search.minutes * 60 if search.minutes else None
         return Cost(trials, at_once, None, limit, 0.0 if limit else None, why)
-    in_turn = at_once if together else 1
-    each = amount * 60 + START_S + EVALUATION_S * in_turn
-    confirm = confirm_s(search.confirm, amount * 60, at_once, together=together)
+    at_once = max(at_once, 1)
+    trained = amount * 60 + EVALUATION_S * (at_once if together else 1)
+    each = trained + START_S
+    confirm = confirm_s(search.confirm, trained, at_once, together=together)
     rounds = math.ceil(trials / at_once) if trials else math.inf
     if search.minutes:
         rounds = min(rounds, max(int((search.minutes * 60 - confirm) // each), 0))
@@ -65,9 +66,12 @@ def cost_of(file: SweepFile, config: TrainConfig, at_once: int, *, together: boo
 
 
 def confirm_s(seeds: int, trial_s: float, at_once: int, *, together: bool) -> float:
-    """Seconds of a confirmation: the best setting and the preset, each with so many seeds."""
+    """Seconds of a confirmation: the best setting and the preset, each with so many seeds.
+
+    trial_s: of a trial with its evaluation.
+    """
     if not seeds:
         return 0.0
     rounds = math.ceil(2 * seeds / at_once)
-    in_turn = 2 * seeds if together else rounds
-    return rounds * (trial_s + START_S) + in_turn * (EVALUATION_S + MEASURING_S)
+    measured = 2 * seeds if together else rounds
+    return rounds * (trial_s + START_S) + measured * MEASURING_S

@@ -54,12 +54,12 @@ def config_at(
         if key.startswith(f"{FLAGS}."):
             flag = int(value) if isinstance(value, bool) else value
             pairs = with_flag(pairs, key.partition(".")[2], [flag], 0)
-    own = {"set": pairs, "seed": seed, "name": name}
+    own: dict[str, Any] = {"set": pairs, "seed": seed, "name": name}
     if folder:
         own["runs"] = str(Path(folder) / FOLDER)
     for key, usual in (("tensorboard", False), ("keep", 1)):
-        own[key] = file.settings.get(key, usual)  # type: ignore[assignment]
-    return replace(config, **own)  # type: ignore[arg-type]
+        own[key] = file.settings.get(key, usual)
+    return replace(config, **own)
 
 
 def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,12 +93,16 @@ class Folder:
         made = next((one for one in (*reversed(path.parents), path) if not one.exists()), path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_atomic(path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
+            cls(path).keep(options)
             write_atomic(path / FILE, text)  # last: what has it is a sweep
         except OSError as wrong:
             shutil.rmtree(made, ignore_errors=True)
             raise ConfigError(f"cannot make {path}: {wrong.strerror or wrong}; use --out") from None
         return cls(path)
+
+    def keep(self, options: Mapping[str, Any]) -> None:
+        """Write down what the command line says."""
+        write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
 
     @property
     def is_sweep(self) -> bool:

@@ -7,6 +7,7 @@ from them. One that failed counts as the worst there was, so that it is not trie
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError
-from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION, Range, same
+from sparring.schedule import Schedule
+from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION, Range, is_rising, same
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
 FEW_ORDERS = 24
@@ -30,11 +32,10 @@ def load_optuna() -> Any:
     """Return the library, or say how to get it."""
     try:
         import optuna
-        import scipy  # noqa: F401  (the Gaussian process needs it, and would say so late)
-    except ImportError as missing:
-        raise ConfigError(
-            f"sparring sweep needs {missing.name}: pip install 'sparring[tune]'"
-        ) from None
+    except ImportError:
+        raise ConfigError("sparring sweep needs optuna: pip install 'sparring[tune]'") from None
+    if importlib.util.find_spec("scipy") is None:  # the Gaussian process would say so late
+        raise ConfigError("sparring sweep needs scipy: pip install 'sparring[tune]'")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
@@ -54,11 +55,21 @@ def distributions_of(ranges: Mapping[str, Range]) -> dict[str, Any]:
         elif one.kind == PERMUTATION and not has_few_orders(one):
             for item in range(len(one.choices)):
                 found[f"{name}#{item}"] = known.FloatDistribution(0.0, 1.0)
-        elif one.is_ordered:
+        elif is_line(one):
             found[name] = known.IntDistribution(0, len(one.choices) - 1)
         else:
             found[name] = known.CategoricalDistribution(tuple(range(count_of(one))))
     return found
+
+
+def is_line(one: Range) -> bool:
+    """Whether choices lie on a line: rising numbers, or schedules whose first values rise."""
+    if one.kind != CHOICE:
+        return False
+    try:
+        return is_rising([Schedule.read(choice).values[0] for choice in one.choices])
+    except ConfigError:
+        return False
 
 
 def has_few_orders(one: Range) -> bool:

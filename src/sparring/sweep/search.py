@@ -33,8 +33,10 @@ class Search:
     executor: Executor
     config: TrainConfig
     """The file's own settings."""
-    reserve_s: float = 0.0
-    """Seconds to be left for what comes behind it."""
+    reserve: Callable[[float], float] = lambda _usual_s: 0.0
+    """Seconds to be left for what comes behind it, by those of a trial."""
+    wanted: int = 0
+    """About how many trials there will be, where the file does not say it."""
     arrived: ARRIVED = lambda _trial: None
     """Called with every trial that ends."""
     began: ARRIVED = lambda _trial: None
@@ -96,7 +98,7 @@ class Search:
             kind=search.sampler,
             seed=search.seed,
             number=number,
-            wanted=search.trials,
+            wanted=search.trials or self.wanted,
             fixed={name: batch[0].settings[name] for name in shared},
         )
         seed = int(self.file.settings.get("seed", 0)) + number
@@ -122,7 +124,8 @@ class Search:
         minutes = self.file.search.minutes
         if not minutes:
             return True
-        needed = START_S + self.usual_s() + self.reserve_s
+        usual_s = self.usual_s()
+        needed = START_S + usual_s + self.reserve(usual_s)
         return self.spent_s + needed <= minutes * 60
 
     def usual_s(self) -> float:

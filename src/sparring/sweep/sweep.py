@@ -26,7 +26,6 @@ from sparring.sweep.search import Search, best_of
 from sparring.sweep.space import shown
 from sparring.sweep.trials import Trial
 from sparring.sweep.value import demand_raised
-from sparring.training.budget import budget_of
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.place import uses_gpu
 
@@ -176,7 +175,8 @@ def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> 
     most = file.search.trials or 1024
     threads = config.threads or (1 if cores < 4 else 2)
     if options.cluster:
-        return Place("cluster", wanted, threads, cluster=options.cluster)
+        here = max(1, cores // threads) if options.cluster == "local" else 0
+        return Place("cluster", wanted or here, threads, cluster=options.cluster)
     if uses_gpu(config.device):
         if not populated(config):
             return Place("processes", wanted or 1, config.threads or cores)
@@ -198,6 +198,7 @@ def conduct(
     if not folder.is_sweep:
         Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
     with folder.held():
+        folder.keep(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)
         try:
             return searched(sweep, executor, began, arrived, confirmed)
@@ -210,11 +211,17 @@ def searched(
 ) -> Outcome:
     """The same with somebody who trains."""
     file, folder, count = sweep.trained, sweep.folder, sweep.file.search.confirm
-    kind, amount = budget_of(sweep.config)
-    trial_s = amount * 60 if kind == "minutes" else 0.0
     together = sweep.place.kind == "populations"
-    reserve = confirm_s(count, trial_s, executor.at_once, together=together)
-    search = Search(file, folder, executor, sweep.config, reserve, arrived, began)
+    search = Search(
+        file,
+        folder,
+        executor,
+        sweep.config,
+        reserve=lambda each: confirm_s(count, each, executor.at_once, together=together),
+        wanted=sweep.cost.trials or 0,
+        arrived=arrived,
+        began=began,
+    )
     trials = search.run()
     found = Outcome(trials, best_of(trials), importance(trials, file.ranges))
     if found.best is not None:

@@ -109,9 +109,9 @@ def evaluations(run: Path) -> list[tuple[float, float, dict[str, dict[str, float
         for name in met:
             for key in ("win", "low", "high", "score"):
                 curve = curves.get(f"eval/{name}/{key}")
-                there = curve is not None and np.flatnonzero(curve[0] == update)
-                if curve is not None and len(there):
-                    results.setdefault(name, {})[key] = float(curve[2][there[0]])
+                if curve is not None and update in curve[0]:
+                    at = int(np.flatnonzero(curve[0] == update)[0])
+                    results.setdefault(name, {})[key] = float(curve[2][at])
         known = {name: one for name, one in results.items() if name != PREVIOUS_BEST}
         made = float(np.interp(update, counted, decisions))
         found.append((float(seconds), made, known))

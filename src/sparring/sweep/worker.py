@@ -26,6 +26,7 @@ def listen(orders: queue.SimpleQueue[Mapping[str, Any]], hopeless: dict[int, str
         if "hopeless" in order:
             hopeless.update({int(number): why for number, why in order["hopeless"].items()})
         else:
+            hopeless.clear()  # here: what was said late about the jobs before is gone, too
             orders.put(order)
     end_with_children()
 
@@ -63,7 +64,6 @@ def main(parent: int) -> None:
         )
         for ended in found:
             tell({"ended": asdict(ended)})
-        hopeless.clear()
         tell({"idle": True})
 
 

@@ -1,0 +1,94 @@
+"""A sweep without trainings: a function of the settings is what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.sweep.file import SweepFile, read_sweep
+from sparring.sweep.jobs import Ended, Job, Judge, Point
+from sparring.sweep.points import config_at
+from sparring.sweep.record import Folder
+from sparring.sweep.search import Search
+from sparring.sweep.trials import DONE, FAILED, PRUNED, Trial
+
+HEAD = """
+game = "tic_tac_toe"
+updates = 3
+device = "cpu"
+threads = 1
+"""
+Objective = Callable[[TrainConfig], Sequence[float]]
+"""The values of a trial's evaluations; none: it fails."""
+
+
+class StoppedError(Exception):
+    """The process that searches ends here."""
+
+
+class Function:
+    """Whoever trains, by a function; the jobs end in the order in which they began."""
+
+    shared: Sequence[str] = ()
+
+    def __init__(self, objective: Objective, *, at_once: int = 1, most: int = 1000) -> None:
+        """Take a function. most: jobs after which the whole process is gone."""
+        self.objective, self.at_once, self.most = objective, at_once, most
+        self.waiting: list[tuple[Job, Judge]] = []
+        self.batches: list[list[Job]] = []
+
+    @property
+    def free(self) -> int:
+        return self.at_once - len(self.waiting)
+
+    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+        assert len(jobs) <= self.free
+        self.batches.append(list(jobs))
+        self.waiting += [(job, judge) for job in jobs]
+
+    def wait(self) -> list[Ended]:
+        job, judge = self.waiting.pop(0)
+        self.most -= 1
+        if self.most < 0:
+            raise StoppedError
+        curve: list[Point] = []
+        for step, value in enumerate(self.objective(job.config), start=1):
+            curve.append((float(step), 1000.0 * step, value))
+            why = judge(job.number, curve)
+            if why:
+                return [Ended(job.number, PRUNED, value, curve=tuple(curve), why=why)]
+        if not curve:
+            return [Ended(job.number, FAILED, why="nothing came of it")]
+        last = curve[-1][2]
+        return [Ended(job.number, DONE, last, last, last, tuple(curve), seconds=1.0, run="x")]
+
+    def close(self) -> None:
+        self.waiting.clear()
+
+
+def write_sweep(folder: Path, ranges: str, search: str = "", head: str = HEAD) -> Path:
+    """Write the file of a sweep."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "tried.toml"
+    path.write_text(f"{head}\n[sweep]\n{search}\n[sweep.ranges]\n{ranges}\n")
+    return path
+
+
+def search_with(
+    place: Path, path: Path, executor: Any, *, reserve_s: float = 0.0
+) -> tuple[list[Trial], Search]:
+    """Search by a file in a folder, which may hold trials already."""
+    file: SweepFile = read_sweep(str(path))
+    folder = Folder(place)
+    if not folder.is_sweep:
+        Folder.make(place, path.read_bytes(), {})
+    config = config_at(file, {})
+    search = Search(file, folder, executor, config, reserve=lambda _: reserve_s)
+    return search.run(), search
+
+
+def told(trials: Sequence[Trial]) -> list[tuple[Mapping[str, Any], str, float | None]]:
+    """What trials were and what came of them."""
+    return [(trial.settings, trial.state, trial.value) for trial in trials]

@@ -1,0 +1,87 @@
+"""Whether the best setting is better: what fresh seeds say, and that nothing is said too early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from scipy.stats import ttest_ind
+
+from sparring.config import TrainConfig
+from sparring.sweep.confirm import FRESH, confirm, difference_of, judged
+from sparring.sweep.file import read_sweep
+from sparring.sweep.record import Folder
+from sparring.sweep.trials import DONE, Trial
+from sweep.sweep_helpers import Function, StoppedError, write_sweep
+
+LR = '"ppo.lr" = { low = 1e-4, high = 1e-2, log = true }'
+
+
+def by_rate(config: TrainConfig) -> Sequence[float]:
+    """Better at higher rates, a little by seed."""
+    return [config.ppo.lr.values[0] * 100 + config.seed % 10 / 100]
+
+
+def made(tmp_path: Path, confirmations: int = 3) -> tuple[Folder, Path]:
+    path = write_sweep(tmp_path, LR, f"confirm = {confirmations}", SLOW)
+    return Folder.make(tmp_path / "out", path.read_bytes(), {}), path
+
+
+SLOW = 'game = "tic_tac_toe"\nupdates = 3\ndevice = "cpu"\nppo = { lr = 1e-4 }\n'
+
+
+def test_the_interval_is_welchs() -> None:
+    pairs = [([0.5, 0.6, 0.55], [0.4, 0.5, 0.41]), ([1.0, 2.0, 3.0, 9.0], [2.0, 2.5])]
+    for ours, theirs in pairs:
+        found = difference_of(ours, theirs)
+        low, high = ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
+        assert found.value == pytest.approx(sum(ours) / len(ours) - sum(theirs) / len(theirs))
+        assert found.low is not None
+        assert found.high is not None
+        # Whole degrees of freedom, rounded down: never narrower than it should be.
+        assert found.low <= low + 1e-9
+        assert found.high >= high - 1e-9
+    assert difference_of([1.0], [0.5]).low is None
+
+
+def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path: Path) -> None:
+    folder, path = made(tmp_path)
+    executor = Function(by_rate, at_once=4)
+    best = Trial(5, {"ppo.lr": 8e-3}, DONE, 0.8)
+    found = confirm(read_sweep(str(path)), folder, executor, best)
+    jobs = [job for batch in executor.batches for job in batch]
+    assert sorted((job.config.name, job.config.seed) for job in jobs) == [
+        (f"{side}-{seed + 1}", FRESH + seed) for side in ("best", "preset") for seed in range(3)
+    ]
+    assert all(job.final for job in jobs)
+    assert found.is_better
+    assert found.verdict.startswith("better than the preset by +0.79 (+0.76")
+    assert found.stronger.value == 1
+    again = Function(by_rate)
+    assert confirm(read_sweep(str(path)), folder, again, best) == found
+    assert again.batches == []
+    other = Trial(6, {"ppo.lr": 1e-4}, DONE, 0.9)
+    found = confirm(read_sweep(str(path)), folder, again, other)
+    assert len(again.batches) == 6
+    assert not found.is_better
+    assert found.verdict.startswith("no better than the preset")
+    assert found.verdict.endswith("keep it")
+
+
+def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    folder, path = made(tmp_path)
+    best, first = Trial(5, {"ppo.lr": 8e-3}, DONE, 0.8), Function(by_rate, most=4)
+    with pytest.raises(StoppedError):
+        confirm(read_sweep(str(path)), folder, first, best)
+    rest = Function(by_rate)
+    assert confirm(read_sweep(str(path)), folder, rest, best).is_better
+    assert [job.number for batch in rest.batches for job in batch] == [4, 5]
+
+
+def test_one_seed_and_failed_runs_confirm_nothing() -> None:
+    sides = [{"side": "best"}, {"side": "preset"}]
+    trials = [Trial(n, {}, DONE, 1.0 - n, extra=side) for n, side in enumerate(sides)]
+    assert "cannot tell from one seed" in judged(trials).verdict
+    failed = [trials[0], Trial(1, {}, "failed", why="diverged", extra=sides[1])]
+    assert judged(failed).verdict == "not confirmed: preset-1: diverged"
