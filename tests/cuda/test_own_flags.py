@@ -101,7 +101,8 @@ def test_rounds_of_every_member_are_as_long_as_its_flag_says(tmp_path: Path) -> 
         eval=EvaluationConfig(off=True),
         collect=CollectConfig(games=64, steps=60),
     )
-    short, long = (read(agent.run)["charts/length"][2] for agent in train_population(rounds))
+    agents = train_population(rounds, quiet=True)
+    short, long = (read(agent.run)["charts/length"][2] for agent in agents)
     assert short.max() < 10 < 40 < long.min()
 
 

@@ -87,6 +87,22 @@ def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_tasks_of_ray_find_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    from sparring.sweep.tasks import Tasks
+
+    path = write_sweep(tmp_path, RANGES, "trials = 2", HEAD)
+    slow = swept(tmp_path / "slow", path, Direct("strength"))
+    tasks = swept(tmp_path / "tasks", path, Tasks("local", "strength", at_once=1))
+    for here, there in zip(slow, tasks, strict=True):
+        assert there.settings == here.settings
+        assert (there.value, there.low, there.high) == pytest.approx(
+            (here.value, here.low, here.high)
+        )
+        assert there.decisions == here.decisions
+
+
+@pytest.mark.slow
 def test_a_population_that_is_refused_is_trained_in_smaller_parts(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "trials = 2", HEAD)
     executor = Children("strength", at_once=2, threads=1, populations=True)

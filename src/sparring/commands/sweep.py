@@ -155,21 +155,22 @@ def show_plan(sweep: Sweep) -> None:
     for name, range_ in sweep.file.ranges.items():
         table.add_row(name, str(range_))
     print_table(table)
+    threads = f"{place.threads} thread{'s' if place.threads > 1 else ''}"
+    prunes = search.prune and place.kind != "cluster"
     if place.kind == "populations":
         how = f"populations of up to {place.at_once} on a GPU"
         shared = f", members share {', '.join(place.shared)}" if place.shared else ""
         where = how + shared
     elif place.kind == "cluster":
-        where = f"tasks of Ray with {place.threads} threads each; nothing is pruned there"
+        where = f"tasks of Ray with {threads} each; nothing is pruned there"
     else:
-        threads = f"{place.threads} thread{'s' if place.threads > 1 else ''}"
         where = f"{place.at_once} at once, a process with {threads} each"
     facts = [
         ("game", sweep.config.game),
         ("raises", raised_words(search.raised)),
         ("sampler", search.sampler),
         ("trials", f"{cost.trials or 'as many as there is time for'}: {where}"),
-        ("pruning", f"after {search.prune} trials" if search.prune else "none"),
+        ("pruning", f"after {search.prune} trials" if prunes else "none"),
         ("confirming", f"{search.confirm} fresh seeds" if search.confirm else "none"),
         ("cost", cost_words(sweep)),
         ("folder", str(sweep.folder.path)),

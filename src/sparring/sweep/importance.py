@@ -12,7 +12,7 @@ from sparring.sweep.trials import DONE, Trial
 LEAST = 8
 """Trials that went to their end, and ...
 """
-LEAST_EACH = 3
+LEAST_EACH = 2
 """... so many for every range, below which nothing is said."""
 
 

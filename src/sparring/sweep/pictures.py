@@ -130,8 +130,9 @@ def numbers(one: Range) -> Ticks:
     at = [value for value in ticks(one.low, one.high, 4) if one.low <= value <= one.high]
     if one.kind == INT:
         at = [value for value in at if value == int(value)]
-        if (one.high - one.low) / one.step < EVERY:
-            at = [one.low + one.step * n for n in range(round((one.high - one.low) / one.step) + 1)]
+        by = max(one.step, 1)
+        if (one.high - one.low) / by < EVERY:
+            at = [one.low + by * n for n in range(int((one.high - one.low) / by) + 1)]
     step = at[1] - at[0] if len(at) > 1 else one.high - one.low
     if len(at) < 2:
         at = [one.low, one.high]

@@ -28,6 +28,7 @@ from sparring.sweep.trials import Trial
 from sparring.sweep.value import demand_raised
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.place import uses_gpu
+from sparring.training.records.run import finite
 
 SWEEPS = Path("sweeps")
 PRESET, RESULTS = "best.toml", "results.json"
@@ -254,7 +255,7 @@ def write_results(sweep: Sweep, found: Outcome) -> None:
 
 def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
     """Everything that was found, as JSON has it."""
-    return {
+    found_so: dict[str, Any] = {
         "folder": str(sweep.folder.path),
         "game": sweep.config.game,
         "raise": sweep.file.search.raised,
@@ -270,3 +271,5 @@ def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
         "preset": str(found.preset) if found.preset else None,
         "pictures": [str(path) for path in found.pictures],
     }
+    plain: dict[str, Any] = finite(found_so)
+    return plain
