@@ -191,3 +191,15 @@ def test_the_guide_is_named_where_no_line_passes() -> None:
     for values, left in ((np.linspace(0.2, 0.9, 11), False), (np.linspace(0.9, 0.27, 11), True)):
         chart = Chart("c", (Series("s", 0, x, values),), "percent", span=(0.0, 1.0), guide=0.25)
         assert chart.guide_on_left(axis) == left
+
+
+def test_places_with_names_stand_at_equal_distances() -> None:
+    axis = Axis("games", 3, ("64", "256", "1,024"))
+    assert axis.ticks == [(0.5, "64"), (1.5, "256"), (2.5, "1,024")]
+    assert axis.caption == "games"
+    line = Series("1 thread", 0, np.array([0.5, 1.5, 2.5]), np.array([1.0, 2.0, 3.0]))
+    page = charts.Page("speed", (), (Chart("decisions/s", (line,), "rate"),), axis)
+    html = draw_html(page)
+    assert all(f">{name}</span>" in html for name in axis.names)
+    assert '"names": ["64", "256", "1,024"]' in html
+    assert draw_png(page)[:4] == b"\x89PNG"
