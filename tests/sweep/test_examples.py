@@ -11,8 +11,8 @@ from sparring.sweep.points import check_points, ranges_shared
 
 FOLDER = Path(__file__).parents[2] / "examples" / "sweeps"
 SHARED = {
-    "skull_king": ["ppo.epochs", "ppo.minibatch", "net.hidden"],
-    "kuhhandel": ["ppo.epochs", "ppo.minibatch", "net.hidden"],
+    "skull_king": ["ppo.epochs", "collect.games"],
+    "kuhhandel": ["ppo.epochs", "collect.games"],
     "cage2_orders": [],
     "two_cores": ["ppo.minibatch", "ppo.epochs", "net.activation"],
 }
