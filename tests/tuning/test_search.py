@@ -142,7 +142,8 @@ def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
 
 def test_only_as_many_are_open_as_there_is_room_for() -> None:
     space = Space(CONFIG, GRID, RULES)
-    for room, most in ((0, 3), (space.bytes(space.preset), 1)):
+    smallest = space.bytes(space.preset.turned({GAMES: 64}))
+    for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
         gauge = KnownGauge(hill(128, 1024, 2))
         found = Search(gauge, space, Clock(120.0, gauge.clock), room=room).run()
         assert gauge.most_open <= most
@@ -174,3 +175,15 @@ def test_a_preset_that_cannot_be_timed_is_an_error_in_words() -> None:
     for surface in fails:
         with pytest.raises(SparringError, match="cannot be timed"):
             search(surface, seconds=5.0)
+
+
+def test_a_switch_that_was_decided_is_asked_again_where_the_rest_has_moved() -> None:
+    def threads_pay_in_large_batches(config: TrainConfig) -> float:
+        x = math.log2(config.collect.games / 64)
+        y = math.log2(config.ppo.minibatch / 256)
+        second = -0.83 + 0.07 * x + 0.2 * y if config.threads == 2 else 0.0
+        return 20_000 * math.exp(0.05 * x + 0.13 * y + second)
+
+    found, _, space = search(threads_pay_in_large_batches)
+    assert found.best[THREADS] == 2
+    assert share_of_best(found, threads_pay_in_large_batches, space) >= 0.95

@@ -30,6 +30,8 @@ from sparring.training.planning.settings import members_of, written
 NAME = "looked-at"
 MINUTES = 24 * 60.0
 """A budget that nobody reaches; it is ended when enough was seen."""
+WARM_LIMIT_S = 20.0
+"""Longest wait for the first updates."""
 WARM_UPDATES = 3
 """A training is not under way before so many."""
 POLL_S = 0.1
@@ -103,14 +105,19 @@ class OwnTraining:
         return self._process.pid
 
     def warm_up(self, progress: Progress, seconds: float, said: Callable[[str], None]) -> None:
-        """Wait until it is under way, for so many seconds at least."""
+        """Wait until it is under way, for so many seconds at least.
+
+        One whose first update takes minutes is looked at all the same: its stacks say why.
+        """
         while not (self.folder / CONFIG).is_file():
             said("starting: loading torch")
             self.check()
             time.sleep(POLL_S)
         began = time.monotonic()
-        while (made := progress.look()) < WARM_UPDATES or time.monotonic() < began + seconds:
-            said(f"warming up: update {made}")
+        while (passed := time.monotonic() - began) < seconds or (
+            progress.look() < WARM_UPDATES and passed < WARM_LIMIT_S
+        ):
+            said(f"warming up: update {progress.look()}")
             self.check()
             time.sleep(POLL_S)
 

@@ -37,6 +37,8 @@ HOPE = 0.003
 SLICES = 80.0
 """Timings that a search has time for, about; each is so much shorter where there is less time."""
 SHORTEST_S, LONGEST_S = 0.25, 3.0
+LANDSLIDE = math.log(1.8)
+"""A switch that was decided by so much is not asked again."""
 
 
 class Clock:
@@ -94,6 +96,8 @@ class Search:
         self.guess = Guess(space.knobs)
         self.turned: set[str] = set()
         """Knobs that were tried; two are turned together only when something is known of each."""
+        self.decided: dict[str, float] = {}
+        """Of knobs with two values: how clearly the one or the other was faster."""
         self.twice: set[Point] = set()
         """Points that were raced again."""
         self.too_large: float = math.inf
@@ -105,7 +109,9 @@ class Search:
         found = self.outcome
         try:
             self.begin()
-            while (point := self.next_point() or self.second_chance()) is not None:
+            while (
+                point := self.switched() or self.next_point() or self.second_chance()
+            ) is not None:
                 self.challenge(point)
             self.confirm()
         except BaseException:
@@ -144,6 +150,21 @@ class Search:
             if per_second > top:
                 best, top = point, per_second
         return best
+
+    def switched(self) -> Point | None:
+        """The best with a switch the other way round, where that was decided under other settings.
+
+        A second thread loses time in small batches and gains in large ones.
+        """
+        seen = {look.point for look in self.outcome.looks}
+        for knob in self.space.knobs:
+            if abs(self.decided.get(knob.name, math.inf)) > LANDSLIDE:
+                continue
+            other = next(value for value in knob.values if value != self.best[knob.name])
+            point = self.best.turned({knob.name: other})
+            if point not in seen and not self.refused(point):
+                return point
+        return None
 
     def second_chance(self) -> Point | None:
         """One that may well be better than the best and lost by a hair: it is raced once more."""
@@ -194,6 +215,9 @@ class Search:
             state = self.judge(duel, point)
         if len(duel.logs) > 1:
             self.noise.learn(duel.logs)
+        changed = [knob for knob in self.space.knobs if point[knob.name] != self.best[knob.name]]
+        if len(changed) == 1 and len(changed[0].values) == 2:
+            self.decided[changed[0].name] = duel.mean
         self.note(point, state, duel)
         was, error = self.above[self.best], self.noise.error(len(duel.logs))
         now = was[0] + duel.mean, was[1] + error**2

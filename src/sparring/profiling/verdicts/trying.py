@@ -72,9 +72,14 @@ class Bench:
         self._open = False
 
     def begin(self, *, samples: int = 0) -> bool:
-        """Open what is. samples: that a rollout has to hold for the changes to mean something."""
+        """Open what is. samples: that a rollout has to hold for the changes to mean something.
+
+        Where no update was seen to end, nobody knows how long one would take: nothing is timed.
+        """
+        if not self._seen:
+            return False
         rows = self.config.collect.games * self.config.collect.steps
-        round_s = rows / self._seen if self._seen else 0.0
+        round_s = rows / self._seen
         if round_s > LONG_S and self._has_rollouts():
             least = max(2 * samples / rows, LONG_S / round_s, LEAST_STEPS * rows_of(self.config))
             self._shorter = min(least, 1.0)
