@@ -187,7 +187,9 @@ def with_values(knob: Knob, text: str) -> Knob:
         given = [text]
     given = text.split(",") if kind is str else given
     counted = knob.name == WORKERS  # a word, of which only numbers can be tried
-    wrong = any(type(value) is not kind or (counted and not value.isdecimal()) for value in given)
+    wrong = any(
+        type(value) is not kind or (counted and not str(value).isdecimal()) for value in given
+    )
     if not given or wrong:
         words = {int: "whole numbers", bool: "true or false", str: "words"}
         what = words[int if counted else kind]
