@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 PR_SET_PDEATHSIG = 1
+LAST_WORDS = 2000
+"""Characters of a dead process that are looked at."""
 ALIGNMENT = 64
 """Arrays begin at multiples of this many bytes: on cache lines of their own."""
 
@@ -101,6 +103,17 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def last_words(process: subprocess.Popen[bytes], said: IO[bytes]) -> str:
+    """Wait for a process of `start_python` that ends unasked, and say why. said: its stderr."""
+    code = process.wait()
+    said.seek(0)
+    lines = said.read().decode(errors="replace")[-LAST_WORDS:].strip().splitlines()
+    if code == -signal.SIGKILL:
+        return "its process was killed, as happens when memory runs out"
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return f"its process ended with {how}: {lines[-1] if lines else 'no word'}"
 
 
 def end_with_children() -> NoReturn:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.metadata
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from sparring import Pool
 from sparring.cli import main
-from sparring.commands.doctor import look_at_ceilings, measure_ceilings
+from sparring.commands.doctor import look_at_ceilings, look_at_extras, measure_ceilings
 
 
 def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,6 +38,18 @@ def test_doctor_survives_without_torch(
     shown = capsys.readouterr().out
     assert "note    torch: cannot be imported" in shown
     assert "pip install 'torch>=2.9'" in shown
+
+
+def test_doctor_survives_a_source_folder_that_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> list[str]:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", missing)
+    (found,) = look_at_extras()
+    assert (found.status, found.name) == ("note", "extras")
+    assert "unknown" in found.detail
 
 
 def test_doctor_exits_3_on_a_broken_core(

@@ -62,7 +62,8 @@ class Function:
         if not curve:
             return [Ended(job.number, FAILED, why="nothing came of it")]
         last = curve[-1][2]
-        return [Ended(job.number, DONE, last, last, last, tuple(curve), seconds=1.0, run="x")]
+        run = f"{job.config.runs}/{job.config.name}"
+        return [Ended(job.number, DONE, last, last, last, tuple(curve), seconds=1.0, run=run)]
 
     def close(self) -> None:
         self.waiting.clear()

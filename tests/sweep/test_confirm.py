@@ -12,7 +12,7 @@ from sparring.config import TrainConfig
 from sparring.sweep.confirm import FRESH, confirm, difference_of, judged
 from sparring.sweep.file import read_sweep
 from sparring.sweep.record import Folder
-from sparring.sweep.trials import DONE, Trial
+from sparring.sweep.trials import DONE, FAILED, Trial
 from sweep.sweep_helpers import Function, StoppedError, write_sweep
 
 LR = '"ppo.lr" = { low = 1e-4, high = 1e-2, log = true }'
@@ -56,7 +56,7 @@ def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path:
     ]
     assert all(job.final for job in jobs)
     assert found.is_better
-    assert found.verdict.startswith("better than the preset by +0.79 (+0.76")
+    assert found.verdict.startswith("the best setting is better than the preset by +0.79 (+0.76")
     assert found.stronger.value == 1
     again = Function(by_rate)
     assert confirm(read_sweep(str(path)), folder, again, best) == found
@@ -65,8 +65,8 @@ def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path:
     found = confirm(read_sweep(str(path)), folder, again, other)
     assert len(again.batches) == 6
     assert not found.is_better
-    assert found.verdict.startswith("no better than the preset")
-    assert found.verdict.endswith("keep it")
+    assert found.verdict.startswith("the best setting is no better than the preset")
+    assert found.verdict.endswith("keep the preset")
 
 
 def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -82,6 +82,23 @@ def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
 def test_one_seed_and_failed_runs_confirm_nothing() -> None:
     sides = [{"side": "best"}, {"side": "preset"}]
     trials = [Trial(n, {}, DONE, 1.0 - n, extra=side) for n, side in enumerate(sides)]
-    assert "cannot tell from one seed" in judged(trials).verdict
+    verdict = judged(trials).verdict
+    assert verdict.startswith("one seed cannot tell whether the best setting is better: +1;")
     failed = [trials[0], Trial(1, {}, "failed", why="diverged", extra=sides[1])]
-    assert judged(failed).verdict == "not confirmed: preset-1: diverged"
+    assert "was not confirmed: preset-1: diverged" in judged(failed).verdict
+
+
+def test_runs_that_failed_do_not_make_the_others_better() -> None:
+    """Whoever diverges with one seed of three is not better because the other two did well."""
+    values = {"best": [0.9, 0.91, None], "preset": [0.5, 0.51, 0.5]}
+    trials = []
+    for seed in range(3):
+        for side, found in values.items():
+            value, extra = found[seed], {"side": side}
+            state = FAILED if value is None else DONE
+            trials.append(Trial(len(trials), {}, state, value, why="diverged", extra=extra))
+    found = judged(trials)
+    assert found.difference.low is not None
+    assert found.difference.low > 0
+    assert not found.is_better
+    assert found.verdict.startswith("the best setting is not reliable: best-3: diverged;")

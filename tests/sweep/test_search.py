@@ -25,7 +25,7 @@ from sparring.sweep.sampling import (
 from sparring.sweep.search import best_of
 from sparring.sweep.space import read_range
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
-from sweep.sweep_helpers import Function, StoppedError, search_with, told, write_sweep
+from sweep.sweep_helpers import HEAD, Function, StoppedError, search_with, told, write_sweep
 
 RANGES = """
 "ppo.lr" = { low = 1e-4, high = 1e-2, log = true }
@@ -144,13 +144,32 @@ def test_a_torn_line_is_no_trial_and_a_damaged_one_is_named(tmp_path: Path) -> N
     assert again.ended[0].curve == ((1.0, 2.0, 0.5),)
     assert [trial.number for trial in again.lost] == [1]
     again.put(Trial(1, {"ppo.lr": 1e-2}, DONE, 0.7))
-    assert "sett" in path.read_text()
-    with pytest.raises(ConfigError, match="line 3 is damaged"):
+    assert [trial.value for trial in Records(path).ended] == [0.5, 0.7], "it can be read once more"
+    lines = path.read_text().splitlines()
+    assert len([json.loads(line) for line in lines]) == 3
+    path.write_text("\n".join([lines[0], lines[1][:20], lines[2]]) + "\n")
+    with pytest.raises(ConfigError, match="line 2 is damaged"):
         Records(path)
-    lines = [line for line in path.read_text().splitlines() if "sett" not in line or "}" in line]
-    path.write_text("\n".join(lines) + "\n")
-    assert [trial.value for trial in Records(path).ended] == [0.5, 0.7]
-    assert all(json.loads(line) for line in lines)
+
+
+def test_a_warm_start_is_found_in_a_folder_that_was_moved(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, RANGES, 'trials = 3\nwarm_start = "nearest"\nprune = false')
+    with pytest.raises(StoppedError):
+        search_with(tmp_path / "first", path, Function(quality, most=2))
+    (tmp_path / "first").rename(tmp_path / "second")
+    executor = Function(quality)
+    search_with(tmp_path / "second", path, executor)
+    inits = [job.config.init for batch in executor.batches for job in batch if job.config.init]
+    assert {Path(init).parent for init in inits} == {tmp_path / "second" / "runs"}
+
+
+def test_weights_of_another_table_are_no_warm_start(tmp_path: Path) -> None:
+    head = HEAD.replace("tic_tac_toe", "skull_king")
+    search = 'trials = 3\nwarm_start = "nearest"\nprune = false'
+    path = write_sweep(tmp_path, '"set.num_players" = [4, 5, 6]', search, head)
+    trials, _ = search_with(tmp_path / "out", path, Function(quality))
+    assert len({trial.settings["set.num_players"] for trial in trials}) == 3
+    assert [trial.init for trial in trials] == ["", "", ""], "they see and do other things"
 
 
 def test_two_processes_do_not_search_one_folder(tmp_path: Path) -> None:

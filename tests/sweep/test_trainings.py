@@ -132,6 +132,21 @@ def test_a_process_that_dies_is_a_failed_trial_and_nothing_is_left(tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_a_process_that_dies_while_it_waits_says_nothing_twice(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, RANGES, "trials = 1", HEAD)
+    config = config_at(read_sweep(str(path)), {}, name="t", folder=str(tmp_path))
+    executor = Children("strength", at_once=2, threads=1)
+    executor.begin([Job(0, config)], never)
+    assert [ended.number for ended in executor.wait()] == [0]
+    (child,) = executor._children
+    child.process.kill()
+    child.process.wait()
+    assert executor._hear(child) == []
+    assert executor.free == 2
+    executor.close()
+
+
+@pytest.mark.slow
 def test_a_hopeless_trial_is_stopped_in_its_process(tmp_path: Path) -> None:
     long = HEAD.replace("updates = 4", "decisions = 1000000") + "every_decisions = 512\n"
     path = write_sweep(tmp_path, RANGES, "trials = 1", long)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import statistics
 from collections.abc import Callable
 
@@ -81,6 +82,18 @@ def test_nearly_the_best_of_a_grid_is_found_in_a_third_of_its_time(
         assert gauge.now <= SHARE * grid_time(space, surface) * 1.03
         shares.append(share_of_best(found, surface, space))
     assert statistics.median(shares) >= 0.95, shares
+
+
+@pytest.mark.parametrize(("noise", "most"), [(0.0, 100), (0.03, 98), (0.06, 94)])
+def test_of_a_hundred_hills_drawn_by_lot_most_are_climbed(noise: float, most: int) -> None:
+    climbed = 0
+    for seed in range(100):
+        lot = random.Random(seed)
+        top = 2 ** lot.uniform(6, 9), 2 ** lot.uniform(8, 12), lot.choice((1, 2))
+        surface = hill(*top, together=lot.uniform(0.0, 0.04))
+        found, _, space = search(surface, noise=noise, seed=seed)
+        climbed += share_of_best(found, surface, space) >= 0.95
+    assert climbed >= most
 
 
 def test_what_is_recommended_was_timed_in_turn_with_the_preset() -> None:

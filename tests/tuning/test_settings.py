@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from sparring.cli import main
+from sparring.commands.tune import verdict
 from sparring.config import TrainConfig, TuneConfig
 from sparring.errors import ConfigError
 from sparring.training.planning.settings import merged, with_preset
 from sparring.tuning.knobs import Ground, Knob, Point, chosen, knobs_of
+from sparring.tuning.outcome import Look, Outcome
 from sparring.tuning.settings import make_space
 from sparring.tuning.writing import MARK, file_for, settings_of, write_settings
 
@@ -60,6 +63,8 @@ def test_only_and_same_learning_choose() -> None:
     }.items():
         with pytest.raises(ConfigError, match=told):
             chosen(knobs, words, same_learning=False)
+    with pytest.raises(ConfigError, match="give whole numbers"):
+        chosen(knobs_of(with_preset("skull_king"), OWN), ("workers=auto,2",), same_learning=False)
     with pytest.raises(ConfigError, match="changes what is learned"):
         chosen(knobs, ("collect.games",), same_learning=True)
 
@@ -101,6 +106,22 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
     assert file_for("my/env.py:make", "").name == "tuned-env_make.toml"
 
 
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # an administrator may write anywhere
+    with pytest.raises(ConfigError, match="cannot be written to"):
+        file_for("tic_tac_toe", str(tmp_path / "tuned.toml"))
+
+
+def test_what_could_not_be_timed_again_is_said() -> None:
+    preset, other = (Point((("threads", threads),)) for threads in (2, 1))
+    tried = Look(other, "faster", 1.0, why="memory ran out")
+    found = Outcome(preset, preset, preset_rate=1000.0, tried_best=tried)
+    assert verdict(found).endswith("; threads 1 seemed to be, and then: memory ran out")
+    assert found.plain()["did_not_hold"] == {"settings": {"threads": 1}, "why": "memory ran out"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -110,6 +131,8 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
         ("tic_tac_toe --out tuned.txt", "must end in .toml"),
         ("tic_tac_toe --out none/tuned.toml", "there is no folder"),
         ("tic_tac_toe --target 0.5", "is for --for strength"),
+        ("tic_tac_toe --only collect.slots=1", "that is what it has already"),
+        ("tic_tac_toe --only collect.games=0,64", "games 0 must"),
         ("tic_tac_toe --gigabytes 1e-6", "give more"),
         ("tic_tac_toe --config cluster.toml", "tune times one run"),
         ("tic_tac_to", "did you mean"),

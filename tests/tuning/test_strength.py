@@ -7,7 +7,7 @@ import math
 import pytest
 
 from sparring.draw.charts.html import draw_html
-from sparring.tuning.knobs import GAMES, Point
+from sparring.tuning.knobs import GAMES, Knob, Point
 from sparring.tuning.picture import strength_page
 from sparring.tuning.search import Clock
 from sparring.tuning.space import Space
@@ -94,6 +94,13 @@ def test_training_that_fails_is_passed_over() -> None:
     found = halved(Failing(best=512))
     assert not found.better
     assert next(trial.why for trial in found.trials if trial.why) == "memory ran out"
+
+
+def test_a_preset_without_neighbours_is_no_error() -> None:
+    train = Learning(best=512)
+    space = Space(CONFIG, tuple(Knob(k.name, (k.start,), k.start) for k in GRID), RULES)
+    found = Halving(space, train, Clock(240.0, train.clock)).run()
+    assert not found.better and found.finalist is None
 
 
 @pytest.mark.parametrize("seconds", [1.0, 8.0])

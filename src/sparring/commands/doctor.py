@@ -199,7 +199,13 @@ def scaled(rate: float) -> str:
 
 def look_at_extras() -> Iterator[Finding]:
     """The optional parts of the package, read from its own metadata."""
-    for extra, packages in sorted(extras().items()):
+    try:
+        known = extras()
+    except importlib.metadata.PackageNotFoundError:
+        todo = "pip install sparring, or pip install -e . in its folder"
+        yield Finding("note", "extras", "unknown: sparring runs without being installed", todo)
+        return
+    for extra, packages in sorted(known.items()):
         lacking = [name for name in packages if not installed(name)]
         if lacking:
             todo = f"pip install 'sparring[{extra}]'"

@@ -250,7 +250,7 @@ def show_confirmed(sweep: Sweep, found: Outcome) -> None:
         say(f"{side} with fresh seeds: {', '.join(f'{value:.4g}' for value in values) or 'none'}")
     for line in found.confirmed.failed:
         say(f"failed: {line}")
-    say(f"the best setting is {found.confirmed.verdict}")
+    say(found.confirmed.verdict)
     same_rules = not any(name.startswith("set.") for name in sweep.file.ranges)
     if same_rules and len(found.confirmed.runs) > 1:
         say(f"the curves of both: sparring compare {' '.join(found.confirmed.runs)}")

@@ -187,9 +187,9 @@ def verdict(found: Outcome) -> str:
     """What came out, in one sentence."""
     if not found.better:
         told = f"nothing was better than the preset ({per_s(found.preset_rate)} decisions/s)"
-        if found.tried_best and found.lost:
+        if found.tried_best:
             tried = found.tried_best.point.beside(found.preset)
-            told += f"; {tried} seemed to be, and in full it was {found.lost}"
+            told += f"; {tried} seemed to be, and then: {found.tried_best.why}"
         return told
     assert found.gain
     told = (

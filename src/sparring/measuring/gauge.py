@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,10 +19,8 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
 from sparring.measuring.reading import Opened, Reading
-from sparring.processes import end_group, start_python
+from sparring.processes import end_group, last_words, start_python
 from sparring.training.planning.settings import written
-
-LAST_WORDS = 2000
 
 
 class UnfitError(SparringError):
@@ -125,11 +122,6 @@ class Gauge:
     def _bury(self) -> str:
         """Say why the process died."""
         assert self._process and self._stderr
-        code = self._process.wait()
-        self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace")[-LAST_WORDS:].strip()
+        why = last_words(self._process, self._stderr)
         self.close()
-        if code == -signal.SIGKILL:
-            return "the process was killed, as happens when memory runs out"
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the process ended with {how}; its last words: {said!r}"
+        return why

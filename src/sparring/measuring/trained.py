@@ -21,7 +21,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
 from sparring.machine import cores
 from sparring.measuring.configs import Planned
-from sparring.processes import end_group, start_python
+from sparring.processes import end_group, last_words, start_python
 from sparring.store import checkpoint as checkpoints
 from sparring.store.files import remove_folder, write_atomic
 from sparring.store.folders import CHECKPOINTS
@@ -33,7 +33,6 @@ from sparring.training.records.run import LOCK, finite
 from sparring.training.records.told import flat
 
 STATE = "trained.json"
-LAST_WORDS = 1000
 PATIENCE_S = 60.0
 """How long a run that was asked to stop may take to save itself."""
 REACHED = "target reached"
@@ -118,7 +117,7 @@ def train_run(run: Planned, progress: Progress, told: Callable[[float, float], N
             if "progress" in last:
                 told(last["progress"], last["decisions_per_s"])
         if "progress" in last or not last:
-            last = {"failed": last_words(process.wait(), said)}
+            last = {"failed": last_words(process, said)}
     if "stopped" in last:
         raise HaltedError(f"{last['stopped']}: {run.name} is saved and will go on")
     if "failed" in last:
@@ -172,16 +171,6 @@ def process_of(run: Planned) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes
         finally:
             end_group(process)
             process.stdout.close()
-
-
-def last_words(code: int, said: IO[bytes]) -> str:
-    """Say why a process ended without a word."""
-    said.seek(0)
-    words = said.read().decode(errors="replace")[-LAST_WORDS:].strip().splitlines()
-    if code == -signal.SIGKILL:
-        return "its process was killed, as happens when memory runs out"
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"its process ended with {how}: {words[-1] if words else 'no word'}"
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

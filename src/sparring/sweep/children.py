@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import subprocess
 import tempfile
 from collections import deque
@@ -14,13 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from sparring.config import TrainConfig
-from sparring.processes import end_group, start_python
+from sparring.processes import end_group, last_words, start_python
 from sparring.sweep.jobs import Ended, Job, Judge, Point, failed
 from sparring.sweep.points import may_share
 from sparring.training.planning.settings import written
-
-LAST_WORDS = 2000
-ENDS = "memory ran out, or somebody ended it"
 
 
 class Child:
@@ -90,16 +86,6 @@ class Child:
                 self._unread += more
         *lines, self._unread = self._unread.split(b"\n")
         return [json.loads(line) for line in lines], over
-
-    def last_words(self) -> str:
-        """Say how it ended."""
-        code = self.process.wait()
-        self.stderr.seek(0)
-        said = self.stderr.read().decode(errors="replace")[-LAST_WORDS:].strip()
-        if code == -signal.SIGKILL:
-            return f"its process was killed: {ENDS}"
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"its process ended with {how}: {said.splitlines()[-1] if said else 'no word'}"
 
     def close(self) -> None:
         """End it, and what it has started."""
@@ -189,9 +175,9 @@ class Children:
             return []
         there = {ended.number for ended in child.found}
         lost = [job for job in child.jobs if job.number not in there]
-        why = child.last_words() if lost else ""
+        why = last_words(child.process, child.stderr) if lost else ""
         found = child.found + [failed(job, why) for job in lost]
-        jobs, child.jobs = child.jobs, []
+        jobs, child.jobs, child.found = child.jobs, [], []  # it is told once, however it ends
         if over or self._populations:  # a device is given back whole by a process that ends
             self._let_go(child)
         return self._split(jobs, found, child.judge) if child.judge else found

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean, variance
 from typing import Any
 
@@ -25,6 +23,7 @@ FINAL_GAMES = 2048
 """Games of each of these runs against each opponent, where the file says nothing: seeds differ by
 more than so many games leave open."""
 BEST, PRESET = "best", "preset"
+KEEP = "keep the preset"
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,13 @@ class Confirmed:
 
     @property
     def is_better(self) -> bool:
-        """Whether the whole interval is above 0."""
-        return self.difference.low is not None and self.difference.low > 0
+        """Whether the whole interval is above 0, and no run of the best setting failed."""
+        return not self.missing and self.difference.low is not None and self.difference.low > 0
+
+    @property
+    def missing(self) -> str:
+        """A run of the best setting that failed: the others would be the lucky ones."""
+        return next((line for line in self.failed if line.startswith(f"{BEST}-")), "")
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -63,19 +67,23 @@ class Confirmed:
 
     @property
     def verdict(self) -> str:
-        """The same in words."""
+        """The same in a sentence."""
         if not self.best or not self.preset:
-            return "not confirmed: " + (self.failed[0] if self.failed else "nothing was trained")
+            why = self.failed[0] if self.failed else "nothing was trained"
+            return f"the best setting was not confirmed: {why}; {KEEP}"
         by = self.difference
         shown = f"{by.value:+.4g}"
+        if by.low is not None and by.high is not None:
+            shown += f" ({by.low:+.4g} .. {by.high:+.4g})"
+        if self.missing:
+            return f"the best setting is not reliable: {self.missing}; without it {shown}; {KEEP}"
         if by.low is None or by.high is None:
-            return f"cannot tell from one seed: {shown} against the preset; keep it"
-        shown += f" ({by.low:+.4g} .. {by.high:+.4g})"
+            return f"one seed cannot tell whether the best setting is better: {shown}; {KEEP}"
+        seeds = f"over {len(self.best)} fresh seeds"
         if self.is_better:
-            return f"better than the preset by {shown} over {len(self.best)} fresh seeds"
-        if by.high < 0:
-            return f"worse than the preset: {shown} over {len(self.best)} fresh seeds; keep it"
-        return f"no better than the preset: {shown} over {len(self.best)} fresh seeds; keep it"
+            return f"the best setting is better than the preset by {shown} {seeds}"
+        how = "worse" if by.high < 0 else "no better"
+        return f"the best setting is {how} than the preset: {shown} {seeds}; {KEEP}"
 
 
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Found:
@@ -176,6 +184,5 @@ def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
 def forget(folder: Folder) -> None:
     """Remove what confirmed another setting."""
     for trial in folder.confirming.trials.values():
-        if trial.run:
-            shutil.rmtree(Path(trial.run), ignore_errors=True)
+        folder.clear_run(name_of(trial))
     (folder.path / CONFIRM).unlink(missing_ok=True)

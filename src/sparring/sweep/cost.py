@@ -42,10 +42,13 @@ class Cost:
         return {**asdict(self), "seconds": self.whole_s}
 
 
-def cost_of(file: SweepFile, config: TrainConfig, at_once: int, *, together: bool) -> Cost:
+def cost_of(
+    file: SweepFile, config: TrainConfig, at_once: int, *, together: bool, groups: int = 1
+) -> Cost:
     """Estimate it: trials by minutes by how many run at once, confirmation, evaluations.
 
     together: trials are members of populations, whose evaluations are played in turn.
+    groups: of runs that cannot be members of one, in the confirmation.
     """
     search = file.search
     kind, amount = budget_of(config)
@@ -57,7 +60,7 @@ def cost_of(file: SweepFile, config: TrainConfig, at_once: int, *, together: boo
     at_once = max(at_once, 1)
     trained = amount * 60 + EVALUATION_S * (at_once if together else 1)
     each = trained + START_S
-    confirm = confirm_s(search.confirm, trained, at_once, together=together)
+    confirm = confirm_s(search.confirm, trained, at_once, together=together, groups=groups)
     rounds = math.ceil(trials / at_once) if trials else math.inf
     if search.minutes:
         rounds = min(rounds, max(int((search.minutes * 60 - confirm) // each), 0))
@@ -65,13 +68,16 @@ def cost_of(file: SweepFile, config: TrainConfig, at_once: int, *, together: boo
     return Cost(trials, at_once, each, rounds * each, confirm)
 
 
-def confirm_s(seeds: int, trial_s: float, at_once: int, *, together: bool) -> float:
+def confirm_s(
+    seeds: int, trial_s: float, at_once: int, *, together: bool, groups: int = 1
+) -> float:
     """Seconds of a confirmation: the best setting and the preset, each with so many seeds.
 
-    trial_s: of a trial with its evaluation.
+    trial_s: of a trial with its evaluation. groups: 2 where the best setting and the preset are
+    trained one after the other, because they cannot be members of one population.
     """
     if not seeds:
         return 0.0
-    rounds = math.ceil(2 * seeds / at_once)
+    rounds = groups * math.ceil(2 * seeds / at_once)
     measured = 2 * seeds if together else rounds
     return rounds * (trial_s + START_S) + measured * MEASURING_S

@@ -9,18 +9,17 @@ from sparring.sweep.sampling import load_optuna, make_study
 from sparring.sweep.space import Range
 from sparring.sweep.trials import DONE, Trial
 
-LEAST = 8
-"""Trials that went to their end, and ...
-"""
-LEAST_EACH = 2
-"""... so many for every range, below which nothing is said."""
+LEAST, LEAST_EACH = 8, 2
+"""Trials that have to have gone to their end before anything is said: in all, and by range."""
 
 
 def too_few(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> str:
     """Say that there are too few trials to tell what matters, "" if there are enough."""
     done, wanted = finished(trials), max(LEAST, LEAST_EACH * len(ranges))
-    if len({trial.value for trial in done}) < 2 or len(done) < wanted:
+    if len(done) < wanted:
         return f"too few trials to tell what matters: {len(done)} of at least {wanted}"
+    if len({trial.value for trial in done}) < 2:
+        return "all trials came out alike, so that nothing tells what matters"
     return ""
 
 

@@ -9,6 +9,7 @@ runs/          the runs themselves
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -36,32 +37,31 @@ class Records:
         """Read what there is. A line that a dying process left unfinished is none."""
         self.path = path
         self.trials: dict[int, Trial] = {}
-        text = path.read_text("utf-8") if path.exists() else ""
-        for at, line in enumerate(text.split("\n")):
+        data = path.read_bytes() if path.exists() else b""
+        self._whole = data.rfind(b"\n") + 1
+        """Bytes of whole lines; what is behind them goes when the next one is written."""
+        for at, line in enumerate(data[: self._whole].splitlines(), start=1):
             if not line:
                 continue
             try:
                 trial = read_trial(json.loads(line))
             except (ValueError, TypeError, KeyError) as wrong:
-                if at == text.count("\n"):  # behind the last end of a line
-                    continue
-                raise ConfigError(f"{path}: line {at + 1} is damaged: {wrong}; remove it") from None
+                raise ConfigError(f"{path}: line {at} is damaged: {wrong}; remove it") from None
             self.trials[trial.number] = trial
-        self._torn = bool(text) and not text.endswith("\n")
 
     def put(self, trial: Trial) -> None:
         """Write a trial down, at once and whole."""
         line = json.dumps(finite(asdict(trial)), allow_nan=False)
-        data = f"{chr(10) if self._torn else ''}{line}\n".encode()
+        data = f"{line}\n".encode()
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         try:
+            os.ftruncate(handle, self._whole)
             if os.write(handle, data) < len(data):
-                self._torn = True
-                raise OSError(28, os.strerror(28), str(self.path))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
             os.fsync(handle)
         finally:
             os.close(handle)
-        self._torn = False
+        self._whole += len(data)
         self.trials[trial.number] = trial
 
     @property
@@ -95,9 +95,12 @@ class Folder:
             path.mkdir(parents=True, exist_ok=True)
             cls(path).keep(options)
             write_atomic(path / FILE, text)  # last: what has it is a sweep
-        except OSError as wrong:
+        except BaseException as wrong:  # Ctrl-C, too
             shutil.rmtree(made, ignore_errors=True)
-            raise ConfigError(f"cannot make {path}: {wrong.strerror or wrong}; use --out") from None
+            if isinstance(wrong, OSError):
+                why = wrong.strerror or wrong
+                raise ConfigError(f"cannot make {path}: {why}; use --out") from None
+            raise
         return cls(path)
 
     def keep(self, options: Mapping[str, Any]) -> None:
@@ -138,9 +141,13 @@ class Folder:
         """Write down how long it has taken so far."""
         write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
 
+    def run_path(self, name: str) -> Path:
+        """Where a run lies; records of a folder that was moved name another place."""
+        return self.path / FOLDER / name
+
     def clear_run(self, name: str) -> None:
         """Remove what a lost trial has left."""
-        shutil.rmtree(self.path / FOLDER / name, ignore_errors=True)
+        shutil.rmtree(self.run_path(name), ignore_errors=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -17,6 +18,7 @@ from sparring.sweep.record import Folder, Records
 from sparring.sweep.sampling import propose
 from sparring.sweep.trials import DONE, RUNNING, Trial
 from sparring.training.budget import budget_of
+from sparring.training.planning.own import rules_of
 
 START_S = 8.0
 """Seconds in which a process begins: libraries, games, graphs."""
@@ -144,7 +146,10 @@ class Search:
             name=run_name(trial.number),
             folder=str(self.folder.path),
         )
-        return Job(trial.number, replace(config, init=trial.init or config.init))
+        if trial.init:
+            init = self.folder.run_path(Path(trial.init).name)
+            config = replace(config, init=str(init))
+        return Job(trial.number, config)
 
     def _judge(self, _number: int, curve: Sequence[Point]) -> str:
         warm_up = self.file.search.prune
@@ -174,12 +179,14 @@ def run_name(number: int) -> str:
 
 def same_net(one: TrainConfig, two: TrainConfig) -> bool:
     """Whether the one can begin with the weights of the other."""
-    return (one.net, one.algo, one.hierarchy, one.roles) == (
-        two.net,
-        two.algo,
-        two.hierarchy,
-        two.roles,
-    )
+    nets = [(config.net, config.algo, config.hierarchy, config.roles) for config in (one, two)]
+    if nets[0] != nets[1]:
+        return False
+    if one.set == two.set:
+        return True
+    mine, theirs = rules_of(one), rules_of(two)  # flags may decide what is seen and done
+    sizes = [(rules.actions, rules.box, rules.features) for rules in (mine, theirs)]
+    return sizes[0] == sizes[1]
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:

@@ -105,6 +105,8 @@ def prepare(options: SweepConfig) -> Sweep:
     """Check everything about a sweep; nothing is written yet."""
     given = Path(options.file)
     if given.is_dir():
+        if options.out:
+            raise ConfigError(f"--out {options.out}: {given} goes on where it is; leave it out")
         folder = Folder(given)
         if not folder.is_sweep:
             raise ConfigError(f"{given} is no sweep: {FILE} is missing; give a TOML file")
@@ -123,7 +125,13 @@ def prepare(options: SweepConfig) -> Sweep:
     config = check_points(file)
     demand_raised(file.search.raised, config, rules_of(config), file.where)
     place = choose_place(file, config, options)
-    cost = cost_of(file, config, place.at_once, together=place.kind == "populations")
+    cost = cost_of(
+        file,
+        config,
+        place.at_once,
+        together=place.kind == "populations",
+        groups=2 if place.shared else 1,
+    )
     demand_time(file, cost)
     there = folder.trials.ended if before else ()
     return Sweep(file, config, folder, place, cost, kept(options), there)
@@ -179,9 +187,9 @@ def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> 
         here = max(1, cores // threads) if options.cluster == "local" else 0
         return Place("cluster", wanted or here, threads, cluster=options.cluster)
     if uses_gpu(config.device):
-        if not populated(config):
+        shared = tuple(ranges_shared(file) if populated(config) else file.ranges)
+        if set(shared) == set(file.ranges):  # a population would be one setting with several seeds
             return Place("processes", wanted or 1, config.threads or cores)
-        shared = tuple(ranges_shared(file))
         members = wanted or min(MEMBERS, most)
         return Place("populations", members, config.threads or cores, shared)
     return Place("processes", wanted or max(1, min(cores // threads, most)), threads)
@@ -218,7 +226,9 @@ def searched(
         folder,
         executor,
         sweep.config,
-        reserve=lambda each: confirm_s(count, each, executor.at_once, together=together),
+        reserve=lambda each: confirm_s(
+            count, each, executor.at_once, together=together, groups=2 if executor.shared else 1
+        ),
         wanted=sweep.cost.trials or 0,
         arrived=arrived,
         began=began,

@@ -11,9 +11,12 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.league.arena import ALONE
 from sparring.sweep.jobs import Ended, Job, Judge, failed
+from sparring.sweep.training import DIVERGED, DIVERGED_WORDS
 from sparring.sweep.trials import DONE, FAILED
 from sparring.sweep.value import value_of
 from sparring.training.records.metrics import read
+from sparring.training.records.overview import events_of
+from sparring.training.session import LOWERED
 from sparring.training.status import PREVIOUS_BEST
 
 
@@ -76,6 +79,8 @@ def ended_of(job: Job, facts: Mapping[str, Any], raised: str) -> Ended:
     run = Path(facts["run"])
     about: dict[str, Any] = {"run": str(run), "seconds": float(facts["minutes"]) * 60}
     about["decisions"] = int(facts["decisions"])
+    if any(event.get("event") in (LOWERED, DIVERGED) for event in events_of(run)):
+        return Ended(job.number, FAILED, why=DIVERGED_WORDS, **about)
     try:
         points = evaluations(run)
     except (SparringError, OSError) as wrong:

@@ -28,6 +28,8 @@ from sparring.training.records.run import holding
 from sparring.training.session import LOWERED, Session
 from sparring.training.train import new_run
 
+DIVERGED = "diverged"
+DIVERGED_WORDS = "diverged: a loss was not finite"
 Told = Callable[[int, Point], None]
 Hopeless = Callable[[int], str]
 
@@ -63,7 +65,7 @@ class Watch:
         self.points[number][status.update] = status.seconds, status.decisions
         if len(self.jobs) == 1 and run.member.noted(LOWERED):
             self.diverged.add(number)  # it would go on under other settings than the trial's
-            run.stop("diverged")
+            run.stop(DIVERGED)
         if len(self.jobs) > 1 and status.progress >= 1:
             leave_last(run)
         reasons = {one.number: self.hopeless(one.number) for one in self.jobs.values()}
@@ -89,8 +91,8 @@ class Watch:
         last = max(self.points[number].items(), default=(0, (0.0, 0)))[1]
         about: dict[str, Any] = {"run": str(agent.run), "seconds": took, "decisions": last[1]}
         about["curve"] = tuple(self.curves[number])
-        if agent.ended == "diverged" or number in self.diverged:
-            return Ended(number, FAILED, why="diverged: a loss was not finite", **about)
+        if agent.ended == DIVERGED or number in self.diverged:
+            return Ended(number, FAILED, why=DIVERGED_WORDS, **about)
         if not found:
             return Ended(number, FAILED, why="no evaluation came to an end", **about)
         value, low, high = value_of(self.raised, found)
@@ -154,7 +156,7 @@ def train_together(configs: Sequence[TrainConfig], callbacks: Callbacks) -> list
 
 def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
     """Play the final games of a run; against those whom its evaluations met."""
-    if agent.ended == "diverged":
+    if agent.ended == DIVERGED:
         return {}
     config, met = job.config, measured_against(job.config, agent.policy.rules)
     against = () if met == (ALONE,) else met

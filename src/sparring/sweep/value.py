@@ -13,8 +13,6 @@ from sparring.league.arena import ALONE, usual_opponents
 from sparring.sweep.file import STRENGTH
 
 HARDEST, SCORE = "hardest", "score"
-KEPT = ("win", "low", "high", "score", "score_low", "score_high")
-"""What is needed of a match."""
 
 Value = tuple[float, float | None, float | None]
 """A number and its 95 % interval, where that is known."""

@@ -186,10 +186,17 @@ def with_values(knob: Knob, text: str) -> Knob:
     except tomllib.TOMLDecodeError:
         given = [text]
     given = text.split(",") if kind is str else given
-    if not given or any(type(value) is not kind for value in given):
-        what = {int: "whole numbers", bool: "true or false", str: "words"}[kind]
+    counted = knob.name == WORKERS  # a word, of which only numbers can be tried
+    wrong = any(
+        type(value) is not kind or (counted and not str(value).isdecimal()) for value in given
+    )
+    if not given or wrong:
+        words = {int: "whole numbers", bool: "true or false", str: "words"}
+        what = words[int if counted else kind]
         raise ConfigError(f"only {knob.name}={text}: give {what}, such as {example(knob)}")
     values = dict.fromkeys((*given, knob.start))
+    if len(values) < 2:
+        raise ConfigError(f"only {knob.name}={text}: that is what it has already; give others")
     numeric = kind is not str or all(str(value).isdecimal() for value in values)
     ordered = sorted(values, key=int) if numeric else list(values)
     return Knob(knob.name, tuple(ordered), knob.start)

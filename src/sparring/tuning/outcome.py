@@ -63,7 +63,7 @@ class Outcome:
     tried_best: Look | None = None
     """What seemed best on the way and did not hold in the end."""
     lost: Gain | None = None
-    """What came of it."""
+    """What came of it; None: it could not be timed any more, and `why` of its look says it."""
 
     @property
     def better(self) -> bool:
@@ -89,10 +89,11 @@ class Outcome:
         }
         if self.gain:
             told |= plain_gain(self.gain)
-        if self.tried_best and self.lost:
+        if self.tried_best:
             told["did_not_hold"] = {
                 "settings": dict(self.tried_best.point.values),
-                **plain_gain(self.lost),
+                "why": self.tried_best.why,
+                **(plain_gain(self.lost) if self.lost else {}),
             }
         told["looks"] = [look.plain(self.preset) for look in self.looks]
         return told

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
+from sparring.league.intervals import student_95
 from sparring.measuring.reading import Reading
 
-STUDENT = (
-    *(math.inf, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131),
-)
-"""Of 95 % intervals, by degrees of freedom; beyond the last, two."""
 ENOUGH = 4
 """Turns that say themselves how much they vary."""
 USUAL_NOISE, TAKEN_FOR = 0.05, 4.0
@@ -72,12 +68,11 @@ def in_full(logs: Sequence[float], noise: Noise) -> Gain:
     mean, count = fmean(logs), len(logs)
     if count >= ENOUGH:
         spread = math.sqrt(sum((one - mean) ** 2 for one in logs) / (count - 1))
-        times = STUDENT[count - 1] if count <= len(STUDENT) else 2.0
-        half = times * spread / math.sqrt(count)
+        half = student_95(count - 1) * spread / math.sqrt(count)
     else:
         known = Noise(noise.squares, noise.free)
         known.learn(logs)
-        half = STUDENT[min(int(known.free), len(STUDENT) - 1)] * known.error(count)
+        half = student_95(int(known.free)) * known.error(count)
     return Gain(math.expm1(mean), math.expm1(mean - half), math.expm1(mean + half), count)
 
 

@@ -272,7 +272,7 @@ class Search:
             try:
                 mine, theirs = self.in_turn(self.best, preset, len(logs))
             except PassedOverError as wrong:
-                self.fall_back(Gain(0.0, -1.0, math.inf, len(logs)), rates, str(wrong))
+                self.fall_back(None, rates, str(wrong))
                 return
             logs.append(math.log(mine / theirs))
             rates.append((mine, theirs))
@@ -291,8 +291,8 @@ class Search:
         else:
             self.fall_back(gain, rates, "")
 
-    def fall_back(self, gain: Gain, rates: list[tuple[float, float]], why: str) -> None:
-        """Recommend the preset after all."""
+    def fall_back(self, gain: Gain | None, rates: list[tuple[float, float]], why: str) -> None:
+        """Recommend the preset after all. gain: what came of it; None: it could not be timed."""
         found = self.outcome
         found.tried_best, found.lost = found.look(self.best), gain
         found.tried_best.why = why or f"{gain} when it was timed in full"

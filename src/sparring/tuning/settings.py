@@ -75,6 +75,9 @@ def make_space(config: TuneConfig) -> Space:
     # What is written is what was timed: on this device, whatever other machines have.
     settings = replace(settings, device=plan.device)
     space = Space(settings, tuple(knobs), plan.rules, own, round(config.gigabytes * 2**30))
+    for knob in knobs:
+        for value in knob.values:  # what somebody typed is refused now, not on the way
+            space.config(space.preset.turned({knob.name: value}))
     needed = space.bytes(space.preset)
     if space.most_bytes and needed > space.most_bytes:
         raise ConfigError(

@@ -174,7 +174,7 @@ class Halving:
 
     def halve(self, points: list[Point]) -> list[Point]:
         """Train all for a short time, the better half for longer, until one is left."""
-        rungs = max(math.ceil(math.log2(len(points))), 1)
+        rungs = max(math.ceil(math.log2(max(len(points), 1))), 1)
         rung_s = RUNGS * self.clock.seconds / rungs
         while points:
             each = max(rung_s / len(points), SHORTEST_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ def file_for(game: str, out: str) -> Path:
         raise ConfigError(f"out {out!r} must end in .toml; the picture goes beside it")
     if not path.parent.is_dir():
         raise ConfigError(f"out {out!r}: there is no folder {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ConfigError(f"out: {path.parent} cannot be written to; give another place with --out")
     if path.is_dir():
         raise ConfigError(f"out {out!r} is a folder; give the name of a file")
     try:

@@ -32,6 +32,7 @@ from sparring.training.planning.algorithms import (
 from sparring.training.planning.moved import modernised, moved_to
 from sparring.training.planning.presets import LEAGUES, presets_of
 from sparring.training.planning.role_words import joined
+from sparring.training.records.told import flat
 
 OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 """What the file of a run says about that run alone."""
@@ -275,9 +276,11 @@ def as_plain(value: Any) -> Any:
 
 def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to resume under settings that would make it another run."""
-    changed = [key for key in before if key not in MAY_CHANGE and before[key] != now.get(key)]
+    then = flat({key: value for key, value in before.items() if key not in MAY_CHANGE})
+    there = flat(now)
+    changed = [key for key in then if then[key] != there.get(key)]
     if changed:
-        lines = ", ".join(f"{key} was {before[key]}, is {now.get(key)}" for key in changed)
+        lines = ", ".join(f"{key} was {then[key]}, is {there.get(key)}" for key in changed)
         raise ConfigError(
             f"the run's config.toml has changed: {lines}; put it back, or start a new run with "
             "sparring train --config"
