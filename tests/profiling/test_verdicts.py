@@ -16,7 +16,16 @@ from sparring.config import TrainConfig
 from sparring.profiling.evidence import Evidence, Frame, Stack, Stacks
 from sparring.profiling.verdict import CANNOT_TELL, LEARNING, Verdict, judge
 from sparring.profiling.verdicts.case import Case
-from sparring.profiling.verdicts.frames import LOGGING, OURS, STDLIB, USER, owner, work_of
+from sparring.profiling.verdicts.frames import (
+    LOGGING,
+    OURS,
+    READING,
+    STDLIB,
+    USER,
+    WAITING,
+    owner,
+    work_of,
+)
 from sparring.profiling.verdicts.told import typed, without
 from sparring.profiling.verdicts.trying import Timed
 from sparring.training.planning.settings import merged, with_preset
@@ -89,6 +98,21 @@ CODE = {
     "json": (
         "logging every step",
         [stack(0.6, *STEP, MINE, (f"{LIB}/json/encoder.py", "JSONEncoder.encode"))],
+        0.6,
+    ),
+    "parsing": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, (f"{LIB}/json/__init__.py", "load"))],
+        0.6,
+    ),
+    "parsing by a library": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, (f"{PACKAGES}/yaml/__init__.py", "safe_load"))],
+        0.6,
+    ),
+    "reading, seen natively": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, ("textio.c", "_io_TextIOWrapper_read"))],
         0.6,
     ),
     "printing, seen natively": (
@@ -342,6 +366,45 @@ def test_a_line_tells_what_it_calls_where_no_native_code_is_seen(tmp_path: Path)
     file.write_text("def step():\n    print('hello', flush=True)\n    return 1\n")
     assert work_of([Frame("step", str(file), 2)]) == LOGGING
     assert work_of([Frame("step", str(file), 3)]) == ""
+
+
+LINES = {
+    "self.rules = json.load(open(self.path))": READING,
+    "with open(self.path) as file:": READING,
+    "with open(self.path, 'rb') as file:": READING,
+    "text = file.read()": READING,
+    "rows = np.load(self.path)": READING,
+    "rows = np.loadtxt(os.path.join(here, 'depths.txt'))": READING,
+    "rules = tomllib.loads(self.path.read_text())": READING,
+    "table = pd.read_csv(self.path)": READING,
+    "with open(os.path.join(here, 'log.txt'), 'a') as file:": LOGGING,
+    "with path.open('wb') as file:": LOGGING,
+    "file.write(json.dumps(facts))": LOGGING,
+    "np.save(self.path, rows)": LOGGING,
+    "answer = self.engine.stdout.readline()": WAITING,
+    "self.engine.stdin.write(move)": WAITING,
+    "sys.stdout.write(text)": LOGGING,
+    "level = self.sensor.read()": "",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_reading_writing_and_waiting_are_told_apart_by_the_line(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(f"{line}\n")
+    assert work_of([Frame("step", str(file), 1)]) == LINES[line]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "work"),
+    [("read_text", "path.read_text()", READING), ("open", "path.open('w')", LOGGING)],
+)
+def test_python_s_own_library_is_told_by_who_calls_it(
+    name: str, line: str, work: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(f"{line}\n")
+    assert work_of([Frame("step", str(file), 1), Frame(name, f"{LIB}/pathlib.py", 1)]) == work
 
 
 def test_changes_are_shown_as_they_are_typed() -> None:

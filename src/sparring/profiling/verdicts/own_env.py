@@ -12,6 +12,7 @@ from sparring.profiling.verdicts.frames import (
     IMPORTING,
     INFERENCE,
     LOGGING,
+    READING,
     RENDERING,
 )
 from sparring.profiling.verdicts.places import ENV, RESET, Sight
@@ -43,6 +44,12 @@ WASTE = {
         "in logging, printing or writing",
         "take it out, or write once per episode, or every thousandth step",
         0.92,
+    ),
+    READING: Waste(
+        "reading a file in every step",
+        "in reading and parsing files",
+        "read it once, when the environment is made, and keep what it said",
+        0.9,
     ),
     COPYING: Waste(
         "copying",
