@@ -177,12 +177,36 @@ def test_a_cause_in_the_code_is_named_with_a_gain_that_its_share_allows(name: st
     assert verdict.text.startswith("60 %")
 
 
+def test_time_between_updates_is_no_callback_where_none_was_seen() -> None:
+    """A run from the command line has none; on a busy machine there is time between updates."""
+    facts = {"update": 0.8, "inference": 0.1, "between updates": 0.1}
+    evidence = replace(seen(GAME, [stack(1.0, *UPDATE)], **phases(**facts)), attached=True)
+    assert [verdict.cause for verdict in judge(evidence)] == [LEARNING]
+
+
 def test_gains_are_reckoned_by_hand() -> None:
     cause, met, share = CODE["logging"]
     verdict = first(seen(OWN, [*met, stack(0.4, *UPDATE)]))
     assert verdict.cause == cause
     # 92 % of what logging takes goes: 1 / (1 - 0.6 * 0.92) - 1.
     assert verdict.gain == pytest.approx(1 / (1 - share * 0.92) - 1)
+    assert "my_env.py:7" in verdict.do
+
+
+def test_what_happens_in_workers_is_told_with_its_place() -> None:
+    worker = ((f"{HOME}/pools/workers/process.py", "main"), *STEP[-2:], MINE)
+    logs = stack(0.9, *worker, (f"{LIB}/logging/__init__.py", "Logger.debug"))
+    waits = stack(0.9, *LOOP, (f"{HOME}/pools/workers/pool.py", "WorkerPool.wait"))
+    evidence = seen(
+        replace(OWN, workers="2"),
+        [waits, stack(0.1, *UPDATE)],
+        **phases(stepping=0.9, update=0.1),
+        beside=Stacks((replace(logs, process=77),), 100),
+        processes={MAIN: "training", 77: "worker"},
+        cores=2,
+    )
+    verdict = first(evidence)
+    assert verdict.cause == "logging every step"
     assert "my_env.py:7" in verdict.do
 
 

@@ -42,8 +42,6 @@ def verdicts(case: Case, alone: float = 0.0) -> list[Verdict]:
 def callbacks(case: Case) -> list[Verdict]:
     """Code of the program that trains, between two updates."""
     share = case.places.at(CALLBACK)
-    if case.evidence.attached and not case.config.eval.every_decisions:
-        share += between(case)  # a program's own callbacks may wait, too
     if share < NOTICED:
         return []
     logs = case.places.doing(LOGGING, CALLBACK) > 0.5 * share
