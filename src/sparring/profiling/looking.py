@@ -77,7 +77,7 @@ class _Plain:
         """Cores that were busy with it, and with others."""
         seconds = max(self.ended - self.began, 1e-9)
         before, after = self.used
-        own = (after.own - before.own) / seconds
+        own = max(after.own - before.own, 0.0) / seconds  # one of them may have ended
         return own, max((after.everybody - before.everybody) / seconds - own, 0.0)
 
 
