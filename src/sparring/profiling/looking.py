@@ -119,6 +119,8 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     def check() -> None:
         if not running(pid):
             raise SparringError(f"{folder} ended while it was looked at; try one that goes on")
+        if not folder.is_dir():
+            raise SparringError(f"{folder} was taken away while it was looked at")
 
     progress = Progress(folder)
     plain = watch_plain(pid, progress, wish, say, check)
