@@ -293,6 +293,21 @@ def test_an_environment_that_waits_gets_as_many_workers_as_games(known: bool) ->
     assert first(busy).cause == "slow environment"
 
 
+def test_one_game_that_waits_gets_no_workers_to_wait_beside_it() -> None:
+    config = changed(OWN, collect={"games": 1})
+    stacks = [stack(0.9, *STEP, MINE, SLEEPS), stack(0.1, *UPDATE)]
+    found = judge(seen(config, stacks, cores=4, **phases(stepping=0.9, update=0.1)))
+    assert all("workers" not in verdict.change for verdict in found)
+
+
+def test_other_programs_never_come_first() -> None:
+    """Nobody can do anything about them in a training's settings, however much they take."""
+    stacks = [stack(0.09, *STEP, MINE, (f"{LIB}/copy.py", "deepcopy")), stack(0.91, *UPDATE)]
+    evidence = seen(OWN, stacks, **phases(update=0.91), cpu_cores=0.1, load=0.9)
+    causes = [verdict.cause for verdict in judge(evidence)]
+    assert causes[:2] == ["copying", "other programs"]
+
+
 def test_an_environment_that_only_a_program_has_gets_no_workers() -> None:
     config = replace(OWN, game="MyEnv")
     stacks = [stack(0.9, *STEP, MINE), stack(0.1, *UPDATE)]

@@ -131,18 +131,9 @@ def markdown(profile: Profile) -> str:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """Return a verdict in one sentence, with what it promises."""
+    """Return a verdict in one sentence; its text says what it promises."""
     line = f"**{verdict.cause}**: {verdict.text}"
-    if promise := promise_of(verdict):
-        line += f" ({promise})"
     return f"{line}. Do: `{verdict.do}`" if verdict.do else line
-
-
-def promise_of(verdict: Verdict) -> str:
-    """Say what following a verdict brings, as far as that is known."""
-    if verdict.gain is None or "expected" in verdict.text:
-        return ""
-    return f"expected {verdict.gain:+.0%}, {'timed' if verdict.timed else 'reckoned'}"
 
 
 def pace_line(evidence: Evidence) -> str:
@@ -161,7 +152,8 @@ def looked_line(seen: Seen) -> str:
     whose = "a run that was going on" if seen.evidence.attached else "a training of its own"
     cost = "what that has cost is not known"
     if seen.cost is not None:
-        cost = f"while it was sampled it made {-seen.cost:+.0%} decisions/s, give or take noise"
+        less = "fewer" if seen.cost > 0 else "more"
+        cost = f"meanwhile it made {abs(seen.cost):.0%} {less} decisions/s, give or take noise"
     return (
         f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s: "
         f"{stacks.samples:,} samples; {cost}."

@@ -23,17 +23,14 @@ NOTICED = 0.06
 USUAL_SAVE_S, USUAL_EVALUATION_S = 60.0, 40.0
 
 
-def verdicts(case: Case, alone: float = 0.0) -> list[Verdict]:
-    """What surrounds the learner and takes its time.
-
-    alone: decisions per second without all of it, as they were timed; 0: unknown.
-    """
+def verdicts(case: Case) -> list[Verdict]:
+    """What surrounds the learner and takes its time."""
     return [
         *callbacks(case),
         *checkpoints(case),
         *kept_often(case),
         *curves(case),
-        *evaluations(case, alone),
+        *evaluations(case),
         *threads(case),
         *others(case),
     ]
@@ -170,11 +167,8 @@ def threads(case: Case) -> list[Verdict]:
     ]
 
 
-def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
-    """Evaluation beside training that takes cores which training wants, or that it waits for.
-
-    alone: decisions per second without it, as they were timed; 0: unknown.
-    """
+def evaluations(case: Case) -> list[Verdict]:
+    """Evaluation beside training that takes cores which training wants, or that it waits for."""
     evidence, change = case.evidence, seldom(case)
     waited = between(case) if case.config.eval.every_decisions else 0.0
     taken = beside(case)
@@ -182,12 +176,7 @@ def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
         return []
     wanted = min(case.threads, evidence.cores)
     lost = max(wanted + taken - evidence.cores, 0.0) / (wanted + taken)
-    share, timed = max(waited, 0.5 * lost), False
-    if alone and not evidence.attached and evidence.decisions_per_s:
-        # No more than the cores that it takes can come back.
-        most = taken / max(evidence.cpu_cores, 0.5) + waited / max(1 - waited, 0.05)
-        gain = min(alone / evidence.decisions_per_s - 1, most)
-        share, timed = max(gain, 0.0) / (1 + max(gain, 0.0)), True
+    share = max(waited, 0.5 * lost)
     if share < NOTICED:
         return []
     gain = without(share, 0.8)
@@ -197,12 +186,11 @@ def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
     return [
         Verdict(
             EVALUATIONS,
-            f"{told}: evaluate less often; {expected(gain, timed=timed)}",
+            f"{told}: evaluate less often; {expected(gain, timed=False)}",
             share,
             gain,
-            timed,
-            typed({"eval": change}),
-            {"eval": change},
+            do=typed({"eval": change}),
+            change={"eval": change},
         )
     ]
 

@@ -66,7 +66,7 @@ WASTE = {
     CHECKING: Waste(
         "checks around the environment",
         "in Gymnasium's checks of every step",
-        "gymnasium.make(..., disable_env_checker=True) once `sparring check` is content",
+        "gymnasium.make(..., disable_env_checker=True) once sparring check is content",
         0.9,
     ),
     GARBAGE: Waste(
@@ -177,7 +177,7 @@ def slow(case: Case, share: float) -> Verdict:
     gain = without(share, 0.5)
     return Verdict(
         SLOW_ENV,
-        f"{percent(share)} in your environment's step{hot(case)}: one twice as fast would be "
+        f"{percent(share)} in your environment's step{hot(case)}: make it twice as fast; "
         f"{expected(gain, timed=False)}",
         share,
         gain,

@@ -175,7 +175,7 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
     cores, games, where = case.evidence.cores, case.config.collect.games, hot(case)
     if total < 0.25:
         return []
-    if waits > 0.5 * total:
+    if waits > 0.5 * total and games > 1:
         many = min(games, MOST_WAITING)
         text = f"{percent(waits)} in waiting inside your environment's step{where}, one game after"
         return [
@@ -185,7 +185,7 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
                 {"workers": str(many)},
                 f"{text} the other",
                 f"let {many} workers wait at the same time",
-                reckoned=without(waits, 0.8 * (1 - 1 / many)) if many > 1 else None,
+                reckoned=without(waits, 0.8 * (1 - 1 / many)),
                 hope=without(waits, 0.9 * (1 - 1 / many)),
             )
         ]

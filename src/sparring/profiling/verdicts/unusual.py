@@ -124,7 +124,7 @@ def bots(case: Case) -> list[Candidate]:
             share,
             {"opponents": others},
             f"{percent(share)} in stepping games, in which {', '.join(named)} think",
-            "meet them less often (WHO=WEIGHT), or past selves in their place",
+            "leave them out, or meet them less often (WHO=WEIGHT) for a part of it",
             hope=without(share, 0.7),
             alters=True,
         )
