@@ -32,6 +32,8 @@ MINUTES = 24 * 60.0
 """A budget that nobody reaches; it is ended when enough was seen."""
 WARM_UPDATES = 3
 """A training is not under way before so many."""
+WARM_LIMIT_S = 120.0
+"""Nobody waits longer for them: who is that slow has to be looked at all the more."""
 POLL_S = 0.1
 END_S = 5.0
 LAST_WORDS = 2000
@@ -109,7 +111,10 @@ class OwnTraining:
             self.check()
             time.sleep(POLL_S)
         began = time.monotonic()
-        while (made := progress.look()) < WARM_UPDATES or time.monotonic() < began + seconds:
+        while (spent := time.monotonic() - began) < WARM_LIMIT_S:
+            made = progress.look()
+            if made >= WARM_UPDATES and spent >= seconds:
+                return
             said(f"warming up: update {made}")
             self.check()
             time.sleep(POLL_S)

@@ -11,7 +11,7 @@ import tomlkit
 from sparring.profiling.evidence import Evidence, Frame, Stacks
 from sparring.profiling.functions import Function, costliest, costs
 from sparring.profiling.looking import Seen
-from sparring.profiling.tree import TRAINING
+from sparring.profiling.tree import EVALUATION, TRAINING
 from sparring.profiling.verdict import Verdict
 from sparring.training.planning.settings import written
 
@@ -138,7 +138,9 @@ def verdict_line(verdict: Verdict) -> str:
 
 def pace_line(evidence: Evidence) -> str:
     """Say how fast it trains and what it uses."""
-    others = f", {evidence.load:.1f} by others" if evidence.load >= 0.1 else ""
+    measured = EVALUATION in evidence.processes.values()
+    whom = "evaluations and others" if measured else "others"
+    others = f", {evidence.load:.1f} by {whom}" if evidence.load >= 0.1 else ""
     return (
         f"{evidence.decisions_per_s:,.0f} decisions/s, {evidence.samples_per_s:,.0f} samples/s; "
         f"{evidence.cpu_cores:.1f} of {evidence.cores} cores are used by it{others}."

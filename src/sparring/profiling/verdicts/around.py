@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sparring.profiling.progress import BETWEEN
+from sparring.profiling.tree import EVALUATION
 from sparring.profiling.verdicts.case import Case
 from sparring.profiling.verdicts.frames import LOGGING, hottest, place_of
 from sparring.profiling.verdicts.own_env import place
@@ -15,10 +17,6 @@ CURVES = "curves too often"
 LEAGUES = "past selves kept too often"
 SPINNING = "a thread beside training"
 BUSY = "other programs"
-BETWEEN = "between updates"
-"""The phase of all that is outside the learner."""
-MEASURES = "evaluation"
-"""What the process does that measures beside training."""
 NOTICED = 0.06
 USUAL_SAVE_S, USUAL_EVALUATION_S = 60.0, 40.0
 
@@ -204,7 +202,7 @@ def between(case: Case) -> float:
 def beside(case: Case) -> float:
     """Cores that evaluation takes: its threads at work, as they were met."""
     evidence = case.evidence
-    them = {pid for pid, does in evidence.processes.items() if does == MEASURES}
+    them = {pid for pid, does in evidence.processes.items() if does == EVALUATION}
     met = sum(stack.samples for stack in evidence.beside.stacks if stack.process in them)
     return met / max(evidence.beside.rate * evidence.seconds, 1e-9)
 
