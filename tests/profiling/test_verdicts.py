@@ -13,6 +13,8 @@ import pytest
 
 import sparring
 from sparring.config import TrainConfig
+from sparring.measuring.gauge import Gauge
+from sparring.measuring.reading import Opened
 from sparring.profiling.evidence import Evidence, Frame, Stack, Stacks
 from sparring.profiling.verdict import CANNOT_TELL, LEARNING, Verdict, judge
 from sparring.profiling.verdicts.case import Case
@@ -298,6 +300,21 @@ def test_one_game_that_waits_gets_no_workers_to_wait_beside_it() -> None:
     stacks = [stack(0.9, *STEP, MINE, SLEEPS), stack(0.1, *UPDATE)]
     found = judge(seen(config, stacks, cores=4, **phases(stepping=0.9, update=0.1)))
     assert all("workers" not in verdict.change for verdict in found)
+
+
+class Untouched(Gauge):
+    """Times nothing."""
+
+    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
+        raise AssertionError(name)
+
+
+def test_nothing_is_timed_where_no_update_ends() -> None:
+    """It would not end there either, and profile would wait for it."""
+    stacks = [stack(1.0, *STEP, MINE, SLEEPS)]
+    verdict = judge(seen(OWN, stacks, decisions_per_s=0.0, cores=2), Untouched())[0]
+    assert verdict.cause == "an environment that waits"
+    assert not verdict.timed
 
 
 def test_other_programs_never_come_first() -> None:

@@ -25,14 +25,15 @@ LAST = -1.0
 def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     """Return what to do, the most worthwhile first; never nothing.
 
-    gauge: to time changes of settings before they are recommended; None: they are reckoned.
+    gauge: to time changes of settings before they are recommended; None: they are reckoned, as
+        they are where no update was seen to end, since none would then either.
     """
     case = Case(evidence)
     wanted = distinct(
         [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
     )
     bench = None
-    if gauge and case.repeatable and wanted:
+    if gauge and case.repeatable and wanted and evidence.decisions_per_s:
         bench = Bench(gauge, evidence.config, evidence.decisions_per_s)
     changes, tried = weighed(wanted, bench)
     code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case)]
