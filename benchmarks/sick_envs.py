@@ -174,7 +174,7 @@ class Rereading(Harbour):
     def __init__(self) -> None:
         super().__init__()
         self.file = tempfile.NamedTemporaryFile("w+", suffix=".json")  # noqa: SIM115
-        json.dump({"draughts": [[1.5 + 0.1 * x for x in range(20)] for _ in range(4)]}, self.file)
+        json.dump({"draughts": [[1.5 + 0.1 * x for x in range(20)] for _ in range(30)]}, self.file)
         self.file.flush()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
