@@ -168,6 +168,21 @@ class Charting(Harbour):
         return super().reset(seed=seed, options=options)
 
 
+class Rereading(Harbour):
+    """Reads its rules from a file in every step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.file = tempfile.NamedTemporaryFile("w+", suffix=".json")  # noqa: SIM115
+        json.dump({"draughts": [[1.5 + 0.1 * x for x in range(20)] for _ in range(30)]}, self.file)
+        self.file.flush()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        with open(self.file.name) as file:  # noqa: PTH123
+            self.rules = json.load(file)
+        return super().step(action)
+
+
 def make_sound() -> Harbour:
     """The game in which nothing is wrong."""
     return Harbour()
@@ -211,3 +226,8 @@ def make_tidy() -> Tidy:
 def make_charting() -> Charting:
     """A reset that takes long."""
     return Charting()
+
+
+def make_rereading() -> Rereading:
+    """A step that reads a file."""
+    return Rereading()

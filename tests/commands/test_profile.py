@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sparring.cli import main
-from sparring.profiling import spy
+from sparring.profiling import looking, own, spy
 from sparring.profiling.tree import processes_of, running
 
 SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
@@ -75,6 +75,42 @@ def test_without_py_spy_it_looks_from_within(
     assert plain["sampling"]["samples"] > 5
     assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
     assert not children()
+
+
+STUCK = """
+import time
+import gymnasium
+import numpy as np
+
+class Stuck(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        time.sleep(3600)
+
+def make():
+    return Stuck()
+"""
+
+
+@pytest.mark.slow
+def test_a_step_that_does_not_end_is_looked_at_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(own, "WARM_LIMIT_S", 2.0)
+    monkeypatch.setattr(looking, "PATIENCE_S", 1.0)
+    Path("stuck.py").write_text(STUCK)
+    words = ["--seconds", "1", "--native", "off", "--no-try-out", "--threads", "1"]
+    assert main(["profile", "stuck.py:make", *words, "--out", "seen", "--json"]) == 0
+    plain = json.loads(Path("seen/profile.json").read_text())
+    assert plain["verdicts"][0]["cause"] == "an environment that waits"
+    assert "Stuck.step (stuck.py:14)" in plain["verdicts"][0]["text"]
+    assert any("no update ended" in text for text in plain["blind"])
 
 
 @pytest.mark.slow

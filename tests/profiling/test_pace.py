@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparring.profiling.kernels import Launch, kind_of, ours, summed
 from sparring.profiling.progress import BETWEEN, Progress
+from sparring.training.records import metrics
 from sparring.training.records.metrics import MetricsWriter
 
 
@@ -39,6 +41,33 @@ def test_the_pace_is_that_of_the_updates_within(tmp_path: Path) -> None:
     assert early.updates == 4
     assert early.decisions_per_s == pytest.approx(100)
     assert progress.pace(now + 5, now + 9).updates == 0
+
+
+def test_of_a_long_run_only_what_is_asked_for_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking must not cost what training needs: a run of days has millions of numbers."""
+    with MetricsWriter(tmp_path, tensorboard=False) as out:
+        for update in range(1, 1001):
+            values = {"charts/decisions": 10.0 * update, "charts/SPS": 10.0, "phases/update": 1.0}
+            out.add(update, values, seconds=float(update))
+    asked: list[int] = []
+    ask = metrics.ask
+
+    def counting(*words: Any) -> Any:
+        rows = ask(*words)
+        asked.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(metrics, "ask", counting)
+    progress = Progress(tmp_path)
+    assert progress.look() == 1000
+    assert asked == [1]
+    now = time.monotonic()
+    pace = progress.pace(now - 4.5, now + 1)
+    assert pace.updates == 5
+    assert pace.decisions_per_s == pytest.approx(10)
+    assert asked[1:] == [1000, 15]
 
 
 def test_a_run_without_curves_has_no_pace(tmp_path: Path) -> None:

@@ -84,6 +84,12 @@ def test_threads_that_wait_are_left_out_and_the_main_one_never() -> None:
     assert without_waiting([[1], [2]], 2) == [[1], [2]]
 
 
+def test_a_thread_that_spins_in_one_place_keeps_what_it_has_worked() -> None:
+    """Nine tenths of the time on one line: that does not go with the tenth in which it waits."""
+    assert without_waiting([[1, 2]] * 10, 9) == [[1, 2]] * 9
+    assert without_waiting([[1, 2]] * 6 + [[1, 3]] * 4, 5) == [[1, 2]] + [[1, 3]] * 4
+
+
 @pytest.mark.parametrize(
     ("name", "short"),
     [

@@ -13,10 +13,21 @@ import pytest
 
 import sparring
 from sparring.config import TrainConfig
+from sparring.measuring.gauge import Gauge
+from sparring.measuring.reading import Opened
 from sparring.profiling.evidence import Evidence, Frame, Stack, Stacks
 from sparring.profiling.verdict import CANNOT_TELL, LEARNING, Verdict, judge
 from sparring.profiling.verdicts.case import Case
-from sparring.profiling.verdicts.frames import LOGGING, OURS, STDLIB, USER, owner, work_of
+from sparring.profiling.verdicts.frames import (
+    LOGGING,
+    OURS,
+    READING,
+    STDLIB,
+    USER,
+    WAITING,
+    owner,
+    work_of,
+)
 from sparring.profiling.verdicts.told import typed, without
 from sparring.profiling.verdicts.trying import Timed
 from sparring.training.planning.settings import merged, with_preset
@@ -91,6 +102,21 @@ CODE = {
         [stack(0.6, *STEP, MINE, (f"{LIB}/json/encoder.py", "JSONEncoder.encode"))],
         0.6,
     ),
+    "parsing": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, (f"{LIB}/json/__init__.py", "load"))],
+        0.6,
+    ),
+    "parsing by a library": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, (f"{PACKAGES}/yaml/__init__.py", "safe_load"))],
+        0.6,
+    ),
+    "reading, seen natively": (
+        "reading a file in every step",
+        [stack(0.6, *STEP, MINE, ("textio.c", "_io_TextIOWrapper_read"))],
+        0.6,
+    ),
     "printing, seen natively": (
         "logging every step",
         [stack(0.6, *STEP, MINE, ("bltinmodule.c", "builtin_print"))],
@@ -153,12 +179,36 @@ def test_a_cause_in_the_code_is_named_with_a_gain_that_its_share_allows(name: st
     assert verdict.text.startswith("60 %")
 
 
+def test_time_between_updates_is_no_callback_where_none_was_seen() -> None:
+    """A run from the command line has none; on a busy machine there is time between updates."""
+    facts = {"update": 0.8, "inference": 0.1, "between updates": 0.1}
+    evidence = replace(seen(GAME, [stack(1.0, *UPDATE)], **phases(**facts)), attached=True)
+    assert [verdict.cause for verdict in judge(evidence)] == [LEARNING]
+
+
 def test_gains_are_reckoned_by_hand() -> None:
     cause, met, share = CODE["logging"]
     verdict = first(seen(OWN, [*met, stack(0.4, *UPDATE)]))
     assert verdict.cause == cause
     # 92 % of what logging takes goes: 1 / (1 - 0.6 * 0.92) - 1.
     assert verdict.gain == pytest.approx(1 / (1 - share * 0.92) - 1)
+    assert "my_env.py:7" in verdict.do
+
+
+def test_what_happens_in_workers_is_told_with_its_place() -> None:
+    worker = ((f"{HOME}/pools/workers/process.py", "main"), *STEP[-2:], MINE)
+    logs = stack(0.9, *worker, (f"{LIB}/logging/__init__.py", "Logger.debug"))
+    waits = stack(0.9, *LOOP, (f"{HOME}/pools/workers/pool.py", "WorkerPool.wait"))
+    evidence = seen(
+        replace(OWN, workers="2"),
+        [waits, stack(0.1, *UPDATE)],
+        **phases(stepping=0.9, update=0.1),
+        beside=Stacks((replace(logs, process=77),), 100),
+        processes={MAIN: "training", 77: "worker"},
+        cores=2,
+    )
+    verdict = first(evidence)
+    assert verdict.cause == "logging every step"
     assert "my_env.py:7" in verdict.do
 
 
@@ -243,6 +293,36 @@ def test_an_environment_that_waits_gets_as_many_workers_as_games(known: bool) ->
     assert verdict.change == {"workers": "16"}
     busy = seen(config, [stack(0.9, *STEP, MINE)], cpu_cores=0.15, load=1.8, **facts)
     assert first(busy).cause == "slow environment"
+
+
+def test_one_game_that_waits_gets_no_workers_to_wait_beside_it() -> None:
+    config = changed(OWN, collect={"games": 1})
+    stacks = [stack(0.9, *STEP, MINE, SLEEPS), stack(0.1, *UPDATE)]
+    found = judge(seen(config, stacks, cores=4, **phases(stepping=0.9, update=0.1)))
+    assert all("workers" not in verdict.change for verdict in found)
+
+
+class Untouched(Gauge):
+    """Times nothing."""
+
+    def open(self, name: str, config: TrainConfig, *, warm_up: int = 2) -> Opened:
+        raise AssertionError(name)
+
+
+def test_nothing_is_timed_where_no_update_ends() -> None:
+    """It would not end there either, and profile would wait for it."""
+    stacks = [stack(1.0, *STEP, MINE, SLEEPS)]
+    verdict = judge(seen(OWN, stacks, decisions_per_s=0.0, cores=2), Untouched())[0]
+    assert verdict.cause == "an environment that waits"
+    assert not verdict.timed
+
+
+def test_other_programs_never_come_first() -> None:
+    """Nobody can do anything about them in a training's settings, however much they take."""
+    stacks = [stack(0.09, *STEP, MINE, (f"{LIB}/copy.py", "deepcopy")), stack(0.91, *UPDATE)]
+    evidence = seen(OWN, stacks, **phases(update=0.91), cpu_cores=0.1, load=0.9)
+    causes = [verdict.cause for verdict in judge(evidence)]
+    assert causes[:2] == ["copying", "other programs"]
 
 
 def test_an_environment_that_only_a_program_has_gets_no_workers() -> None:
@@ -342,6 +422,45 @@ def test_a_line_tells_what_it_calls_where_no_native_code_is_seen(tmp_path: Path)
     file.write_text("def step():\n    print('hello', flush=True)\n    return 1\n")
     assert work_of([Frame("step", str(file), 2)]) == LOGGING
     assert work_of([Frame("step", str(file), 3)]) == ""
+
+
+LINES = {
+    "self.rules = json.load(open(self.path))": READING,
+    "with open(self.path) as file:": READING,
+    "with open(self.path, 'rb') as file:": READING,
+    "text = file.read()": READING,
+    "rows = np.load(self.path)": READING,
+    "rows = np.loadtxt(os.path.join(here, 'depths.txt'))": READING,
+    "rules = tomllib.loads(self.path.read_text())": READING,
+    "table = pd.read_csv(self.path)": READING,
+    "with open(os.path.join(here, 'log.txt'), 'a') as file:": LOGGING,
+    "with path.open('wb') as file:": LOGGING,
+    "file.write(json.dumps(facts))": LOGGING,
+    "np.save(self.path, rows)": LOGGING,
+    "answer = self.engine.stdout.readline()": WAITING,
+    "self.engine.stdin.write(move)": WAITING,
+    "sys.stdout.write(text)": LOGGING,
+    "level = self.sensor.read()": "",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_reading_writing_and_waiting_are_told_apart_by_the_line(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(f"{line}\n")
+    assert work_of([Frame("step", str(file), 1)]) == LINES[line]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "work"),
+    [("read_text", "path.read_text()", READING), ("open", "path.open('w')", LOGGING)],
+)
+def test_python_s_own_library_is_told_by_who_calls_it(
+    name: str, line: str, work: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(f"{line}\n")
+    assert work_of([Frame("step", str(file), 1), Frame(name, f"{LIB}/pathlib.py", 1)]) == work
 
 
 def test_changes_are_shown_as_they_are_typed() -> None:

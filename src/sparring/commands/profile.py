@@ -16,7 +16,7 @@ from sparring.machine import machine_facts
 from sparring.measuring.gauge import Gauge
 from sparring.profiling.folder import NUMBERS, choose_folder, write_folder
 from sparring.profiling.looking import Seen, Wish, look_at_own, look_at_run
-from sparring.profiling.report import Profile, by_size, listed, looked_line, pace_line, promise_of
+from sparring.profiling.report import Profile, by_size, listed, looked_line, pace_line
 from sparring.profiling.spy import CannotLookError
 from sparring.profiling.target import Target, find_target
 from sparring.profiling.verdict import Verdict, judge
@@ -79,8 +79,7 @@ def show(profile: Profile, files: Sequence[Path]) -> None:
     """Print verdicts, phases, the costliest functions, and where the rest is."""
     out = make_console()
     for verdict in profile.verdicts:
-        promise = promise_of(verdict)
-        say(f"{verdict.cause}: {verdict.text}{f' ({promise})' if promise else ''}")
+        say(f"{verdict.cause}: {verdict.text}")
         if verdict.do:
             say(f"  do: {verdict.do}")
     print()

@@ -77,7 +77,7 @@ class _Plain:
         """Cores that were busy with it, and with others."""
         seconds = max(self.ended - self.began, 1e-9)
         before, after = self.used
-        own = (after.own - before.own) / seconds
+        own = max(after.own - before.own, 0.0) / seconds  # one of them may have ended
         return own, max((after.everybody - before.everybody) / seconds - own, 0.0)
 
 
@@ -119,6 +119,8 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     def check() -> None:
         if not running(pid):
             raise SparringError(f"{folder} ended while it was looked at; try one that goes on")
+        if not folder.is_dir():
+            raise SparringError(f"{folder} was taken away while it was looked at")
 
     progress = Progress(folder)
     plain = watch_plain(pid, progress, wish, say, check)

@@ -30,10 +30,10 @@ from sparring.training.planning.settings import members_of, written
 NAME = "looked-at"
 MINUTES = 24 * 60.0
 """A budget that nobody reaches; it is ended when enough was seen."""
-WARM_LIMIT_S = 20.0
-"""Longest wait for the first updates."""
 WARM_UPDATES = 3
 """A training is not under way before so many."""
+WARM_LIMIT_S = 30.0
+"""Nobody waits longer for them: who is that slow has to be looked at all the more."""
 POLL_S = 0.1
 END_S = 5.0
 LAST_WORDS = 2000
@@ -114,10 +114,11 @@ class OwnTraining:
             self.check()
             time.sleep(POLL_S)
         began = time.monotonic()
-        while (passed := time.monotonic() - began) < seconds or (
-            progress.look() < WARM_UPDATES and passed < WARM_LIMIT_S
-        ):
-            said(f"warming up: update {progress.look()}")
+        while (spent := time.monotonic() - began) < WARM_LIMIT_S:
+            made = progress.look()
+            if made >= WARM_UPDATES and spent >= seconds:
+                return
+            said(f"warming up: update {made}")
             self.check()
             time.sleep(POLL_S)
 

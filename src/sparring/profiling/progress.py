@@ -45,25 +45,28 @@ class Progress:
     def look(self) -> int:
         """Return the last update that can be read; 0 before the first."""
         try:
-            found = metrics.read(self.folder, DECISIONS).get(DECISIONS)
+            found = metrics.last(self.folder, DECISIONS)
         except SparringError:  # a file that is being made
             return 0
-        if found is None or not len(found[0]):
+        if found is None:
             return 0
         # Curves are late, never early: the earliest beginning that they allow is the nearest.
-        self._began = min(self._began, time.monotonic() - float(found[1][-1]))
-        return int(found[0][-1])
+        self._began = min(self._began, time.monotonic() - found[1])
+        return found[0]
 
     def pace(self, since: float, until: float) -> Pace:
         """Return how fast it was between two moments of the monotonic clock."""
-        curves = metrics.read(self.folder, "charts/*", f"{PHASES}*")
-        if DECISIONS not in curves:
+        counted = metrics.read(self.folder, DECISIONS).get(DECISIONS)
+        if counted is None:
             return Pace()
-        numbers, ends, decisions = curves[DECISIONS]
+        numbers, ends, decisions = counted
         inside = (ends >= since - self._began) & (ends <= until - self._began)
         inside[0] = False  # nobody knows when the first one began
         if not inside.any():
             return Pace()
+        # A run of days has millions of numbers, and it is still training beside us.
+        first = int(numbers[inside][0])
+        curves = metrics.read(self.folder, "charts/*", f"{PHASES}*", since=first)
         took = np.diff(ends, prepend=ends[:1])
         made = np.diff(decisions, prepend=decisions[:1])
         whole = float(took[inside].sum())

@@ -11,7 +11,7 @@ import tomlkit
 from sparring.profiling.evidence import Evidence, Frame, Stacks
 from sparring.profiling.functions import Function, costliest, costs
 from sparring.profiling.looking import Seen
-from sparring.profiling.tree import TRAINING
+from sparring.profiling.tree import EVALUATION, TRAINING
 from sparring.profiling.verdict import Verdict
 from sparring.training.planning.settings import written
 
@@ -131,23 +131,16 @@ def markdown(profile: Profile) -> str:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """Return a verdict in one sentence, with what it promises."""
+    """Return a verdict in one sentence; its text says what it promises."""
     line = f"**{verdict.cause}**: {verdict.text}"
-    if promise := promise_of(verdict):
-        line += f" ({promise})"
     return f"{line}. Do: `{verdict.do}`" if verdict.do else line
-
-
-def promise_of(verdict: Verdict) -> str:
-    """Say what following a verdict brings, as far as that is known."""
-    if verdict.gain is None or "expected" in verdict.text:
-        return ""
-    return f"expected {verdict.gain:+.0%}, {'timed' if verdict.timed else 'reckoned'}"
 
 
 def pace_line(evidence: Evidence) -> str:
     """Say how fast it trains and what it uses."""
-    others = f", {evidence.load:.1f} by others" if evidence.load >= 0.1 else ""
+    measured = EVALUATION in evidence.processes.values()
+    whom = "evaluations and others" if measured else "others"
+    others = f", {evidence.load:.1f} by {whom}" if evidence.load >= 0.1 else ""
     return (
         f"{evidence.decisions_per_s:,.0f} decisions/s, {evidence.samples_per_s:,.0f} samples/s; "
         f"{evidence.cpu_cores:.1f} of {evidence.cores} cores are used by it{others}."
@@ -161,7 +154,8 @@ def looked_line(seen: Seen) -> str:
     whose = "a run that was going on" if seen.evidence.attached else "a training of its own"
     cost = "what that has cost is not known"
     if seen.cost is not None:
-        cost = f"while it was sampled it made {-seen.cost:+.0%} decisions/s, give or take noise"
+        less = "fewer" if seen.cost > 0 else "more"
+        cost = f"meanwhile it made {abs(seen.cost):.0%} {less} decisions/s, give or take noise"
     return (
         f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s: "
         f"{stacks.samples:,} samples; {cost}."

@@ -76,16 +76,19 @@ def at_work(
 
 
 def without_waiting(samples: Sequence[Sequence[int]], allowed: int) -> list[Sequence[int]]:
-    """Leave out the stacks that are met most often, until no more than so many are left."""
-    counted = Counter(map(tuple, samples))
-    left = len(samples)
-    waits = set()
-    for stack, times in counted.most_common():
-        if left <= allowed:
-            break
-        waits.add(stack)
-        left -= times
-    return [sample for sample in samples if tuple(sample) not in waits]
+    """Keep no more than so many; of the stacks that are met most often the others are left out."""
+    over = max(len(samples) - allowed, 0)
+    waits: Counter[tuple[int, ...]] = Counter()
+    for stack, times in Counter(map(tuple, samples)).most_common():
+        waits[stack] = min(times, over)
+        over -= waits[stack]
+    kept = []
+    for sample in samples:
+        if waits[tuple(sample)]:
+            waits[tuple(sample)] -= 1
+        else:
+            kept.append(sample)
+    return kept
 
 
 def frame_of(plain: Mapping[str, Any]) -> Frame | None:

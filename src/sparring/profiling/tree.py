@@ -19,6 +19,8 @@ DOES = {
 }
 """What the processes are for that a training starts, by their module."""
 OTHER = "other process"
+ENDED = ("Z", "X")
+"""States of processes that only have a number left."""
 
 
 def processes_of(pid: int) -> dict[int, str]:
@@ -68,7 +70,7 @@ class Usage:
     own: float
     """Of the processes asked for."""
     everybody: float
-    """Of the whole machine."""
+    """Of everybody on the cores that this process may use."""
 
 
 def usage(pids: Iterable[int]) -> Usage:
@@ -78,19 +80,36 @@ def usage(pids: Iterable[int]) -> Usage:
     for pid in pids:
         with suppress(OSError, ValueError, IndexError):
             own += sum(int(word) for word in facts(PROC / str(pid))[11:13])
-    with suppress(OSError, ValueError, IndexError):
-        words = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:]
-        user, nice, system, _idle, _waiting, irq, soft = map(int, words[:7])
-        everybody = user + nice + system + irq + soft
+    with suppress(OSError, ValueError):
+        everybody = busy_ticks((PROC / "stat").read_text(), mine())
     return Usage(own / tick, everybody / tick)
 
 
+def mine() -> set[int]:
+    """The numbers of the cores that this process may use, none where nobody says."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+def busy_ticks(stat: str, numbers: set[int]) -> int:
+    """How long some cores have been busy, as /proc/stat says it: cores of others do not count."""
+    wanted = {f"cpu{number}" for number in numbers} or {"cpu"}
+    total = 0
+    for line in stat.splitlines():
+        name, *words = line.split()
+        if name in wanted:
+            user, nice, system, _idle, _waiting, irq, soft = map(int, words[:7])
+            total += user + nice + system + irq + soft
+    return total
+
+
 def running(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Whether there is such a process, and it has not ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
+    with suppress(OSError, IndexError):  # one whose parent has not asked for its end is there still
+        return facts(PROC / str(pid))[0] not in ENDED
     return True

@@ -18,25 +18,25 @@ ALTERS = 0.7
 """What a gain counts for in the order, if it is paid for with other learning."""
 PLAIN = 0.15
 """From such a gain on nobody has to be told what the learning itself costs."""
-NOT_OURS = 0.1
-"""And if it has nothing to do with the training."""
+LAST = -1.0
+"""What has nothing to do with the training is never first, whatever it brings."""
 
 
 def judge(evidence: Evidence, gauge: Gauge | None = None) -> list[Verdict]:
     """Return what to do, the most worthwhile first; never nothing.
 
-    gauge: to time changes of settings before they are recommended; None: they are reckoned.
+    gauge: to time changes of settings before they are recommended; None: they are reckoned, as
+        they are where no update was seen to end, since none would then either.
     """
     case = Case(evidence)
     wanted = distinct(
         [*players.candidates(case), *settings.candidates(case), *unusual.candidates(case)]
     )
     bench = None
-    if gauge and case.repeatable and (wanted or around.beside(case) >= around.NOTICED):
+    if gauge and case.repeatable and wanted and evidence.decisions_per_s:
         bench = Bench(gauge, evidence.config, evidence.decisions_per_s)
     changes, tried = weighed(wanted, bench)
-    alone = bench.alone() if bench and around.beside(case) >= around.NOTICED else 0.0
-    code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case, alone)]
+    code = [*own_env.verdicts(case), *players.verdicts(case), *around.verdicts(case)]
     found = [*code, *(verdict for _, verdict in changes)]
     found += slow_env(case, found)
     alters = {id(verdict) for one, verdict in changes if one.alters}
@@ -61,8 +61,6 @@ def weighed(
 ) -> tuple[list[tuple[Candidate, Verdict]], int]:
     """Candidates that are worth it, timed where that is possible, and how many were tried."""
     first = sorted(wanted, key=lambda one: one.hope, reverse=True)[:MOST_TRIES]
-    if not bench and not first:
-        return [], 0
     rows = max((one.rows for one in first), default=0)
     if bench is None or not bench.begin(samples=rows):
         sure = [one for one in wanted if one.reckoned is not None]
@@ -130,5 +128,5 @@ def worth(case: Case, verdict: Verdict, found: Sequence[Verdict], *, altering: b
     if verdict.cause == settings.SLOW_ENV and special(case, found) > 0.5 * inside:
         return min(gain, 0.0)
     if verdict.cause == around.BUSY:
-        return gain * NOT_OURS
+        return LAST
     return gain * (ALTERS if altering else 1.0)

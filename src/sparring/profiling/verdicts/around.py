@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sparring.profiling.progress import BETWEEN
+from sparring.profiling.tree import EVALUATION
 from sparring.profiling.verdicts.case import Case
 from sparring.profiling.verdicts.frames import LOGGING, hottest, place_of
 from sparring.profiling.verdicts.own_env import place
@@ -15,25 +17,18 @@ CURVES = "curves too often"
 LEAGUES = "past selves kept too often"
 SPINNING = "a thread beside training"
 BUSY = "other programs"
-BETWEEN = "between updates"
-"""The phase of all that is outside the learner."""
-MEASURES = "evaluation"
-"""What the process does that measures beside training."""
 NOTICED = 0.06
 USUAL_SAVE_S, USUAL_EVALUATION_S = 60.0, 40.0
 
 
-def verdicts(case: Case, alone: float = 0.0) -> list[Verdict]:
-    """What surrounds the learner and takes its time.
-
-    alone: decisions per second without all of it, as they were timed; 0: unknown.
-    """
+def verdicts(case: Case) -> list[Verdict]:
+    """What surrounds the learner and takes its time."""
     return [
         *callbacks(case),
         *checkpoints(case),
         *kept_often(case),
         *curves(case),
-        *evaluations(case, alone),
+        *evaluations(case),
         *threads(case),
         *others(case),
     ]
@@ -42,8 +37,6 @@ def verdicts(case: Case, alone: float = 0.0) -> list[Verdict]:
 def callbacks(case: Case) -> list[Verdict]:
     """Code of the program that trains, between two updates."""
     share = case.places.at(CALLBACK)
-    if case.evidence.attached and not case.config.eval.every_decisions:
-        share += between(case)  # a program's own callbacks may wait, too
     if share < NOTICED:
         return []
     logs = case.places.doing(LOGGING, CALLBACK) > 0.5 * share
@@ -172,11 +165,8 @@ def threads(case: Case) -> list[Verdict]:
     ]
 
 
-def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
-    """Evaluation beside training that takes cores which training wants, or that it waits for.
-
-    alone: decisions per second without it, as they were timed; 0: unknown.
-    """
+def evaluations(case: Case) -> list[Verdict]:
+    """Evaluation beside training that takes cores which training wants, or that it waits for."""
     evidence, change = case.evidence, seldom(case)
     waited = between(case) if case.config.eval.every_decisions else 0.0
     taken = beside(case)
@@ -184,12 +174,7 @@ def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
         return []
     wanted = min(case.threads, evidence.cores)
     lost = max(wanted + taken - evidence.cores, 0.0) / (wanted + taken)
-    share, timed = max(waited, 0.5 * lost), False
-    if alone and not evidence.attached and evidence.decisions_per_s:
-        # No more than the cores that it takes can come back.
-        most = taken / max(evidence.cpu_cores, 0.5) + waited / max(1 - waited, 0.05)
-        gain = min(alone / evidence.decisions_per_s - 1, most)
-        share, timed = max(gain, 0.0) / (1 + max(gain, 0.0)), True
+    share = max(waited, 0.5 * lost)
     if share < NOTICED:
         return []
     gain = without(share, 0.8)
@@ -199,12 +184,11 @@ def evaluations(case: Case, alone: float = 0.0) -> list[Verdict]:
     return [
         Verdict(
             EVALUATIONS,
-            f"{told}: evaluate less often; {expected(gain, timed=timed)}",
+            f"{told}: evaluate less often; {expected(gain, timed=False)}",
             share,
             gain,
-            timed,
-            typed({"eval": change}),
-            {"eval": change},
+            do=typed({"eval": change}),
+            change={"eval": change},
         )
     ]
 
@@ -218,7 +202,7 @@ def between(case: Case) -> float:
 def beside(case: Case) -> float:
     """Cores that evaluation takes: its threads at work, as they were met."""
     evidence = case.evidence
-    them = {pid for pid, does in evidence.processes.items() if does == MEASURES}
+    them = {pid for pid, does in evidence.processes.items() if does == EVALUATION}
     met = sum(stack.samples for stack in evidence.beside.stacks if stack.process in them)
     return met / max(evidence.beside.rate * evidence.seconds, 1e-9)
 

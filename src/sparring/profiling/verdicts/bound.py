@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparring.profiling.verdicts.case import Case
-from sparring.profiling.verdicts.told import CANNOT_TELL, LEARNING, Verdict, percent
+from sparring.profiling.verdicts.told import CANNOT_TELL, LEARNING, Verdict, counted, percent
 
 WORDS = {
     "stepping": "stepping games",
@@ -47,14 +47,15 @@ def how(case: Case, name: str) -> str:
     """What decides how long a phase takes."""
     config = case.config
     if name == "update" and config.algo == "ppo":
-        epochs = config.ppo.epochs
-        return f", {epochs} epoch{'s' * (epochs > 1)} in minibatches of {config.ppo.minibatch}"
+        epochs = counted(config.ppo.epochs, "epoch")
+        return f", {epochs} in minibatches of {config.ppo.minibatch}"
     if name in ("update", "sampling") and case.remembers:
         return f", {config.replay.ratio:g} samples per decision in batches of {config.replay.batch}"
     if name == "inference":
-        return f", {config.collect.games} games at once"
+        return f", {counted(config.collect.games, 'game')} at once"
     if name == "stepping" and not case.own_env:
-        return f", {config.collect.games} games on {case.threads} threads"
+        games, threads = config.collect.games, counted(case.threads, "thread")
+        return f", {counted(games, 'game')} on {threads}"
     return ""
 
 

@@ -15,8 +15,6 @@ from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.casting import GIVEN
 from sparring.training.planning.own import by_factory
 
-GPU = ("cuda", "auto")
-
 
 @dataclass(frozen=True)
 class Candidate:

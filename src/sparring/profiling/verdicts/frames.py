@@ -33,7 +33,7 @@ _KNOWN = frozenset(
 
 INFERENCE, LOGGING, COPYING = "asking a network", "logging and writing", "copying"
 RENDERING, CHECKING, WAITING = "rendering", "checking", "waiting"
-GARBAGE, IMPORTING = "collecting garbage", "importing"
+GARBAGE, IMPORTING, READING = "collecting garbage", "importing", "reading and parsing"
 
 _BY_PACKAGE = {
     "onnxruntime": INFERENCE,
@@ -63,6 +63,9 @@ _BY_PACKAGE = {
     "_pyio": LOGGING,
     "pprint": LOGGING,
     "yaml": LOGGING,
+    "tomllib": READING,
+    "configparser": READING,
+    "xml": READING,
     "copy": COPYING,
     "matplotlib": RENDERING,
     "pygame": RENDERING,
@@ -83,10 +86,33 @@ _BY_PACKAGE = {
 }
 """What a package is there for, whatever its functions are called."""
 
+_BY_FUNCTION = (
+    (
+        frozenset({"json", "csv", "pickle", "gzip", "yaml", "h5py"}),
+        re.compile(r"read|load|decode|decompress|parse|scan|__next__|__getitem__|fieldnames", re.I),
+        READING,
+    ),
+    (frozenset({"pathlib", "pandas"}), re.compile(r"\bread_"), READING),
+    (frozenset({"pathlib", "pandas"}), re.compile(r"\b(write_|to_csv|to_json)"), LOGGING),
+    (
+        frozenset({"numpy", "torch"}),
+        re.compile(r"^(_?load|loadtxt|genfromtxt|read_array)$"),
+        READING,
+    ),
+    (frozenset({"numpy", "torch"}), re.compile(r"^(_?savez?|savetxt|write_array)$"), LOGGING),
+)
+"""Functions of packages that read as well as write, or do other things besides."""
+
 _BY_LINE = (
+    (WAITING, re.compile(r"(?<!\bsys)\.std(in|out|err)\.(read|write|flush)")),  # of a program
     (LOGGING, re.compile(r"\bprint\(|\blog(ger|ging)?\.\w+\(|\.(write|writelines|flush)\(")),
-    (LOGGING, re.compile(r"\bopen\(|\bjson\.dump|\bpickle\.dump|\bnp\.save|\btorch\.save")),
+    (LOGGING, re.compile(r"\bopen\(.*[\"'][wax][bt+]*[\"']|\bjson\.dump|\bpickle\.dump")),
+    (LOGGING, re.compile(r"\bnp\.save|\btorch\.save")),
     (LOGGING, re.compile(r"\.(to_csv|writerow|writerows|fsync|write_text|write_bytes)\(")),
+    (READING, re.compile(r"\bopen\(|\b(json|pickle|marshal|tomllib|yaml|np|torch)\.\w*load")),
+    (READING, re.compile(r"\.(read_text|read_bytes|readlines?|genfromtxt|fromfile)\(")),
+    (READING, re.compile(r"\bpd\.read_|\bcsv\.(reader|DictReader)\(")),
+    (READING, re.compile(r"\b(f|fh|fp|\w*(file|handle|stream))\.read\(")),
     (COPYING, re.compile(r"\bdeepcopy\(|\bcopy\.copy\(")),
     (WAITING, re.compile(r"\bsleep\(|\.(recv|accept|communicate|urlopen)\(|\.join\(\)|\.wait\(")),
     (GARBAGE, re.compile(r"\bgc\.collect\(")),
@@ -94,6 +120,14 @@ _BY_LINE = (
 """What a line calls that has no function of its own on a Python stack."""
 
 _BY_NATIVE = (
+    (
+        READING,
+        re.compile(
+            r"_io_\w*read|bufferedreader|textiowrapper_iternext|scan_?(once|string)|_pickle_load|"
+            r"unpickl|^(__libc_|__GI_+libc_)?f?read$",
+            re.I,
+        ),
+    ),
     (
         LOGGING,
         re.compile(r"builtin_print|_io_|iobase|textiowrapper|\bfsync\b|\bwrite\b|fwrite", re.I),
@@ -182,14 +216,21 @@ def _by_file(frame: Frame) -> str:
     for package, folder, kind in _BY_FOLDER:
         if where == package and folder in frame.file:
             return kind
+    name = frame.name.rpartition(".")[2]  # some samplers say whose method it is
+    for packages, sign, kind in _BY_FUNCTION:
+        if where in packages and sign.search(name):
+            return kind
     return _BY_PACKAGE.get(where, "") if whose in (STDLIB, LIBRARY) else ""
 
 
 def _by_line(frames: Sequence[Frame]) -> str:
-    """What the innermost line of Python calls."""
+    """What the innermost line of Python calls; in Python's own library, who called it first."""
     python = [frame for frame in frames if owner(frame) != NATIVE]
-    line = linecache.getline(python[-1].file, python[-1].line) if python else ""
-    return next((kind for kind, sign in _BY_LINE if sign.search(line)), "")
+    told = python[-1:]
+    if told and owner(told[0]) == STDLIB and (mine := hottest(frames)) is not None:
+        told = [mine, *told]
+    lines = [linecache.getline(frame.file, frame.line) for frame in told]
+    return next((kind for line in lines for kind, sign in _BY_LINE if sign.search(line)), "")
 
 
 def _by_native(frames: Sequence[Frame]) -> str:

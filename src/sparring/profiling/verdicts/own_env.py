@@ -12,6 +12,7 @@ from sparring.profiling.verdicts.frames import (
     IMPORTING,
     INFERENCE,
     LOGGING,
+    READING,
     RENDERING,
 )
 from sparring.profiling.verdicts.places import ENV, RESET, Sight
@@ -44,6 +45,12 @@ WASTE = {
         "take it out, or write once per episode, or every thousandth step",
         0.92,
     ),
+    READING: Waste(
+        "reading a file in every step",
+        "in reading and parsing files",
+        "read it once, when the environment is made, and keep what it said",
+        0.9,
+    ),
     COPYING: Waste(
         "copying",
         "in copy.deepcopy",
@@ -59,7 +66,7 @@ WASTE = {
     CHECKING: Waste(
         "checks around the environment",
         "in Gymnasium's checks of every step",
-        "gymnasium.make(..., disable_env_checker=True) once `sparring check` is content",
+        "gymnasium.make(..., disable_env_checker=True) once sparring check is content",
         0.9,
     ),
     GARBAGE: Waste(
@@ -170,7 +177,7 @@ def slow(case: Case, share: float) -> Verdict:
     gain = without(share, 0.5)
     return Verdict(
         SLOW_ENV,
-        f"{percent(share)} in your environment's step{hot(case)}: one twice as fast would be "
+        f"{percent(share)} in your environment's step{hot(case)}: make it twice as fast; "
         f"{expected(gain, timed=False)}",
         share,
         gain,

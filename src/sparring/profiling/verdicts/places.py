@@ -188,7 +188,7 @@ class Places:
         found: Counter[tuple[str, str]] = Counter()
         frames: dict[tuple[str, str], Frame] = {}
         lines: Counter[Frame] = Counter()
-        for sight in self.sights or self.workers:
+        for sight in (*self.sights, *self.workers):
             own = hottest(sight.theirs) if met(sight) else None
             if own is not None:
                 found[own.file, own.name] += sight.samples

@@ -59,7 +59,8 @@ def candidates(case: Case) -> list[Candidate]:
         return []
     found, others = [], apart(case)
     count = len(others) or sum(not word.startswith("self") for word in case.config.opponents)
-    why = f"{percent(share)} in opponents' inference, one call for each of {count} policies"
+    whom = f"each of {count} policies" if count > 1 else "one policy"
+    why = f"{percent(share)} in opponents' inference, one call for {whom}"
     nets = {replace(policy.net.config, sparse=True) for policy in others}
     if len(nets) == 1 and count > 1 and not case.config.hierarchy.on:
         (net,) = nets
@@ -87,7 +88,7 @@ def candidates(case: Case) -> list[Candidate]:
                 ONE_CALL_EACH,
                 share,
                 {"collect": change_games},
-                f"{why} and step",
+                f"{why} in every step",
                 f"play {4 * games} games at once in shorter rollouts, so that every call answers "
                 "more rows; or name fewer policies",
                 hope=without(share, 0.6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.places import AROUND_ENV, GAMES, INFERENCE, SLOTS, WORKERS
-from sparring.profiling.verdicts.told import percent, without
+from sparring.profiling.verdicts.told import counted, percent, without
 from sparring.training.planning.own import by_factory
 
 TINY_BATCHES = "tiny minibatches"
@@ -75,7 +75,7 @@ def threads(case: Case) -> list[Candidate]:
     if now > 1 and (busy < 0.8 * min(now, cores) or case.evidence.load > 0.3 or now > cores):
         tries.append(1 if now <= 2 or cores <= 2 else cores // 2)
     for fewer in dict.fromkeys(tries):
-        crowd = f"{now} threads on {cores} core{'s' * (cores > 1)}"
+        crowd = f"{now} threads on {counted(cores, 'core')}"
         wait = f"{now} threads keep {busy:.1f} cores busy"
         found.append(
             Candidate(
@@ -95,7 +95,7 @@ def threads(case: Case) -> list[Candidate]:
                 TOO_FEW_THREADS,
                 part,
                 {"threads": cores},
-                f"{now} thread{'s' * (now > 1)} of {cores} cores at work",
+                f"{counted(now, 'thread')} at work on {cores} cores",
                 f"use {cores}",
                 hope=without(part, 0.5 * (1 - now / cores)),
             )
@@ -126,7 +126,8 @@ def games(case: Case) -> list[Candidate]:
             FEW_GAMES,
             share,
             {"collect": change},
-            f"{percent(share)} in inference, {now} games at once: most of a call is overhead",
+            f"{percent(share)} in inference, {counted(now, 'game')} at once: most of a call is "
+            "overhead",
             text,
             hope=without(share, 0.8 * (1 - now / more)),
             alters="steps" not in change,
@@ -144,7 +145,7 @@ def workers(case: Case) -> list[Candidate]:
         return first_workers(case, total, waits)
     if now > cores and waits < 0.3 * total:
         idle = case.places.at(WORKERS) + case.phase("stepping")
-        text = f"{now} workers on {cores} core{'s' * (cores > 1)}: they push each other aside"
+        text = f"{now} workers on {counted(cores, 'core')}: they push each other aside"
         return [
             Candidate(
                 MANY_WORKERS,
@@ -157,12 +158,12 @@ def workers(case: Case) -> list[Candidate]:
             for fewer in (cores, 0)
         ]
     if total < 0.15:
-        text = f"{now} workers and only {percent(total)} of the time in stepping"
+        text = f"{counted(now, 'worker')}, and only {percent(total)} of the time in stepping"
         zero = Candidate(MANY_WORKERS, 1 - total, {"workers": "0"}, text, "do without", hope=0.2)
         return [zero]
     if now < cores and total > 0.4:
         more = min(cores, config.collect.games)
-        text = f"{percent(total)} in waiting for {now} workers, on {cores} cores"
+        text = f"{percent(total)} in waiting for {counted(now, 'worker')}, on {cores} cores"
         hope = without(total, 1 - now / more)
         return [
             Candidate(FEW_WORKERS, total, {"workers": str(more)}, text, f"take {more}", hope=hope)
@@ -175,7 +176,7 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
     cores, games, where = case.evidence.cores, case.config.collect.games, hot(case)
     if total < 0.25:
         return []
-    if waits > 0.5 * total:
+    if waits > 0.5 * total and games > 1:
         many = min(games, MOST_WAITING)
         text = f"{percent(waits)} in waiting inside your environment's step{where}, one game after"
         return [
@@ -185,7 +186,7 @@ def first_workers(case: Case, total: float, waits: float) -> list[Candidate]:
                 {"workers": str(many)},
                 f"{text} the other",
                 f"let {many} workers wait at the same time",
-                reckoned=without(waits, 0.8 * (1 - 1 / many)) if many > 1 else None,
+                reckoned=without(waits, 0.8 * (1 - 1 / many)),
                 hope=without(waits, 0.9 * (1 - 1 / many)),
             )
         ]

@@ -36,6 +36,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
+def counted(number: int, what: str) -> str:
+    """So many of something: "1 worker", "2 workers"."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def expected(gain: float, *, timed: bool) -> str:
     """What is to be hoped for, in words, and where that comes from."""
     return f"expected +{100 * gain:.0f} %" + (" (timed here)" if timed else " (reckoned)")

@@ -64,8 +64,6 @@ class Bench:
     ) -> None:
         """Open nothing yet. decisions_per_s: as it was seen, to know how long a round takes."""
         self.gauge, self.config, self.seconds = gauge, steady(config), seconds
-        self.rates: list[float] = []
-        """Decisions per second as things are, without what surrounds the learner."""
         self._seen = decisions_per_s
         self._shorter = 1.0
         self._until = 0.0
@@ -112,15 +110,6 @@ class Bench:
         finally:
             self._shut()
 
-    def alone(self) -> float:
-        """Decisions per second as things are, without what surrounds the learner; 0: unknown."""
-        while self._open and len(self.rates) < PAIRS:
-            try:
-                self.rates.append(rate_of(self.gauge.time(NOW, WINDOW_S)))
-            except UnfitError:
-                return 0.0
-        return median(self.rates) if self.rates else 0.0
-
     def _pairs(self) -> Timed:
         """Both in turn; who goes first changes."""
         ratios: list[float] = []
@@ -129,7 +118,6 @@ class Bench:
                 break
             order = (NOW, THEN) if pair % 2 else (THEN, NOW)
             rates = {name: rate_of(self.gauge.time(name, WINDOW_S)) for name in order}
-            self.rates.append(rates[NOW])
             ratios.append(rates[THEN] / max(rates[NOW], 1e-9))
         return Timed(tuple(ratios))
 

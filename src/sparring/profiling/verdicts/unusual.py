@@ -8,6 +8,7 @@ from typing import Any
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
+from sparring.profiling.progress import BETWEEN
 from sparring.profiling.verdicts.case import Candidate, Case
 from sparring.profiling.verdicts.places import GAMES, SLOTS
 from sparring.profiling.verdicts.told import percent, typed, without
@@ -124,7 +125,7 @@ def bots(case: Case) -> list[Candidate]:
             share,
             {"opponents": others},
             f"{percent(share)} in stepping games, in which {', '.join(named)} think",
-            "meet them less often (WHO=WEIGHT), or past selves in their place",
+            "leave them out, or meet them less often (WHO=WEIGHT) for a part of it",
             hope=without(share, 0.7),
             alters=True,
         )
@@ -182,7 +183,7 @@ def actors(case: Case) -> list[Candidate]:
 def rollouts(case: Case) -> list[Candidate]:
     """Rollouts so short that what is done once per update counts."""
     collect, phases = case.config.collect, case.evidence.phases
-    share = sum(phases.get(name, 0.0) for name in ("other", "between updates", "advantage"))
+    share = sum(phases.get(name, 0.0) for name in ("other", BETWEEN, "advantage"))
     if case.remembers or collect.games * collect.steps >= FEW_SAMPLES or share < 0.1:
         return []
     longer = -(-2 * FEW_SAMPLES // collect.games)

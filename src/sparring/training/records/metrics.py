@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -237,16 +238,17 @@ def explain(run_folder: Path, wrong: Exception) -> str:
     return f"{text}; check that the folder is there, can be written and has space"
 
 
-def read(run_folder: Path, *only: str) -> dict[str, Curve]:
+def read(run_folder: Path, *only: str, since: int = 0) -> dict[str, Curve]:
     """Return every curve of a run by name, also while it trains; {} if there is none yet.
 
     only: names of curves, * for any ending; a long run has many more numbers than a list needs.
+    since: the first update that is wanted.
     """
     path = run_folder / FILE
     if not path.exists():
         return {}
     try:
-        rows = fetch(path, only)
+        rows = fetch(path, only, since)
     except sqlite3.Error as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong
     curves: dict[str, Curve] = {}
@@ -263,18 +265,39 @@ def read(run_folder: Path, *only: str) -> dict[str, Curve]:
     return curves
 
 
-def fetch(path: Path, only: Sequence[str] = ()) -> list[tuple[str, int, float, float | None]]:
-    """Read all rows, or those of some names, ordered by name and update."""
+def last(run_folder: Path, name: str) -> tuple[int, float] | None:
+    """Return the last update of a curve and its seconds, None without one: a quick look."""
+    path = run_folder / FILE
+    if not path.exists():
+        return None
+    query = "SELECT update_number, seconds FROM metrics WHERE name = ? ORDER BY 1 DESC LIMIT 1"
+    try:
+        rows = ask(path, query, (name,))
+    except sqlite3.Error as wrong:
+        raise MetricsError(explain(run_folder, wrong)) from wrong
+    return (int(rows[0][0]), float(rows[0][1])) if rows else None
+
+
+def fetch(
+    path: Path, only: Sequence[str] = (), since: int = 0
+) -> list[tuple[str, int, float, float | None]]:
+    """Read all rows, or those of some names from an update on, ordered by name and update."""
+    which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
+    columns = "name, update_number, seconds, value"
+    query = f"SELECT {columns} FROM metrics WHERE update_number >= ? {which} ORDER BY 1, 2"
+    return ask(path, query, (since, *only))
+
+
+def ask(path: Path, query: str, values: Sequence[str | int]) -> list[Any]:
+    """Ask a file that somebody may be writing."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    which = f"WHERE {' OR '.join(['name GLOB ?'] * len(only))}" if only else ""
-    query = f"SELECT name, update_number, seconds, value FROM metrics {which} ORDER BY 1, 2"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
-            return db.execute(query, only).fetchall()
+            return db.execute(query, values).fetchall()
     except sqlite3.OperationalError:
         # On read-only media a file in WAL mode cannot be locked, and need not be.
         wal = path.with_name(f"{FILE}-wal")
         if wal.exists() and wal.stat().st_size:
             raise
         with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as db:
-            return db.execute(query, only).fetchall()
+            return db.execute(query, values).fetchall()
