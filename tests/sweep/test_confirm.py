@@ -66,7 +66,7 @@ def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path:
     assert len(again.batches) == 6
     assert not found.is_better
     assert found.verdict.startswith("no better than the preset")
-    assert found.verdict.endswith("keep it")
+    assert found.verdict.endswith("keep the preset")
 
 
 def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:

@@ -69,13 +69,14 @@ class Confirmed:
         by = self.difference
         shown = f"{by.value:+.4g}"
         if by.low is None or by.high is None:
-            return f"cannot tell from one seed: {shown} against the preset; keep it"
+            return f"cannot tell from one seed: {shown} against the preset; keep the preset"
         shown += f" ({by.low:+.4g} .. {by.high:+.4g})"
+        seeds = f"{len(self.best)} fresh seeds"
         if self.is_better:
-            return f"better than the preset by {shown} over {len(self.best)} fresh seeds"
+            return f"better than the preset by {shown} over {seeds}"
         if by.high < 0:
-            return f"worse than the preset: {shown} over {len(self.best)} fresh seeds; keep it"
-        return f"no better than the preset: {shown} over {len(self.best)} fresh seeds; keep it"
+            return f"worse than the preset: {shown} over {seeds}; keep the preset"
+        return f"no better than the preset: {shown} over {seeds}; keep the preset"
 
 
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Found:
