@@ -158,3 +158,14 @@ def test_output_that_cannot_be_written_is_one_line() -> None:
             f"{command} {place}", shell=True, capture_output=True, text=True, check=False
         )
         assert (ended.returncode, "Traceback" in ended.stderr) == (code, False), ended.stderr
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help_of_a_first_word_lists_the_second_ones(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", word]) == 0
+    out = capsys.readouterr().out
+    assert "bench pool" in out
+    assert "bench scaling" in out
+    assert "doctor" not in out

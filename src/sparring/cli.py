@@ -123,6 +123,9 @@ def dispatch(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         print(overview())
         return OK
+    if args[1:2] in (["-h"], ["--help"]) and (inner := second_words(args[0])):
+        print(overview(inner))
+        return OK
     if args[0] == "--version":
         from sparring import __version__
 
@@ -135,10 +138,10 @@ def dispatch(args: list[str]) -> int:
     return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
 
 
-def overview() -> str:
+def overview(commands: Sequence[Command] = COMMANDS) -> str:
     """Return what there is to do, one line per command."""
-    width = max(len(command.name) for command in COMMANDS)
-    lines = [f"  {command.name:{width}}  {command.help}" for command in COMMANDS]
+    width = max(len(command.name) for command in commands)
+    lines = [f"  {command.name:{width}}  {command.help}" for command in commands]
     return "\n".join(
         [
             "usage: sparring COMMAND [options]",
@@ -150,13 +153,18 @@ def overview() -> str:
     )
 
 
+def second_words(first: str) -> list[Command]:
+    """Return the commands of two words that begin with this one."""
+    return [command for command in COMMANDS if command.name.startswith(first + " ")]
+
+
 def find(args: list[str]) -> tuple[Command, list[str]]:
     """Return the command that the first words name, and the words after them."""
     for command in COMMANDS:
         words = command.name.split()
         if args[: len(words)] == words:
             return command, args[len(words) :]
-    inner = [c.name for c in COMMANDS if c.name.startswith(args[0] + " ")]
+    inner = [command.name for command in second_words(args[0])]
     if inner and len(args) == 1:
         raise ConfigError(f"{args[0]!r} needs a second word: {', '.join(inner)}")
     typed = " ".join(args[:2]) if inner else args[0]

@@ -73,6 +73,7 @@ def test_without_py_spy_it_looks_from_within(
     assert "pip install 'sparring[profile]'" in capsys.readouterr().out
     plain = json.loads(Path("profile-tic_tac_toe/profile.json").read_text())
     assert plain["sampling"]["samples"] > 5
+    assert plain["sampling"]["rate"] == 100
     assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
     assert not children()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import main
+from sparring.commands.bench.records import middle
 from sparring.errors import ConfigError
 from sparring.measuring.records import (
     Figure,
@@ -141,3 +142,10 @@ def test_a_bench_is_held_against_its_record(
     assert main([*words, "--record", str(kept), "--anyway"]) == 0
     assert "not the same bench: games was 16, is 32" in capsys.readouterr().out
     assert main([*words, "--anyway"]) == 2
+
+
+def test_what_is_shown_has_the_ratio_that_is_told() -> None:
+    then, now = Figure((1e3, 9e3)), Figure((6e3, 6e3))
+    shown = [float(middle(one, ratio=True).replace(",", "")) for one in (then, now)]
+    assert shown[1] / shown[0] == pytest.approx(change("speed", now, then).value)
+    assert middle(Figure((-1.0, 3.0)), ratio=False) == "1"

@@ -106,6 +106,15 @@ def test_a_file_of_somebody_else_is_not_written_over(tmp_path: Path) -> None:
     assert file_for("my/env.py:make", "").name == "tuned-env_make.toml"
 
 
+def test_what_an_earlier_search_found_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("tuned-tic_tac_toe.toml", "tuned-tic_tac_toe-2.toml", "tuned-tic_tac_toe-3.toml"):
+        assert file_for("tic_tac_toe", "").name == name
+        write_settings(Path(name), {"game": "tic_tac_toe"}, [])
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

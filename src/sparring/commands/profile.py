@@ -17,7 +17,7 @@ from sparring.measuring.gauge import Gauge
 from sparring.profiling.folder import NUMBERS, choose_folder, write_folder
 from sparring.profiling.looking import Seen, Wish, look_at_own, look_at_run
 from sparring.profiling.report import Profile, by_size, listed, looked_line, pace_line
-from sparring.profiling.spy import CannotLookError
+from sparring.profiling.spy import CannotLookError, find_spy
 from sparring.profiling.target import Target, find_target
 from sparring.profiling.verdict import Verdict, judge
 
@@ -52,7 +52,8 @@ def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
     """Look at a run that is going on, or at a training that is made for it."""
     ours = target.run is None
     native = config.native == "on" or (config.native == "auto" and ours)
-    rate = config.rate or (NATIVE_RATE if native else RATE if ours else GENTLE_RATE)
+    deep = native and find_spy() is not None
+    rate = config.rate or (NATIVE_RATE if deep else RATE if ours else GENTLE_RATE)
     wish = Wish(config.seconds, rate, native, pausing=ours or native)
 
     def tell(doing: str) -> None:

@@ -222,7 +222,10 @@ def show(sweep: Sweep, found: Outcome) -> None:
         show_confirmed(sweep, found)
     if found.pictures:
         say(f"pictures: {', '.join(map(str, found.pictures))}")
-    say(f"the best setting: {found.preset}; train it: sparring train --config {found.preset}")
+    told = f"the best setting: {found.preset}"
+    if not found.confirmed or found.confirmed.is_better:
+        told += f"; train it: sparring train --config {found.preset}"
+    say(told)
 
 
 def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:

@@ -28,7 +28,7 @@ class ProfileConfig(Checked):
     """Look into native code too, where the system allows it: on, off, or auto, which leaves it out
     for a run that is going on, because it slows that down."""
     try_out: bool = True
-    """Time what the verdict recommends, where it is a setting, before it is recommended."""
+    """Settings are timed before they are recommended. --no-try-out: they are only reckoned."""
     config: str = ""
     """A TOML file with settings of `sparring train`."""
     algo: str = ""
@@ -80,7 +80,7 @@ class TuneConfig(Checked):
     """Which games are played and where the network starts."""
     out: str = ""
     """The TOML file for `sparring train --config`; the picture stands beside it. Left out:
-    tuned-GAME.toml."""
+    tuned-GAME.toml, or the next number where that is there."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

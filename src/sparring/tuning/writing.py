@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,11 @@ MARK = "# Written by sparring tune"
 
 
 def file_for(game: str, out: str) -> Path:
-    """Where the settings go; a file of somebody else's is refused."""
-    path = Path(out or f"tuned-{word_of(game)}.toml")
+    """Where the settings go; a file of somebody else's is refused.
+
+    Without a name it is a new one: what an earlier search has found stays.
+    """
+    path = Path(out) if out else unused(f"tuned-{word_of(game)}")
     if path.suffix != ".toml":
         raise ConfigError(f"out {out!r} must end in .toml; the picture goes beside it")
     if not path.parent.is_dir():
@@ -42,6 +46,12 @@ def file_for(game: str, out: str) -> Path:
             f"out: {path} is there and not of sparring tune; give another name with --out"
         )
     return path
+
+
+def unused(stem: str) -> Path:
+    """The first of stem.toml, stem-2.toml and so on that is not there."""
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := Path(f"{name}.toml")).exists())
 
 
 def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]) -> dict[str, Any]:

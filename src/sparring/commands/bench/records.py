@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import geometric_mean, mean
 from typing import Any, Protocol
 
 from sparring.commands.printing import make_table, print_table, say
@@ -83,7 +84,10 @@ class Ledger:
         date = str(self.then.machine.get("date", "?"))[:10]
         table = make_table(("figure", "then", "now", f"against {date}"), numbers=("then", "now"))
         for one in found:
-            cells = (middle(record.figures[one.name]) for record in (self.then, self.now))
+            cells = (
+                middle(record.figures[one.name], ratio=one.ratio)
+                for record in (self.then, self.now)
+            )
             table.add_row(one.name, *cells, str(one))
         print_table(table)
         for word in ("only then", "only now"):
@@ -110,8 +114,8 @@ def torch_facts(device: str) -> dict[str, Any]:
     return {"torch": torch.__version__, "gpu": gpu}
 
 
-def middle(figure: Figure) -> str:
-    """Return the mean of a figure as it is shown."""
-    value = sum(figure.rounds) / len(figure.rounds)
+def middle(figure: Figure, *, ratio: bool) -> str:
+    """Return the mean of a figure as it is shown; of logarithms, so that ratios are those shown."""
+    value = geometric_mean(figure.rounds) if ratio else mean(figure.rounds)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return f"{text} {figure.unit}".strip()

@@ -283,7 +283,8 @@ def show(report: dict[str, Any]) -> None:
 
 def training_line(training: dict[str, Any]) -> str:
     """Say what is trained, in the words of the options."""
-    where = f"games on {training['threads']} threads, network on {training['device']}"
+    threads = training["threads"]
+    where = f"games on {threads} thread{'s' * (threads != 1)}, network on {training['device']}"
     if training["pool"].startswith("cuda"):
         where = f"all on {training['device']}"
     if training["population"] > 1:
