@@ -18,16 +18,6 @@ from sparring.measuring.reading import Opened
 from sparring.profiling.evidence import Evidence, Frame, Stack, Stacks
 from sparring.profiling.verdict import CANNOT_TELL, LEARNING, Verdict, judge
 from sparring.profiling.verdicts.case import Case
-from sparring.profiling.verdicts.frames import (
-    LOGGING,
-    OURS,
-    READING,
-    STDLIB,
-    USER,
-    WAITING,
-    owner,
-    work_of,
-)
 from sparring.profiling.verdicts.told import typed, without
 from sparring.profiling.verdicts.trying import Timed
 from sparring.training.planning.settings import merged, with_preset
@@ -402,65 +392,6 @@ def test_a_change_that_was_not_better_every_time_is_not_sure() -> None:
     assert Timed((1.5, 0.9, 1.6, 1.4, 1.5)).sure
     assert not Timed((1.5, 0.9, 1.6, 0.8, 1.5)).sure
     assert Timed((1.5, 1.4, 1.6)).gain == pytest.approx(0.4)
-
-
-def test_whose_code_it_is() -> None:
-    files = {
-        f"{HOME}/learn/ppo.py": OURS,
-        "sparring/learn/ppo.py": OURS,
-        f"{LIB}/json/encoder.py": STDLIB,
-        "json/encoder.py": STDLIB,
-        "/home/me/games/my_env.py": USER,
-        "my_env.py": USER,
-    }
-    for file, whose in files.items():
-        assert owner(Frame("step", file)) == whose
-
-
-def test_a_line_tells_what_it_calls_where_no_native_code_is_seen(tmp_path: Path) -> None:
-    file = tmp_path / "chatty.py"
-    file.write_text("def step():\n    print('hello', flush=True)\n    return 1\n")
-    assert work_of([Frame("step", str(file), 2)]) == LOGGING
-    assert work_of([Frame("step", str(file), 3)]) == ""
-
-
-LINES = {
-    "self.rules = json.load(open(self.path))": READING,
-    "with open(self.path) as file:": READING,
-    "with open(self.path, 'rb') as file:": READING,
-    "text = file.read()": READING,
-    "rows = np.load(self.path)": READING,
-    "rows = np.loadtxt(os.path.join(here, 'depths.txt'))": READING,
-    "rules = tomllib.loads(self.path.read_text())": READING,
-    "table = pd.read_csv(self.path)": READING,
-    "with open(os.path.join(here, 'log.txt'), 'a') as file:": LOGGING,
-    "with path.open('wb') as file:": LOGGING,
-    "file.write(json.dumps(facts))": LOGGING,
-    "np.save(self.path, rows)": LOGGING,
-    "answer = self.engine.stdout.readline()": WAITING,
-    "self.engine.stdin.write(move)": WAITING,
-    "sys.stdout.write(text)": LOGGING,
-    "level = self.sensor.read()": "",
-}
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_reading_writing_and_waiting_are_told_apart_by_the_line(line: str, tmp_path: Path) -> None:
-    file = tmp_path / "env.py"
-    file.write_text(f"{line}\n")
-    assert work_of([Frame("step", str(file), 1)]) == LINES[line]
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "work"),
-    [("read_text", "path.read_text()", READING), ("open", "path.open('w')", LOGGING)],
-)
-def test_python_s_own_library_is_told_by_who_calls_it(
-    name: str, line: str, work: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "env.py"
-    file.write_text(f"{line}\n")
-    assert work_of([Frame("step", str(file), 1), Frame(name, f"{LIB}/pathlib.py", 1)]) == work
 
 
 def test_changes_are_shown_as_they_are_typed() -> None:
