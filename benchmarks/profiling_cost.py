@@ -56,7 +56,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=4.0, help="length of a window")
     parser.add_argument("--windows", type=int, default=6, help="those with py-spy")
-    parser.add_argument("--rate", type=int, default=50)
+    parser.add_argument("--rate", type=int, default=20)
     parser.add_argument("--native", action="store_true")
     parser.add_argument("--pausing", action="store_true", help="stop it for every look")
     parser.add_argument("--json", action="store_true")

@@ -21,7 +21,7 @@ from sparring.profiling.spy import CannotLookError, find_spy
 from sparring.profiling.target import Target, find_target
 from sparring.profiling.verdict import Verdict, judge
 
-RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 50
+RATE, NATIVE_RATE, GENTLE_RATE = 100, 25, 20
 """Samples per second: of Python, of native code, whose stacks take milliseconds to read, and of a
 run that is going on, which is not to notice."""
 STAGES = ("starting", "warming up", "watching", "sampling", "recording", "reading", "judging")

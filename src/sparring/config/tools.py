@@ -23,7 +23,7 @@ class ProfileConfig(Checked):
     """How long stacks are sampled. More find rarer things."""
     rate: Annotated[int, between(0, 1000)] = 0
     """Samples per second. More see shorter things and cost more. 0: 100 of Python, 25 where native
-    code is looked into, which takes longer, 50 of a run that is going on."""
+    code is looked into, which takes longer, 20 of a run that is going on."""
     native: Annotated[str, one_of("auto", "on", "off")] = "auto"
     """Look into native code too, where the system allows it: on, off, or auto, which leaves it out
     for a run that is going on, because it slows that down."""
