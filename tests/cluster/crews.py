@@ -42,13 +42,13 @@ def alone(config: TrainConfig) -> Learner:
     """The same run in one process, with a slot for every actor."""
     slots = replace(config.collect, slots=config.actors)
     one = replace(config, actors=0, collect=slots)
-    _, plan = with_courses(one, resolve([one]))
+    _, plan = with_courses([one], resolve([one]))
     return make_learner(one, plan)
 
 
 def together(config: TrainConfig, **options: Any) -> FleetPPO:
     """A run whose actors are bodies in this process."""
-    _, plan = with_courses(config, resolve([config]))
+    _, plan = with_courses([config], resolve([config]))
     return FleetPPO(LocalCrew(config, **options), config.fleet, plan)
 
 
