@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.errors import ConfigError
+from sparring.learn.alike import demand_shared
 from sparring.learn.dqn import Knobs
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
@@ -20,9 +20,6 @@ from sparring.learn.q_learning import demand_discrete, dqn_loss, spread_epsilon,
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.policy import DUELING
 from sparring.schedule import Moment
-
-SHARED = ("double", "dueling", "huber", "target_every")
-"""What members of a population have in common."""
 
 
 class FusedDQN(FusedOffPolicy):
@@ -42,9 +39,7 @@ class FusedDQN(FusedOffPolicy):
     ) -> None:
         """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
         demand_discrete(games.rules)
-        for name in SHARED:
-            if len({getattr(config, name) for config in configs}) > 1:
-                raise ConfigError(f"members of a population share dqn.{name}")
+        demand_shared("dqn", configs)
         super().__init__(games, collect, configs, replay, net, by_value=True, **options)
         self.config = configs[0]
         self.target = make_flat(

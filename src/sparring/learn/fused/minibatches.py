@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sparring.config import PPOConfig
 from sparring.errors import ConfigError
+from sparring.learn.alike import demand_shared
 from sparring.learn.fused.games import Games
 from sparring.nets.flat import rounded_up
 
@@ -22,9 +23,7 @@ def check_configs(games: Games, each: int, configs: Sequence[PPOConfig]) -> None
         raise ConfigError(f"{len(configs)} configurations for {len(games.seeds)} seeds")
     if games.each != each:
         raise ConfigError(f"the pool has {games.each} games, the config {each}")
-    for name in ("epochs", "minibatch"):
-        if len({getattr(config, name) for config in configs}) > 1:
-            raise ConfigError(f"members of a population share ppo.{name}; it decides the shapes")
+    demand_shared("ppo", configs)
     roles = games.rules.roles
     if any(len(config.gamma_into) not in (0, len(roles)) for config in configs):
         raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
-from sparring.errors import ConfigError, StateError
+from sparring.errors import StateError
+from sparring.learn.alike import demand_shared
 from sparring.learn.fused.adam import KINDS, FlatAdam
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.off_policy import FusedOffPolicy
@@ -32,8 +33,6 @@ from sparring.nets.distribution import masked_log_probs
 from sparring.nets.policy import VALUES
 from sparring.schedule import Moment
 
-SHARED = ("critic_hidden", "critic_norm", "target_entropy", "target_share")
-"""What members of a population have in common."""
 ANY_NORM = 1e30
 """Longest gradient where every length is followed."""
 
@@ -66,9 +65,7 @@ class FusedSAC(FusedOffPolicy):
     ) -> None:
         """Take over games whose seeds are those of the members. options: see `FusedOffPolicy`."""
         check_actor(games.rules, net)
-        for name in SHARED:
-            if len({getattr(config, name) for config in configs}) > 1:
-                raise ConfigError(f"members of a population share sac.{name}")
+        demand_shared("sac", configs)
         super().__init__(games, collect, configs, replay, net, by_value=False, **options)
         self.config = configs[0]
         self.critics = self._make_critics()
