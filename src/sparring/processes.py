@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import mmap
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -114,6 +115,21 @@ def last_words(process: subprocess.Popen[bytes], said: IO[bytes]) -> str:
         return "its process was killed, as happens when memory runs out"
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"its process ended with {how}: {lines[-1] if lines else 'no word'}"
+
+
+def answering() -> Callable[[Mapping[str, Any]], None]:
+    """Take standard output for answers alone, a JSON object per line; return what writes one.
+
+    Whatever a library prints from now on goes to standard error, and looks like no answer.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def tell(message: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(message, allow_nan=False) + "\n")
+        answers.flush()
+
+    return tell
 
 
 def end_with_children() -> NoReturn:

@@ -6,7 +6,6 @@ A request on stdin, progress and the end of it on stdout, as JSON objects, one p
 from __future__ import annotations
 
 import json
-import os
 import resource
 import sys
 import time
@@ -20,7 +19,7 @@ import torch
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.learn.learner import DivergedError
-from sparring.processes import follow_parent
+from sparring.processes import answering, follow_parent
 from sparring.training.agent import Agent
 from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.planning.settings import read_config
@@ -66,13 +65,11 @@ def ended(agent: Agent) -> dict[str, Any]:
 def main(parent: int) -> None:
     """Train what stdin says."""
     follow_parent(parent)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    answer = answering()
     warnings.simplefilter("ignore")
 
     def tell(**said: Any) -> None:
-        answers.write(json.dumps(finite(said), allow_nan=False) + "\n")
-        answers.flush()
+        answer(finite(said))
 
     request = json.loads(sys.stdin.readline())
     sys.path += [place for place in request["paths"] if place not in sys.path]

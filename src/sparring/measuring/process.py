@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 import time
 import warnings
@@ -21,7 +20,7 @@ from sparring.machine import free_memory
 from sparring.measuring.reading import Opened, Reading
 from sparring.measuring.rounds import Round, fill_slots, measure_round
 from sparring.measuring.usage import helpers, memory, trim
-from sparring.processes import follow_parent
+from sparring.processes import answering, follow_parent
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, read_config
@@ -167,14 +166,12 @@ def answer(held: dict[str, Ready], line: str) -> dict[str, Any]:
 def main(parent: int) -> None:
     """Answer requests until stdin closes."""
     follow_parent(parent)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    tell = answering()
     warnings.simplefilter("ignore")
     sys.path += [place for place in json.loads(sys.stdin.readline()) if place not in sys.path]
     held: dict[str, Ready] = {}
     for line in sys.stdin:
-        answers.write(json.dumps(answer(held, line), allow_nan=False) + "\n")
-        answers.flush()
+        tell(answer(held, line))
 
 
 if __name__ == "__main__":

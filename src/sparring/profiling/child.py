@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
-from sparring.processes import end_with_children, follow_parent
+from sparring.processes import answering, end_with_children, follow_parent
 from sparring.profiling.inside import Sampler
 
 PR_SET_PTRACER = 0x59616D61
@@ -103,13 +103,8 @@ def main(parent: int) -> int:
     """Train until told to end."""
     follow_parent(parent)
     let_look()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    tell = answering()
     warnings.simplefilter("ignore")
-
-    def tell(message: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(message) + "\n")
-        answers.flush()
 
     plain = json.loads(sys.stdin.readline())
     window = Window(tell)

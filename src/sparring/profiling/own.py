@@ -20,7 +20,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
 from sparring.measuring.steady import steady
-from sparring.processes import end_group, start_python
+from sparring.processes import end_group, last_words, start_python
 from sparring.profiling.progress import Progress
 from sparring.profiling.tree import processes_of, running
 from sparring.store.folders import CONFIG
@@ -36,7 +36,6 @@ WARM_LIMIT_S = 30.0
 """Nobody waits longer for them: who is that slow has to be looked at all the more."""
 POLL_S = 0.1
 END_S = 5.0
-LAST_WORDS = 2000
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -148,10 +147,7 @@ class OwnTraining:
             raise ConfigError(told["refused"])
         if "failed" in told:
             raise SparringError(f"the training failed: {told['failed']}")
-        self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace")[-LAST_WORDS:].strip()
-        code = self._process.returncode
-        raise SparringError(f"the training ended with exit code {code}; its last words: {said!r}")
+        raise SparringError(f"the training failed: {last_words(self._process, self._stderr)}")
 
     def close(self) -> None:
         """End it, whatever it does, and remove what it has written."""

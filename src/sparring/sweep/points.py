@@ -10,6 +10,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
+from sparring.learn.alike import SHARED, demand_shared
 from sparring.sweep.file import SweepFile
 from sparring.sweep.space import shown
 from sparring.training.planning.members import demand_alike
@@ -17,12 +18,6 @@ from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, with_flag
 from sparring.training.train import complete, demand_given
 
-SHAPES = {
-    "ppo": ("epochs", "minibatch"),
-    "dqn": ("double", "dueling", "huber", "target_every"),
-    "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_share"),
-}
-"""Settings of the algorithms that decide what the graphs of a population are."""
 FOLDER = "runs"
 """Of a sweep: where its runs lie."""
 
@@ -93,12 +88,10 @@ def check_points(file: SweepFile) -> TrainConfig:
 
 def may_share(one: TrainConfig, two: TrainConfig) -> bool:
     """Whether two trials can be members of one population."""
-    if one.algo != two.algo or one.algo not in SHAPES:
-        return False
-    mine, theirs = getattr(one, one.algo), getattr(two, two.algo)
-    if any(getattr(mine, name) != getattr(theirs, name) for name in SHAPES[one.algo]):
+    if one.algo != two.algo or one.algo not in SHARED:
         return False
     try:
+        demand_shared(one.algo, [getattr(config, one.algo) for config in (one, two)])
         demand_alike([one, replace(two, init=one.init)])
     except ConfigError:
         return False

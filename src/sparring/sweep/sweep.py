@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import tomlkit
 
 from sparring.config import SweepConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.machine import cores
 from sparring.store.files import write_atomic
 from sparring.sweep.children import Children, populated
 from sparring.sweep.confirm import Confirmed, confirm
@@ -180,19 +180,18 @@ def demand_time(file: SweepFile, cost: Cost) -> None:
 
 def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> Place:
     """Decide where trials are trained, and how many at once."""
-    cores, wanted = len(os.sched_getaffinity(0)), file.search.at_once
-    most = file.search.trials or 1024
-    threads = config.threads or (1 if cores < 4 else 2)
+    wanted, most = file.search.at_once, file.search.trials or 1024
+    threads = config.threads or (1 if cores() < 4 else 2)
     if options.cluster:
-        here = max(1, cores // threads) if options.cluster == "local" else 0
+        here = max(1, cores() // threads) if options.cluster == "local" else 0
         return Place("cluster", wanted or here, threads, cluster=options.cluster)
     if uses_gpu(config.device):
         shared = tuple(ranges_shared(file) if populated(config) else file.ranges)
         if set(shared) == set(file.ranges):  # a population would be one setting with several seeds
-            return Place("processes", wanted or 1, config.threads or cores)
+            return Place("processes", wanted or 1, config.threads or cores())
         members = wanted or min(MEMBERS, most)
-        return Place("populations", members, config.threads or cores, shared)
-    return Place("processes", wanted or max(1, min(cores // threads, most)), threads)
+        return Place("populations", members, config.threads or cores(), shared)
+    return Place("processes", wanted or max(1, min(cores() // threads, most)), threads)
 
 
 def conduct(

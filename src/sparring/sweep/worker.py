@@ -8,7 +8,6 @@ tells {"number", "point"} after every evaluation, {"ended": ...} for every job, 
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sys
 import threading
@@ -16,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sparring.processes import end_with_children, follow_parent
+from sparring.processes import answering, end_with_children, follow_parent
 
 
 def listen(orders: queue.SimpleQueue[Mapping[str, Any]], hopeless: dict[int, str]) -> None:
@@ -37,8 +36,7 @@ def main(parent: int) -> None:
     orders: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
     hopeless: dict[int, str] = {}
     threading.Thread(target=listen, args=(orders, hopeless), daemon=True).start()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    answer = answering()
 
     from sparring.sweep.jobs import Job
     from sparring.sweep.training import train_jobs
@@ -46,8 +44,7 @@ def main(parent: int) -> None:
     from sparring.training.records.run import finite
 
     def tell(message: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(finite(message), allow_nan=False) + "\n")
-        answers.flush()
+        answer(finite(message))
 
     while True:
         order = orders.get()

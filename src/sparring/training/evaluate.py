@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 from sparring.errors import SparringError, SparringWarning
-from sparring.processes import end_group, end_with_children, follow_parent, start_python
+from sparring.processes import answering, end_group, end_with_children, follow_parent, start_python
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
@@ -227,18 +227,13 @@ def main(parent: int, nice: int, idle: bool, threads: int) -> None:
     follow_parent(parent)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(requests,), daemon=True).start()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    tell = answering()
 
     import torch
 
     import sparring.league.arena  # noqa: F401  (before somebody waits for an answer)
 
     torch.set_num_threads(threads)
-
-    def tell(message: Answer) -> None:
-        answers.write(json.dumps(message, allow_nan=False) + "\n")
-        answers.flush()
 
     while True:
         line = requests.get()
