@@ -457,6 +457,7 @@ void bind_pool(nb::module_& m) {
 
 namespace sparring {
 void bind_goals(nb::module_& m);
+void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_shogi(nb::module_& m);
@@ -476,6 +477,7 @@ NB_MODULE(_native, m) {
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_goals(m);
+  sparring::bind_layers(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
   sparring::bind_shogi(m);
