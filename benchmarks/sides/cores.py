@@ -84,5 +84,9 @@ def side_by_side(
 
     with ThreadPoolExecutor(len(groups)) as crew:
         running = {crew.submit(one, job): job for job in jobs}
-        for ended in as_completed(running):
-            done(running[ended], ended.result())
+        try:
+            for ended in as_completed(running):
+                done(running[ended], ended.result())
+        except BaseException:
+            crew.shutdown(wait=False, cancel_futures=True)  # what has not begun stays undone
+            raise
