@@ -21,7 +21,14 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import STAGE_BYTES, games_per_warp, sizes_of
+from sparring.pools.cuda.sizes import (
+    BOT_GAMES,
+    MASK_BYTES,
+    STAGE_BYTES,
+    evened,
+    sizes_of,
+    warps_for,
+)
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots, seats_bots
@@ -80,15 +87,16 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, a divisor of 32; chosen by who plays unless it is said.
+        per_warp: games that a warp plays, up to 32; chosen by who plays and how many unless it is
+            said.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        if per_warp is not None and (per_warp < 1 or BLOCK % per_warp):
-            raise ConfigError(f"per_warp={per_warp} must divide {BLOCK}: 1, 2, 4, 8, 16 or 32")
+        if per_warp is not None and not 1 <= per_warp <= BLOCK:
+            raise ConfigError(f"per_warp={per_warp} must be 1..{BLOCK}")
         if num_games < 1 or num_games % len(self.seeds):
             raise ConfigError(
                 f"num_games={num_games} must be a multiple of the {len(self.seeds)} seeds"
@@ -156,9 +164,15 @@ class CudaPool(CountsOnDevice):
 
     def _spread(self) -> None:
         """Choose how many games a warp plays; what they play is the same for any number."""
-        chosen = games_per_warp(self.num_games, self.device, bots=any(self._bots))
+        bots, kernels = any(self._bots), (self._kernels.step, self._kernels.open_rows)
+        for kernel in kernels:
+            kernel.reserve(self._staged * BLOCK)
+        if bots:
+            chosen = BOT_GAMES
+        else:
+            chosen = evened(self.each, len(self.seeds), kernels[0].resident(BLOCK), self.device)
         self.per_warp = self._per_warp or chosen
-        for kernel in (self._kernels.step, self._kernels.open_rows):
+        for kernel in kernels if bots or self._per_warp else ():
             kernel.reserve(self._staged * self.per_warp)
         self._games = self.view(
             "GamesView",
@@ -464,10 +478,10 @@ class CudaPool(CountsOnDevice):
         return -(-self.num_games // BLOCK)
 
     def _warps(self) -> int:
-        return -(-self.num_games // self.per_warp)
+        return len(self.seeds) * warps_for(self.each, self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask
         if self._observe and mask.numel():
-            blocks = -(-mask.numel() // (4 * 256))
+            blocks = -(-mask.numel() // (MASK_BYTES * 256))
             self._kernels.expand_masks(blocks, 256, self._batch.legal, mask.numel(), mask)
