@@ -335,13 +335,9 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
   }
 }
 
-extern "C" __global__ void sizes(i32* out) {
-  out[0] = sizeof(Table<G>);
-  out[1] = sizeof(OwnSetting<G>);
-  out[2] = sizeof(Legal<G>);
-  out[3] = kStaged ? kStageBytes : 0;
-}
-
+// The two kernels that hold all rules take long to compile and may be compiled side by side: as
+// unit 0 of a program all but `step`, as unit 1 that alone.
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 1
 extern "C" __global__ void __launch_bounds__(kWarp)
     step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
          SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
@@ -384,6 +380,16 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   }
   rows.write(seen, share.mine, now);
   stage.put_tables();
+}
+
+#endif
+
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 0
+extern "C" __global__ void sizes(i32* out) {
+  out[0] = sizeof(Table<G>);
+  out[1] = sizeof(OwnSetting<G>);
+  out[2] = sizeof(Legal<G>);
+  out[3] = kStaged ? kStageBytes : 0;
 }
 
 // Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,
@@ -470,5 +476,6 @@ extern "C" __global__ void expand_masks(const Legal<G>* legal, i64 bytes, u8* ma
     for (int i = 0; i < kMaskBytes; ++i)
       if (i < count) mask[at + i] = static_cast<u8>(some[i / 8] >> (8 * (i % 8)));
 }
+#endif
 
 }  // namespace sparring

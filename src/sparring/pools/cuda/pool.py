@@ -37,6 +37,8 @@ from sparring.pools.starts import Start
 
 BLOCK = 32
 """Threads per block, a warp; one plays one game, or has none."""
+UNITS = 2
+"""Parts of the source that are compiled side by side."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -136,6 +138,8 @@ class CudaPool(CountsOnDevice):
             sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
             exact=True,
             device=self.device,
+            units=UNITS,
+            what=self.rules.name,
         )
         sizes = torch.zeros(4, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
