@@ -6,6 +6,24 @@ using Vec = f32 __attribute__((vector_size(4 * SPARRING_LANES)));
 inline constexpr int kLanes = SPARRING_LANES;
 inline constexpr int kAhead = 24;  // rows of a panel that are fetched before they are needed
 
+SPARRING_TARGET inline Vec load_vec(const f32* at) {
+#if SPARRING_LANES == 4
+  return load_four(at);
+#else
+  Vec vec;
+  std::memcpy(&vec, at, sizeof vec);
+  return vec;
+#endif
+}
+
+SPARRING_TARGET inline void store_vec(f32* at, const Vec& vec) {
+#if SPARRING_LANES == 4
+  store_four(at, vec);
+#else
+  std::memcpy(at, &vec, sizeof vec);
+#endif
+}
+
 // sum + by * from. Products and sums are rounded apart, or together where ARM always did so.
 SPARRING_TARGET inline void add_product(Vec& sum, f32 by, const Vec& from) {
 #if SPARRING_LANES == 4
@@ -105,16 +123,6 @@ SPARRING_TARGET inline void product(const f32* x, int rows, int depth, const f32
   }
 }
 
-SPARRING_TARGET inline Vec load_vec(const f32* at) {
-  Vec vec;
-  std::memcpy(&vec, at, sizeof vec);
-  return vec;
-}
-
-SPARRING_TARGET inline void store_vec(f32* at, const Vec& vec) {
-  std::memcpy(at, &vec, sizeof vec);
-}
-
 // kVecs vectors of columns of kRows rows, between panels.
 template <int kRows, int kVecs>
 SPARRING_TARGET inline void multiply_tile(const f32* x, i64 stride, int depth, const f32* weight,
@@ -143,8 +151,9 @@ SPARRING_TARGET inline void multiply_tile(const f32* x, i64 stride, int depth, c
     for (int c = 0; c < kVecs; ++c) store_vec(out + r * kPanel + c * kLanes, sum[r][c]);
 }
 
-inline constexpr int kTileVecs = kLanes == 4 ? 4 : 2;    // beside each other
-inline constexpr int kTileRows = kLanes == 16 ? 12 : 6;  // what the registers hold
+// What the registers hold beside the factors.
+inline constexpr int kTileVecs = kLanes == 4 ? 4 : 2;
+inline constexpr int kTileRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 5;
 
 using MultiplyTile = void (*)(const f32*, i64, int, const f32*, const f32*, f32*);
 
@@ -260,25 +269,29 @@ SPARRING_TARGET inline int list_bytes(const u8* row, const ByteTable& table, int
                                       f32* value) {
   int count = 0;
 #if SPARRING_LANES == 16
-  for (int first = 0; first < table.bytes; first += kByteGroup) {
-    u8 group[kByteGroup] = {};
-    const int bytes = least(kByteGroup, table.bytes - first);
-    if (bytes == kByteGroup)
-      std::memcpy(group, row + first, kByteGroup);
-    else
-      std::memcpy(group, row + first, static_cast<size_t>(bytes));
-    __m128i raw;
-    std::memcpy(&raw, group, sizeof raw);
-    const __m512i number = _mm512_maskz_cvtepu8_epi32(0xffff, raw);
+  const auto add = [&](__m128i raw, int first) SPARRING_TARGET {
+    constexpr __mmask16 kAll = 0xffff;
+    const __m512i number = _mm512_maskz_cvtepu8_epi32(kAll, raw);
     const __m512i feature = _mm512_loadu_si512(table.feature + first);
-    const __mmask16 active = _mm512_mask_test_epi32_mask(
-        _mm512_cmpge_epi32_mask(feature, _mm512_setzero_si512()), number, number);
-    __m512 made = _mm512_maskz_cvtepi32_ps(0xffff, number);
+    const __mmask16 known = _mm512_cmpge_epi32_mask(feature, _mm512_setzero_si512());
+    const __mmask16 active = _mm512_mask_test_epi32_mask(known, number, number);
+    __m512 made = _mm512_maskz_cvtepi32_ps(kAll, number);
     if (table.divides[first / kByteGroup])
-      made = _mm512_maskz_div_ps(0xffff, made, _mm512_loadu_ps(table.divisor + first));
+      made = _mm512_maskz_div_ps(kAll, made, _mm512_loadu_ps(table.divisor + first));
     _mm512_storeu_si512(index + count, _mm512_maskz_compress_epi32(active, feature));
     _mm512_storeu_ps(value + count, _mm512_maskz_compress_ps(active, made));
     count += __builtin_popcount(active);
+  };
+  int byte = 0;
+  __m128i raw;
+  for (; byte + kByteGroup <= table.bytes; byte += kByteGroup) {
+    std::memcpy(&raw, row + byte, sizeof raw);
+    add(raw, byte);
+  }
+  if (byte < table.bytes) {
+    raw = _mm_setzero_si128();
+    std::memcpy(&raw, row + byte, static_cast<size_t>(table.bytes - byte));
+    add(raw, byte);
   }
 #else
   const auto add = [&](int byte) {
