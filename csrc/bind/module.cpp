@@ -461,6 +461,7 @@ void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_updating(nb::module_& m);
 }  // namespace sparring
 
 NB_MODULE(_native, m) {
@@ -481,4 +482,5 @@ NB_MODULE(_native, m) {
   sparring::bind_learning(m);
   sparring::bind_replay(m);
   sparring::bind_shogi(m);
+  sparring::bind_updating(m);
 }

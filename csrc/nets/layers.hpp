@@ -8,6 +8,7 @@
 // the result is the same for any number of threads and any size of blocks.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>

@@ -183,11 +183,12 @@ inline Wide wide_of(int lanes) {
   return all[want < all.size() ? want : all.size() - 1].wide;
 }
 
-// The widest, or what SPARRING_KERNELS names; null if this machine has no such kernels.
+// The widest, or what SPARRING_KERNELS names; null if this machine has no such kernels. Beside amx
+// (nets/amx.hpp), which multiplies only, the widest do the rest.
 inline const Kernels* chosen_kernels() {
   static const Kernels* const chosen = []() -> const Kernels* {
     const char* name = std::getenv("SPARRING_KERNELS");
-    if (!name || !*name) return &kernels_here().back();
+    if (!name || !*name || !std::strcmp(name, "amx")) return &kernels_here().back();
     for (const Kernels& some : kernels_here())
       if (!std::strcmp(some.name, name)) return &some;
     return nullptr;
