@@ -462,6 +462,7 @@ void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_updating(nb::module_& m);
 }  // namespace sparring
 
 NB_MODULE(_native, m) {
@@ -483,4 +484,5 @@ NB_MODULE(_native, m) {
   sparring::bind_replay(m);
   sparring::bind_replay_steps(m);
   sparring::bind_shogi(m);
+  sparring::bind_updating(m);
 }

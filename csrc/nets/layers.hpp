@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "core/crew.hpp"
@@ -248,6 +249,8 @@ class Layers {
   Between between_, delta_;
   std::vector<ActiveRows> active_;  // by block
   RowsIn kept_{};
+  static inline std::atomic<i64> made_ = 0;
+  const i64 id_ = made_++;
 };
 
 inline void Layers::pass(Between& between, size_t tower, size_t layer, int to, int count,
@@ -284,12 +287,12 @@ inline void Layers::Forward::run(int, int block) {
   const LayersShape& shape = layers_.shape_;
   const int first = block * kBlock, count = least(kBlock, rows_.rows - first);
   static thread_local Between scratch;
-  static thread_local const Layers* owner = nullptr;
+  static thread_local i64 owner = -1;  // an address may be another network's by now
   ActiveRows own;
-  if (!keep_ && owner != &layers_) {
+  if (!keep_ && owner != layers_.id_) {
     scratch = Between{};
     layers_.make_room(scratch, kBlock);
-    owner = &layers_;
+    owner = layers_.id_;
   }
   Between& between = keep_ ? layers_.between_ : scratch;
   const int to = keep_ ? first : 0;
