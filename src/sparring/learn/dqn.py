@@ -32,7 +32,7 @@ from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE, Heads
-from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, Passes, is_lean, passes_of
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -77,27 +77,32 @@ class DQN(OffPolicy):
         self.target.to(self.device).load_state_dict(self.net.state_dict())
         share_normaliser(self.net, self.target)
         self.target.requires_grad_(False)
-        self.native = self._go_native(threads)
-        if self.native:
-            self.packed, self.packed_target = self.native.net.packed, self.native.target.packed
-            self.optimiser = PackedAdam(
-                self.packed, native=_native.Updating(threads), tell=self.native.net.changed
-            )
-            return
+        self.passes: Passes
+        self.ahead: Passes
+        self.native: NativeGradient | None = None
+        native = self.forward.go_native(threads)
+        if native is None:
+            self._lay_out(Forward(self.target, self.device, collect))
+        else:
+            self._lay_out_natively(native)
+
+    def _lay_out(self, ahead: Forward) -> None:
+        """Make both networks one array each, so that Adam is one call. ahead: runs the target."""
         self.packed, self.packed_target = Packed(self.net), Packed(self.target)
         self.passes = passes_of(self.packed, self.forward)
-        self.ahead = passes_of(self.packed_target, Forward(self.target, self.device, collect))
+        self.ahead = passes_of(self.packed_target, ahead)
         if is_lean(self.packed):
             self.forward.lean = LeanPasses(self.packed).forward
         self.optimiser = PackedAdam(self.packed)
 
-    def _go_native(self, threads: int) -> NativeGradient | None:
-        """Learn and act in native code, where that can be."""
-        native = self.forward.go_native(threads)
-        if native is None:
-            return None
-        target = NativeNet(self.target, threads=threads, arithmetic=self.forward.arithmetic)
-        return NativeGradient(native, target, weighted=self.replay_config.prioritised)
+    def _lay_out_natively(self, net: NativeNet) -> None:
+        """The same where both are computed natively."""
+        target = NativeNet(self.target, threads=net.threads, arithmetic=self.forward.arithmetic)
+        self.native = NativeGradient(net, target, weighted=self.replay_config.prioritised)
+        self.packed, self.packed_target = net.packed, target.packed
+        self.passes, self.ahead = net.passes(), target.passes()
+        work = _native.Updating(net.threads)
+        self.optimiser = PackedAdam(self.packed, native=work, tell=net.changed)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule."""
@@ -114,10 +119,8 @@ class DQN(OffPolicy):
 
     def descend(self, samples: Samples) -> tuple[Losses, Tensor]:
         """One optimiser step, and the target's. A loss that is not finite is never stepped on."""
-        if self.native:
-            learned = self.native.learn(samples, self.config)
-        else:
-            learned = self.gradient(samples)
+        native = self.native
+        learned = native.learn(samples, self.config) if native else self.gradient(samples)
         norm = math.nan
         if math.isfinite(learned.loss):
             norm = self.optimiser.descend(self.knobs.max_grad_norm)
