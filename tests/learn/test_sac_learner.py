@@ -177,7 +177,7 @@ def weights_of(sac: SAC) -> dict[str, Tensor]:
     ],
 )
 def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig) -> None:
-    config = SACConfig(critic_norm=True)
+    config = SACConfig(critic_norm=game == "laser_hockey_discrete")
     straight, stopped = make(game, config, replay), make(game, config, replay)
     for _ in range(2):
         straight.iterate(0.0)
