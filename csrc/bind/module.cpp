@@ -469,6 +469,7 @@ void bind_goals(nb::module_& m);
 void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
+void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
 void bind_updating(nb::module_& m);
 }  // namespace sparring
@@ -490,6 +491,7 @@ NB_MODULE(_native, m) {
   sparring::bind_layers(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
+  sparring::bind_replay_steps(m);
   sparring::bind_shogi(m);
   sparring::bind_updating(m);
 }
