@@ -49,6 +49,13 @@ struct Wide {
   // out [rows, columns] = bias + x [rows, depth] times weight [columns / kPanel, depth, kPanel].
   void (*product)(const f32* x, int rows, int depth, const f32* weight, const f32* bias,
                   int columns, f32* out);
+  // The same between panels: out [rows, kPanel] = bias + x times one panel of weights
+  // [depth, kPanel]. x lies in panels too, [depth / kPanel, stride, kPanel]; depth is a multiple of
+  // kPanel.
+  void (*multiply)(const f32* x, i64 stride, int rows, int depth, const f32* weight,
+                   const f32* bias, f32* out);
+  // sum [kPanel, kPanel] += x [rows, kPanel] turned, times delta [rows, kPanel].
+  void (*outer)(const f32* x, const f32* delta, int rows, f32* sum);
 };
 
 namespace wide4 {
@@ -80,12 +87,13 @@ namespace wide16 {
 // By vectors of at most so many numbers; tests compare them.
 inline Wide wide_of(int lanes) {
 #if defined(__x86_64__)
-  if (lanes >= 16 && __builtin_cpu_supports("avx512f")) return {wide16::gather, wide16::product};
+  if (lanes >= 16 && __builtin_cpu_supports("avx512f"))
+    return {wide16::gather, wide16::product, wide16::multiply, wide16::outer};
   if (lanes >= 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {wide8::gather, wide8::product};
+    return {wide8::gather, wide8::product, wide8::multiply, wide8::outer};
 #endif
   static_cast<void>(lanes);
-  return {wide4::gather, wide4::product};
+  return {wide4::gather, wide4::product, wide4::multiply, wide4::outer};
 }
 
 inline const Wide& wide() {

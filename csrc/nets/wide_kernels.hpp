@@ -104,3 +104,78 @@ SPARRING_TARGET inline void product(const f32* x, int rows, int depth, const f32
     if (row < rows) product_tile<1>(x + i64{row} * depth, depth, panel, add, at(row), columns);
   }
 }
+
+// kVecs vectors of columns of kRows rows, between panels.
+template <int kRows, int kVecs>
+SPARRING_TARGET inline void multiply_tile(const f32* x, i64 stride, int depth, const f32* weight,
+                                          const f32* bias, f32* out) {
+  Vec sum[kRows][kVecs], from[kVecs];
+  for (int c = 0; c < kVecs; ++c) std::memcpy(&from[c], bias + c * kLanes, sizeof from[c]);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c) sum[r][c] = from[c];
+  for (int first = 0; first < depth; first += kPanel, x += stride * kPanel)
+    for (int k = 0; k < kPanel; ++k, weight += kPanel) {
+#pragma GCC unroll 4
+      for (int c = 0; c < kVecs; ++c) std::memcpy(&from[c], weight + c * kLanes, sizeof from[c]);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const f32 by = x[r * kPanel + k];
+#pragma GCC unroll 4
+        for (int c = 0; c < kVecs; ++c) add_fused(sum[r][c], by, from[c]);
+      }
+    }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c)
+      std::memcpy(out + r * kPanel + c * kLanes, &sum[r][c], sizeof sum[r][c]);
+}
+
+SPARRING_TARGET inline void multiply(const f32* x, i64 stride, int rows, int depth,
+                                     const f32* weight, const f32* bias, f32* out) {
+  constexpr int kMost = kLanes == 16 ? 12 : 6, kVecs = kLanes == 4 ? 4 : 2;
+  for (int column = 0; column < kPanel; column += kVecs * kLanes) {
+    int row = 0;
+    const auto tile = [&]<int kRows>() SPARRING_TARGET {
+      for (; row + kRows <= rows; row += kRows)
+        multiply_tile<kRows, kVecs>(x + row * kPanel, stride, depth, weight + column, bias + column,
+                                    out + row * kPanel + column);
+    };
+    tile.template operator()<kMost>();
+    tile.template operator()<4>();
+    tile.template operator()<1>();
+  }
+}
+
+// kRows x kVecs vectors of a sum over rows.
+template <int kRows, int kVecs>
+SPARRING_TARGET inline void outer_tile(const f32* x, const f32* delta, int rows, f32* sum) {
+  Vec held[kRows][kVecs], from[kVecs];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c)
+      std::memcpy(&held[i][c], sum + i * kPanel + c * kLanes, sizeof from[c]);
+  for (int r = 0; r < rows; ++r, x += kPanel, delta += kPanel) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c) std::memcpy(&from[c], delta + c * kLanes, sizeof from[c]);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+      for (int c = 0; c < kVecs; ++c) add_fused(held[i][c], x[i], from[c]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < kVecs; ++c)
+      std::memcpy(sum + i * kPanel + c * kLanes, &held[i][c], sizeof from[c]);
+}
+
+SPARRING_TARGET inline void outer(const f32* x, const f32* delta, int rows, f32* sum) {
+  constexpr int kRows = kLanes == 16 ? 8 : 4, kVecs = kLanes == 4 ? 4 : 2;
+  for (int i = 0; i < kPanel; i += kRows)
+    for (int c = 0; c < kPanel; c += kVecs * kLanes)
+      outer_tile<kRows, kVecs>(x + i, delta + c, rows, sum + i * kPanel + c);
+}

@@ -49,6 +49,11 @@ class Packed:
         for name, view in self.views(self.grad).items():
             parameters[name].grad = view
 
+    @property
+    def places(self) -> dict[str, int]:
+        """Where every parameter begins."""
+        return {name: first for name, ((first, _), _) in self._places.items()}
+
     def views(self, array: Tensor) -> dict[str, Tensor]:
         """An array of this layout by parameter, in the network's own order."""
         return {

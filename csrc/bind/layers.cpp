@@ -1,0 +1,100 @@
+// Perceptrons that learn; see nets/layers.hpp.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/arrays.hpp"
+#include "bind/workers.hpp"
+#include "nets/layers.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sparring {
+namespace {
+
+// Column, columns, reads, weight, bias, in_stride, out_stride: see Piece.
+using PieceRow = std::tuple<int, int, int, i64, i64, i64, i64>;
+using LayerRow = std::tuple<int, int, std::vector<PieceRow>>;  // in, out, pieces
+using TowerRow = std::tuple<int, std::vector<LayerRow>>;       // head column, layers
+
+std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
+  std::vector<TowerShape> towers;
+  for (const auto& [head_column, layers] : rows) {
+    TowerShape& tower = towers.emplace_back();
+    tower.head_column = head_column;
+    for (const auto& [in, out, pieces] : layers) {
+      LayerShape& layer = tower.layers.emplace_back();
+      layer.in = in;
+      layer.out = out;
+      for (const auto& [column, columns, reads, weight, bias, in_stride, out_stride] : pieces)
+        layer.pieces.push_back({column, columns, reads, weight, bias, in_stride, out_stride});
+    }
+  }
+  return towers;
+}
+
+class BoundLayers {
+ public:
+  BoundLayers(const std::vector<Run>& runs, int numbers, bool sparse, int activation,
+              int head_width, const std::vector<TowerRow>& towers, int threads)
+      : layers_({feature_runs(runs), numbers, sparse, static_cast<Activation>(activation),
+                 head_width, towers_of(towers)}),
+        workers_(threads) {}
+
+  void load(In<f32> weights) {
+    nb::gil_scoped_release released;
+    layers_.load(weights.data());
+  }
+
+  void forward(In<u8> obs, std::optional<In<i64>> index, Out<f32> out, bool keep) {
+    run_forward({obs.data(), static_cast<i64>(obs.shape(1)), nullptr, 0,
+                 index ? index->data() : nullptr, static_cast<int>(out.shape(0))},
+                out.data(), keep);
+  }
+
+  void forward_numbers(In<f32> numbers, Out<f32> out, bool keep) {
+    run_forward({nullptr, 0, numbers.data(), static_cast<i64>(numbers.shape(1)), nullptr,
+                 static_cast<int>(out.shape(0))},
+                out.data(), keep);
+  }
+
+  void backward(In<f32> head_grad, std::optional<Out<f32>> weight_grad,
+                std::optional<Out<f32>> input_grad, bool add) {
+    if (static_cast<int>(head_grad.shape(0)) != layers_.rows())
+      throw nb::value_error("the gradient has other rows than the batch that was kept");
+    nb::gil_scoped_release released;
+    Layers::Backward job(layers_, head_grad.data(), weight_grad ? weight_grad->data() : nullptr,
+                         input_grad ? input_grad->data() : nullptr, add);
+    workers_.run(job);
+  }
+
+ private:
+  void run_forward(const RowsIn& rows, f32* out, bool keep) {
+    nb::gil_scoped_release released;
+    Layers::Forward job(layers_, rows, out, keep);
+    workers_.run(job);
+  }
+
+  Layers layers_;
+  Workers workers_;
+};
+
+}  // namespace
+
+void bind_layers(nb::module_& m) {
+  nb::class_<BoundLayers>(m, "Layers", "A perceptron that learns.")
+      .def(nb::init<const std::vector<Run>&, int, bool, int, int, const std::vector<TowerRow>&,
+                    int>(),
+           "runs"_a, "numbers"_a, "sparse"_a, "activation"_a, "head_width"_a, "towers"_a,
+           "threads"_a)
+      .def("load", &BoundLayers::load, "weights"_a)
+      .def("forward", &BoundLayers::forward, "obs"_a, "index"_a.none(), "out"_a, "keep"_a)
+      .def("forward_numbers", &BoundLayers::forward_numbers, "numbers"_a, "out"_a, "keep"_a)
+      .def("backward", &BoundLayers::backward, "head_grad"_a, "weight_grad"_a.none(),
+           "input_grad"_a.none(), "add"_a);
+}
+
+}  // namespace sparring
