@@ -251,7 +251,9 @@ class Pool:
 
     def recv(self, arg: int, /) -> None: ...
 
-    def step_all(self) -> None: ...
+    def step_discrete(self, arg: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], /) -> tuple[int, int, int, int, int, float, list[int]] | None: ...
+
+    def step_box(self, arg: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], /) -> tuple[int, int, int, int, int, float, list[int]] | None: ...
 
     def run_random(self, arg: int, /) -> float: ...
 
@@ -336,10 +338,21 @@ def find_records(seats: int, chains: int, seat: Annotated[NDArray[numpy.int8], d
 
 UNKNOWN_RECORD: int = 4294967295
 
+def kernel_names() -> list[str]:
+    """Inner loops of networks that this CPU can run, best last."""
+
+def kernels_used() -> str:
+    """Which of them are used; SPARRING_KERNELS overrides it."""
+
+def has_amx() -> bool:
+    """
+    Whether products in bfloat16 are to be had: the CPU has AMX, and SPARRING_KERNELS, where it is set, says amx.
+    """
+
 class Layers:
     """A perceptron that learns."""
 
-    def __init__(self, runs: Sequence[tuple[int, int, int, int, float]], numbers: int, sparse: bool, activation: int, head_width: int, towers: Sequence[tuple[int, Sequence[tuple[int, int, Sequence[tuple[int, int, int, int, int, int, int]]]]]], threads: int) -> None: ...
+    def __init__(self, runs: Sequence[tuple[int, int, int, int, float]], numbers: int, sparse: bool, activation: int, head_width: int, towers: Sequence[tuple[int, Sequence[tuple[int, int, Sequence[tuple[int, int, int, int, int, int, int]]]]]], threads: int, bf16: bool = False) -> None: ...
 
     def load(self, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
 
@@ -441,6 +454,23 @@ def tree_sums(leaves: int) -> int: ...
 TREE_FAN: int = 16
 
 WEIGHT_OF_ONE: int = 65536
+
+class ReplaySteps:
+    """What DQN and SAC do between passes of networks."""
+
+    def __init__(self, threads: int) -> None: ...
+
+    def q_loss(self, said: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], ahead: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], chooser: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], next_mask: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], action: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, dueling: bool, huber: float, grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> tuple[float, float]: ...
+
+    def draw(self, head: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], noise: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], read: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], log_prob: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> float: ...
+
+    def critic_loss(self, q: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], next_q: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], next_log_prob: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], paid: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], discount: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], temperature: float, grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], error: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> float: ...
+
+    def actor_loss(self, q: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], log_prob: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], temperature: float, grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> float: ...
+
+    def draw_gradient(self, head: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], noise: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], read: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], read_grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], of_log_prob: float, grad: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+    def follow(self, weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], tau: float, target: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
 
 def shogi_moves(sfen: str) -> dict[str, int]: ...
 
