@@ -2,7 +2,7 @@
 
 python benchmarks/choices.py                                  forced moves and trunks, both games
 python benchmarks/choices.py --choices trunks --games skull_king --parallel 7 --pin 2-15
-python benchmarks/choices.py --own "torch: collect.native=false" "native: " --with eval.target=[0.5]
+python benchmarks/choices.py --own "torch: collect.cpu=torch" "native: " --with eval.target=[0.5]
 
 Every run is one of `sparring train` with the game's preset, the choice and two cores. What is the
 same in several choices is trained once. Then `sparring compare` says which is stronger, after as

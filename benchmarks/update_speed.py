@@ -1,13 +1,13 @@
 """Samples per second of `sparring train`'s learner: trees or settings side by side, in turn.
 
 python benchmarks/update_speed.py --before ../before/src           another checkout against this one
-python benchmarks/update_speed.py --sides "collect.native=false" "collect.native=true"
+python benchmarks/update_speed.py --sides collect.cpu=torch collect.cpu=float32
 python benchmarks/update_speed.py --game kuhhandel --threads 1 --pin 2,3 --json
 
 --before is the `src` folder of a checkout with its own compiled extension in it. Every side has a
 process of its own, makes its learner once and is timed for some seconds in every round; ratios are
 taken to the first side within a round. Beside samples stand the GFLOP/s of the update, and their
-share of what `a @ b` reaches with as many threads in the same turn. docs/benchmarks.md has more.
+share of what `a @ b` reaches with as many threads in the same run. docs/benchmarks.md has more.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def show(found: list[dict[str, Any]], given: argparse.Namespace) -> None:
             f"{one['update_share']['median']:.0%}",
             f"{gflops['median']:.1f}" if gflops else "",
             f"{update['median']:.2f}" if update else "",
-            f"{one['gflops_share']['median']:.0%}" if gflops else "",
-            f"{one['gflops_dense_share']['median']:.0%}" if gflops else "",
+            f"{one['gflops_share']:.0%}" if gflops else "",
+            f"{one['gflops_dense_share']:.0%}" if gflops else "",
         ]
         print(f"| {' | '.join(cells)} |")
     best = {

@@ -37,7 +37,6 @@ class Side:
         from sparring.measuring.process import Ready, opened
         from sparring.measuring.steady import steady
         from sparring.meter.ceilings import Place
-        from sparring.meter.stepping import on_cpu
         from sparring.meter.work import work_of
         from sparring.training.planning.settings import written
         from sparring.training.train import complete
@@ -49,7 +48,7 @@ class Side:
         plan, learner = self.held[SIDE].plan, self.held[SIDE].learner
         self.place = Place("cpu", plan.threads)
         net = learner.policy().net
-        density = on_cpu(plan, 0.1).density if plan.foreign is None else 1.0
+        density = density_in(plan) if plan.foreign is None else 1.0
         self.work = work_of(plan, config.algo, net, density)
         self.dense = work_of(plan, config.algo, net, 1.0)
         self.facts = {
@@ -94,6 +93,20 @@ class Side:
 
         with on_threads(self.place), torch.no_grad():
             return float(2e-9 * products(self.place, precision, seconds))
+
+
+def density_in(plan: Any) -> float:
+    """Share of what is observed that is not 0, the same on every machine and in every run."""
+    from sparring.meter.stepping import density_of
+    from sparring.pools.native import Pool
+
+    pool = Pool(plan.rules, 256, lineups=plan.cast.lineups, pots=plan.cast.pots)
+    pool.reset()
+    found = []
+    for _ in range(16):
+        pool.run_random(16)
+        found.append(density_of(plan.rules.widen(pool.batch().obs)))
+    return sum(found) / len(found)
 
 
 def main() -> None:

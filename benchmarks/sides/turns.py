@@ -121,8 +121,12 @@ def spread(values: Sequence[float | None]) -> dict[str, float] | None:
 
 
 def summed_up(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add medians, ratios to the first side in the same round, and shares of `a @ b`."""
+    """Add medians, ratios to the first side in the same round, and shares of `a @ b`.
+
+    What that reaches is a ceiling: the best of all turns counts, whoever's they were.
+    """
     first = found[0]["turns"]
+    best = max(turn["matmul_float32"] for one in found for turn in one["turns"])
     for one in found:
         turns = one["turns"]
         for key in turns[0]:
@@ -131,6 +135,5 @@ def summed_up(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             pairs = [(turn[key], base[key]) for turn, base in zip(turns, first, strict=True)]
             one[name] = spread([mine and base and mine / base for mine, base in pairs])
         for key in ("gflops", "gflops_dense"):
-            shares = [turn[key] and turn[key] / turn["matmul_float32"] for turn in turns]
-            one[f"{key}_share"] = spread(shares)
+            one[f"{key}_share"] = one[key] and one[key]["median"] / best
     return list(found)

@@ -10,8 +10,7 @@
 #include <string>
 
 #include "bind/arrays.hpp"
-#include "bind/workers.hpp"
-#include "nets/layers.hpp"
+#include "bind/engine.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -60,17 +59,17 @@ std::string kernels_used() {
 class BoundLayers {
  public:
   BoundLayers(const std::vector<Run>& runs, int numbers, bool sparse, int activation,
-              int head_width, const std::vector<TowerRow>& towers, int threads)
-      : layers_({feature_runs(runs), numbers, sparse, static_cast<Activation>(activation),
-                 head_width, towers_of(towers)}),
+              int head_width, const std::vector<TowerRow>& towers, int threads, bool bf16)
+      : engine_(make_engine({feature_runs(runs), numbers, sparse,
+                             static_cast<Activation>(activation), head_width, towers_of(towers)},
+                            bf16)),
         workers_(threads) {
     kernels_used();  // so that a wrong name is told here, not to a worker
   }
 
   void load(In<f32> weights) {
     nb::gil_scoped_release released;
-    Layers::Load job(layers_, weights.data());
-    workers_.run(job);
+    engine_->load(weights.data(), workers_);
   }
 
   void forward(In<u8> obs, std::optional<In<i64>> index, Out<f32> out, bool keep) {
@@ -87,22 +86,20 @@ class BoundLayers {
 
   void backward(In<f32> head_grad, std::optional<Out<f32>> weight_grad,
                 std::optional<Out<f32>> input_grad, bool add) {
-    if (static_cast<int>(head_grad.shape(0)) != layers_.rows())
+    if (static_cast<int>(head_grad.shape(0)) != engine_->rows())
       throw nb::value_error("the gradient has other rows than the batch that was kept");
     nb::gil_scoped_release released;
-    Layers::Backward job(layers_, head_grad.data(), weight_grad ? weight_grad->data() : nullptr,
-                         input_grad ? input_grad->data() : nullptr, add);
-    workers_.run(job);
+    engine_->backward(head_grad.data(), weight_grad ? weight_grad->data() : nullptr,
+                      input_grad ? input_grad->data() : nullptr, add, workers_);
   }
 
  private:
   void run_forward(const RowsIn& rows, f32* out, bool keep) {
     nb::gil_scoped_release released;
-    Layers::Forward job(layers_, rows, out, keep);
-    workers_.run(job);
+    engine_->forward(rows, out, keep, workers_);
   }
 
-  Layers layers_;
+  std::unique_ptr<Engine> engine_;
   Workers workers_;
 };
 
@@ -111,11 +108,14 @@ class BoundLayers {
 void bind_layers(nb::module_& m) {
   m.def("kernel_names", &kernel_names, "Inner loops of networks that this CPU can run, best last.");
   m.def("kernels_used", &kernels_used, "Which of them are used; SPARRING_KERNELS overrides it.");
+  m.def("has_amx", &amx_usable,
+        "Whether products in bfloat16 are to be had: the CPU has AMX, and SPARRING_KERNELS, where "
+        "it is set, says amx.");
   nb::class_<BoundLayers>(m, "Layers", "A perceptron that learns.")
-      .def(nb::init<const std::vector<Run>&, int, bool, int, int, const std::vector<TowerRow>&,
-                    int>(),
+      .def(nb::init<const std::vector<Run>&, int, bool, int, int, const std::vector<TowerRow>&, int,
+                    bool>(),
            "runs"_a, "numbers"_a, "sparse"_a, "activation"_a, "head_width"_a, "towers"_a,
-           "threads"_a)
+           "threads"_a, "bf16"_a = false)
       .def("load", &BoundLayers::load, "weights"_a)
       .def("forward", &BoundLayers::forward, "obs"_a, "index"_a.none(), "out"_a, "keep"_a)
       .def("forward_numbers", &BoundLayers::forward_numbers, "numbers"_a, "out"_a, "keep"_a)

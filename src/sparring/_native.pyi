@@ -338,10 +338,21 @@ def find_records(seats: int, chains: int, seat: Annotated[NDArray[numpy.int8], d
 
 UNKNOWN_RECORD: int = 4294967295
 
+def kernel_names() -> list[str]:
+    """Inner loops of networks that this CPU can run, best last."""
+
+def kernels_used() -> str:
+    """Which of them are used; SPARRING_KERNELS overrides it."""
+
+def has_amx() -> bool:
+    """
+    Whether products in bfloat16 are to be had: the CPU has AMX, and SPARRING_KERNELS, where it is set, says amx.
+    """
+
 class Layers:
     """A perceptron that learns."""
 
-    def __init__(self, runs: Sequence[tuple[int, int, int, int, float]], numbers: int, sparse: bool, activation: int, head_width: int, towers: Sequence[tuple[int, Sequence[tuple[int, int, Sequence[tuple[int, int, int, int, int, int, int]]]]]], threads: int) -> None: ...
+    def __init__(self, runs: Sequence[tuple[int, int, int, int, float]], numbers: int, sparse: bool, activation: int, head_width: int, towers: Sequence[tuple[int, Sequence[tuple[int, int, Sequence[tuple[int, int, int, int, int, int, int]]]]]], threads: int, bf16: bool = False) -> None: ...
 
     def load(self, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
 

@@ -29,8 +29,11 @@ Tower = tuple[int, list[Layer]]
 class NativePasses:
     """Those of a perceptron, as `nets.packed.Passes`."""
 
-    def __init__(self, packed: Packed, *, threads: int) -> None:
-        """Take over a network for which `why_not` has nothing to say."""
+    def __init__(self, packed: Packed, *, threads: int, bf16: bool = False) -> None:
+        """Take over a network for which `why_not` has nothing to say.
+
+        bf16: products in bfloat16, on a CPU with AMX.
+        """
         net = packed.net
         assert isinstance(net, Perceptron)
         self.packed, self.heads = packed, net.heads
@@ -42,6 +45,7 @@ class NativePasses:
             head_width=sum(net.heads.values()),
             towers=towers_of(packed, net),
             threads=threads,
+            bf16=bf16,
         )
         self._weight, self._grad = packed.weight.numpy(), packed.grad.numpy()
         self._out = torch.empty(0, 1)
