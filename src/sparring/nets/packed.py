@@ -90,6 +90,7 @@ class PackedAdam:
             held = (packed.grad, packed.weight, self.exp_avg, self.exp_avg_sq)
             names = ("grad", "weight", "mean", "square")
             self._arrays = {n: x.numpy() for n, x in zip(names, held, strict=True)}
+            self._steps = self.steps.numpy()
 
     def descend(self, most: float) -> float:
         """Follow the gradient, shortened to a norm of at most `most`; return what the norm was.
@@ -111,12 +112,12 @@ class PackedAdam:
         assert self.native is not None
         norm = self.native.adam(
             **self._arrays,
-            step=int(self.steps) + 1,
+            step=int(self._steps) + 1,
             lr=self.lr,
             eps=EPS,
             max_norm=most,
         )
-        self.steps += math.isfinite(norm)
+        self._steps += math.isfinite(norm)
         return norm
 
     def clip(self, most: float) -> Tensor:
