@@ -190,7 +190,7 @@ class Layers {
     void run(int phase, int chunk) override;
 
    private:
-    // Panels of a layer's weights whose gradients are summed together; in_count 0: all.
+    // Panels of a layer's weights whose gradients are summed together.
     struct Tile {
       size_t tower, layer;
       int in, in_count, out, out_count;
@@ -209,7 +209,8 @@ class Layers {
     void put_input_grad(size_t tower, int block, int panel, const f32* from);
     void dense_tile(const Tile& tile);
     void sparse_tile(const Tile& tile);
-    void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, bool turned);
+    void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, i64 stride,
+               bool turned);
     void store_bias(const Tile& tile);
 
     Layers& layers_;
@@ -389,10 +390,10 @@ inline void Layers::Backward::plan() {
       }
       if (!weight_grad_) continue;
       const bool sparse = l == 0 && layers_.shape_.sparse;
-      for (int o = 0; o < layer.out; o += sparse ? 1 : kOut)
-        for (int i = 0; i < (sparse ? 1 : layer.in); i += kIn)
-          tiles_.push_back(
-              {t, l, i, least(kIn, layer.in - i), o, sparse ? 1 : least(kOut, layer.out - o)});
+      const int deep = sparse ? layer.in : kIn;
+      for (int o = 0; o < layer.out; o += kOut)
+        for (int i = 0; i < layer.in; i += deep)
+          tiles_.push_back({t, l, i, least(deep, layer.in - i), o, least(kOut, layer.out - o)});
     }
 }
 
@@ -426,6 +427,8 @@ inline void Layers::Backward::descend(int block) {
   const i64 step = i64{delta.block} * kPanel;
   static thread_local Numbers held;
   held.resize(static_cast<size_t>(step));
+  if (weight_grad_ && shape.sparse)
+    layers_.active_[static_cast<size_t>(block)].sort(layers_.plan_.features());
   for (size_t t = 0; t < shape.towers.size(); ++t) {
     descend_head(t, block);
     for (size_t l = shape.towers[t].layers.size(); l-- > 0;) {
@@ -496,28 +499,31 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   const f32* sum = sums.data();
   for (int i = 0; i < tile.in_count; ++i)
     for (int o = 0; o < tile.out_count; ++o, sum += kSize)
-      store(layer, tile.in + i, tile.out + o, sum, turned);
+      store(layer, tile.in + i, tile.out + o, sum, kPanel, turned);
   if (tile.in == 0) store_bias(tile);
 }
 
-// All inputs of one panel of columns.
+// All inputs of some panels of columns.
 inline void Layers::Backward::sparse_tile(const Tile& tile) {
   const PackedLayer& packed = layers_.packed_[tile.tower][0];
   const Numbers& delta = layers_.delta_.out[tile.tower][0];
+  const i64 step = i64{layers_.delta_.block} * kPanel, stride = i64{tile.out_count} * kPanel;
   static thread_local Numbers sums;
-  sums.assign(static_cast<size_t>(packed.in) * kPanel * kPanel, 0);
+  sums.assign(static_cast<size_t>(packed.in * kPanel * stride), 0);
   for (int block = 0; block < blocks(); ++block)
-    wide().scatter_rows(layers_.active_[static_cast<size_t>(block)].view(),
-                        delta.data() + layers_.delta_.at(block, packed.out, tile.out), sums.data());
+    wide().scatter_rows(layers_.active_[static_cast<size_t>(block)].by_feature(),
+                        delta.data() + layers_.delta_.at(block, packed.out, tile.out), step,
+                        tile.out_count, sums.data());
   for (int p = 0; p < packed.in; ++p)
-    store(layers_.shape_.towers[tile.tower].layers[0], p, tile.out,
-          sums.data() + i64{p} * kPanel * kPanel, false);
+    for (int o = 0; o < tile.out_count; ++o)
+      store(layers_.shape_.towers[tile.tower].layers[0], p, tile.out + o,
+            sums.data() + p * kPanel * stride + o * kPanel, stride, false);
   store_bias(tile);
 }
 
-// sum: [inputs, columns] of these panels, or turned.
+// sum: [inputs, columns] of these panels, or turned, with rows `stride` apart.
 inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int out_panel,
-                                    const f32* sum, bool turned) {
+                                    const f32* sum, i64 stride, bool turned) {
   const int first = out_panel * kPanel, inputs = least(kPanel, layer.in - in_panel * kPanel);
   for (const Piece& piece : layer.pieces) {
     const int from = most(piece.column, first);
@@ -526,10 +532,11 @@ inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int o
     f32* to = weight_grad_ + piece.weight + in_panel * kPanel * piece.in_stride +
               (from - piece.column) * piece.out_stride;
     if (turned)
-      add_matrix(sum + (from - first) * kPanel, columns, inputs, to, piece.out_stride,
-                 piece.in_stride, add_);
+      put_matrix(sum + (from - first) * stride, stride, columns, inputs,
+                 {to, piece.out_stride, piece.in_stride}, add_);
     else
-      add_matrix(sum + from - first, inputs, columns, to, piece.in_stride, piece.out_stride, add_);
+      put_matrix(sum + from - first, stride, inputs, columns,
+                 {to, piece.in_stride, piece.out_stride}, add_);
   }
 }
 
@@ -545,8 +552,8 @@ inline void Layers::Backward::store_bias(const Tile& tile) {
       const int from = most(piece.column, p * kPanel);
       const int columns = least(piece.column + piece.columns, (p + 1) * kPanel) - from;
       if (columns > 0)
-        add_matrix(sum + from - p * kPanel, 1, columns,
-                   weight_grad_ + piece.bias + from - piece.column, 0, 1, add_);
+        put_matrix(sum + from - p * kPanel, 0, 1, columns,
+                   {weight_grad_ + piece.bias + from - piece.column, 0, 1}, add_);
     }
   }
 }
