@@ -190,6 +190,8 @@ class Layers {
     void run(int phase, int chunk) override;
 
    private:
+    static constexpr int kIn = 2, kOut = 4;  // panels of a tile, at most
+
     // Panels of a layer's weights whose gradients are summed together.
     struct Tile {
       size_t tower, layer;
@@ -211,7 +213,8 @@ class Layers {
     void sparse_tile(const Tile& tile);
     void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, i64 stride,
                bool turned);
-    void store_bias(const Tile& tile);
+    void add_bias(const Tile& tile, int block, f32* sums);
+    void store_bias(const Tile& tile, const f32* sums);
 
     Layers& layers_;
     const f32* head_grad_;
@@ -378,7 +381,6 @@ inline void Layers::Forward::pass(int block, int count, Between& between, int pl
 }
 
 inline void Layers::Backward::plan() {
-  constexpr int kIn = 2, kOut = 4;  // panels of a tile
   const auto& packed = layers_.packed_;
   for (size_t t = 0; t < packed.size(); ++t)
     for (size_t l = 0; l < packed[t].size(); ++l) {
@@ -487,8 +489,10 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   const bool turned = lies_by_column(layer);
   static thread_local Numbers sums;
   sums.assign(static_cast<size_t>(tile.in_count * tile.out_count * kSize), 0);
+  f32 bias[kOut * kPanel] = {};
   for (int block = 0; block < blocks(); ++block) {
     f32* sum = sums.data();
+    add_bias(tile, block, bias);
     for (int i = 0; i < tile.in_count; ++i)
       for (int o = 0; o < tile.out_count; ++o, sum += kSize) {
         const f32* below = x.data() + between.at(block, packed.in, tile.in + i);
@@ -500,7 +504,7 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   for (int i = 0; i < tile.in_count; ++i)
     for (int o = 0; o < tile.out_count; ++o, sum += kSize)
       store(layer, tile.in + i, tile.out + o, sum, kPanel, turned);
-  if (tile.in == 0) store_bias(tile);
+  store_bias(tile, bias);
 }
 
 // All inputs of some panels of columns.
@@ -510,15 +514,18 @@ inline void Layers::Backward::sparse_tile(const Tile& tile) {
   const i64 step = i64{layers_.delta_.block} * kPanel, stride = i64{tile.out_count} * kPanel;
   static thread_local Numbers sums;
   sums.assign(static_cast<size_t>(packed.in * kPanel * stride), 0);
-  for (int block = 0; block < blocks(); ++block)
+  f32 bias[kOut * kPanel] = {};
+  for (int block = 0; block < blocks(); ++block) {
+    add_bias(tile, block, bias);
     wide().scatter_rows(layers_.active_[static_cast<size_t>(block)].by_feature(),
                         delta.data() + layers_.delta_.at(block, packed.out, tile.out), step,
                         tile.out_count, sums.data());
+  }
   for (int p = 0; p < packed.in; ++p)
     for (int o = 0; o < tile.out_count; ++o)
       store(layers_.shape_.towers[tile.tower].layers[0], p, tile.out + o,
             sums.data() + p * kPanel * stride + o * kPanel, stride, false);
-  store_bias(tile);
+  store_bias(tile, bias);
 }
 
 // sum: [inputs, columns] of these panels, or turned, with rows `stride` apart.
@@ -540,21 +547,26 @@ inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int o
   }
 }
 
-inline void Layers::Backward::store_bias(const Tile& tile) {
-  const LayerShape& layer = layers_.shape_.towers[tile.tower].layers[tile.layer];
-  const Numbers& delta = layers_.delta_.out[tile.tower][tile.layer];
-  for (int p = tile.out; p < tile.out + tile.out_count; ++p) {
-    f32 sum[kPanel] = {};
-    for (int block = 0; block < blocks(); ++block)
-      wide().add_rows(delta.data() + layers_.delta_.at(block, panels_of(layer.out), p),
-                      count(block), sum);
-    for (const Piece& piece : layer.pieces) {
-      const int from = most(piece.column, p * kPanel);
-      const int columns = least(piece.column + piece.columns, (p + 1) * kPanel) - from;
-      if (columns > 0)
-        put_matrix(sum + from - p * kPanel, 0, 1, columns,
-                   {weight_grad_ + piece.bias + from - piece.column, 0, 1}, add_);
-    }
+// The sums of a block's gradients by column, while they are near; only the first tile of a column
+// needs them.
+inline void Layers::Backward::add_bias(const Tile& tile, int block, f32* sums) {
+  if (tile.in) return;
+  const Between& delta = layers_.delta_;
+  const f32* from = delta.out[tile.tower][tile.layer].data();
+  const int panels = layers_.packed_[tile.tower][tile.layer].out;
+  for (int o = 0; o < tile.out_count; ++o)
+    wide().add_rows(from + delta.at(block, panels, tile.out + o), count(block), sums + o * kPanel);
+}
+
+inline void Layers::Backward::store_bias(const Tile& tile, const f32* sums) {
+  if (tile.in) return;
+  const int first = tile.out * kPanel, end = first + tile.out_count * kPanel;
+  for (const Piece& piece : layers_.shape_.towers[tile.tower].layers[tile.layer].pieces) {
+    const int from = most(piece.column, first);
+    const int columns = least(piece.column + piece.columns, end) - from;
+    if (columns > 0)
+      put_matrix(sums + from - first, 0, 1, columns,
+                 {weight_grad_ + piece.bias + from - piece.column, 0, 1}, add_);
   }
 }
 
