@@ -338,6 +338,12 @@ def find_records(seats: int, chains: int, seat: Annotated[NDArray[numpy.int8], d
 
 UNKNOWN_RECORD: int = 4294967295
 
+def kernel_names() -> list[str]:
+    """Inner loops of networks that this CPU can run, best last."""
+
+def kernels_used() -> str:
+    """Which of them are used; SPARRING_KERNELS overrides it."""
+
 class Layers:
     """A perceptron that learns."""
 
