@@ -2,8 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+#include <string>
 
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
@@ -35,6 +39,23 @@ std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
   return towers;
 }
 
+// What SPARRING_KERNELS may name on this machine, the best last.
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const Kernels& some : kernels_here()) names.emplace_back(some.name);
+  return names;
+}
+
+std::string kernels_used() {
+  if (const Kernels* used = chosen_kernels()) return used->name;
+  std::string names;
+  for (const std::string& name : kernel_names()) names += (names.empty() ? "" : ", ") + name;
+  throw nb::value_error(("SPARRING_KERNELS=" + std::string(std::getenv("SPARRING_KERNELS")) +
+                         " is not there on this machine; it has " + names +
+                         ". Without the variable the last one is used.")
+                            .c_str());
+}
+
 class BoundLayers {
  public:
   BoundLayers(const std::vector<Run>& runs, int numbers, bool sparse, int activation,
@@ -42,7 +63,9 @@ class BoundLayers {
       : engine_(make_engine({feature_runs(runs), numbers, sparse,
                              static_cast<Activation>(activation), head_width, towers_of(towers)},
                             bf16)),
-        workers_(threads) {}
+        workers_(threads) {
+    kernels_used();  // so that a wrong name is told here, not to a worker
+  }
 
   void load(In<f32> weights) {
     nb::gil_scoped_release released;
@@ -83,6 +106,8 @@ class BoundLayers {
 }  // namespace
 
 void bind_layers(nb::module_& m) {
+  m.def("kernel_names", &kernel_names, "Inner loops of networks that this CPU can run, best last.");
+  m.def("kernels_used", &kernels_used, "Which of them are used; SPARRING_KERNELS overrides it.");
   m.def("has_amx", &amx_usable,
         "Whether products in bfloat16 are to be had: the CPU has AMX, and SPARRING_KERNELS, where "
         "it is set, says amx.");

@@ -1,5 +1,5 @@
-// A pool on the GPU: one thread plays one game, one warp 32 of them, through the very headers that
-// the CPU uses.
+// A pool on the GPU: one thread plays one game, one warp up to 32 of them, through the very headers
+// that the CPU uses.
 //
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
 // the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
@@ -20,6 +20,7 @@ struct GamesView {
   Table<G>* tables;
   const OwnSetting<G>* settings;
   int games, each;
+  int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
   u8* side;
   u8* memory;   // [games, seats, kMemoryBytes]
   i64* counts;  // [members, replicas, counters], the learner's; null: nobody counts
@@ -54,6 +55,23 @@ SPARRING_FN inline void clear_memory(u8* memory) {
   for (int i = 0; i < kSeats * kMemoryBytes / kWordBytes; ++i)
     reinterpret_cast<Word*>(memory)[i] = 0;
 }
+
+// The games of this warp: `game` is the thread's own, if it has one.
+struct Share {
+  int first, count, game;
+  bool mine;
+
+  // The games of a member are shared out among warps of its own.
+  __device__ explicit Share(const GamesView& games) {
+    const int warps = (games.each + games.per_warp - 1) / games.per_warp;
+    const int member = static_cast<int>(blockIdx.x) / warps;
+    const int at = static_cast<int>(blockIdx.x) % warps * games.per_warp;
+    first = member * games.each + at;
+    count = least(games.each - at, games.per_warp);
+    game = first + Stage::lane();
+    mine = Stage::lane() < count;
+  }
+};
 
 SPARRING_FN inline int thread_index() {
   return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -317,26 +335,22 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
   }
 }
 
-extern "C" __global__ void sizes(i32* out) {
-  out[0] = sizeof(Table<G>);
-  out[1] = sizeof(OwnSetting<G>);
-  out[2] = sizeof(Legal<G>);
-  out[3] = kStaged ? kStageBytes : 0;
-}
-
+// The two kernels that hold all rules take long to compile and may be compiled side by side: as
+// unit 0 of a program all but `step`, as unit 1 that alone.
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 1
 extern "C" __global__ void __launch_bounds__(kWarp)
     step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
          SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
          SPARRING_VIEW FinalsView finals, SPARRING_VIEW EndsView ends) {
-  const int game = thread_index(), first = game - Stage::lane();
-  const bool mine = game < games.games;
-  const Stage stage(games.tables + first, least(games.games - first, kWarp));
+  const Share share(games);
+  const int game = share.game, first = share.first;
+  const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
   const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
-  if (mine) {
+  if (share.mine) {
     Table<G>& table = stage.table();
     G::Action given[G::kRows];
     for (int r = 0; r < G::kRows; ++r) {
@@ -364,8 +378,18 @@ extern "C" __global__ void __launch_bounds__(kWarp)
         if (over) clear_memory(seen.memory);
     }
   }
-  rows.write(seen, mine, now);
+  rows.write(seen, share.mine, now);
   stage.put_tables();
+}
+
+#endif
+
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 0
+extern "C" __global__ void sizes(i32* out) {
+  out[0] = sizeof(Table<G>);
+  out[1] = sizeof(OwnSetting<G>);
+  out[2] = sizeof(Legal<G>);
+  out[3] = kStaged ? kStageBytes : 0;
 }
 
 // Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,
@@ -373,15 +397,15 @@ extern "C" __global__ void __launch_bounds__(kWarp)
 extern "C" __global__ void __launch_bounds__(kWarp)
     open_rows(SPARRING_VIEW GamesView games, int restart, u8* frozen, SPARRING_VIEW RowsView rows,
               SPARRING_VIEW OutcomeView outcome) {
-  const int game = thread_index(), first = game - Stage::lane();
-  const bool mine = game < games.games;
-  const Stage stage(games.tables + first, least(games.games - first, kWarp));
+  const Share share(games);
+  const int game = share.game, first = share.first;
+  const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
   const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
-  if (mine) {
+  if (share.mine) {
     Table<G>& table = stage.table();
     frozen[game] = 0;
     outcome.clear(game);
@@ -398,7 +422,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
       }
     }
   }
-  rows.write(seen, mine, now);
+  rows.write(seen, share.mine, now);
   stage.put_tables();
 }
 
@@ -427,20 +451,31 @@ extern "C" __global__ void sample_actions(SPARRING_VIEW GamesView games, const L
   table.sampled = rng.drawn();
 }
 
-// One byte per action, four at a time.
+// One byte per action, kMaskBytes by a thread.
+inline constexpr int kMaskBytes = 16;
 extern "C" __global__ void expand_masks(const Legal<G>* legal, i64 bytes, u8* mask) {
-  const i64 at = (i64{blockIdx.x} * blockDim.x + threadIdx.x) * 4;
+  constexpr int kActions = most(SPARRING_ACTIONS, 1);
+  const i64 at = (i64{blockIdx.x} * blockDim.x + threadIdx.x) * kMaskBytes;
   if (at >= bytes) return;
-  u32 four = 0;
-  for (int i = 0; i < 4; ++i) {
-    const i64 row = (at + i) / most(SPARRING_ACTIONS, 1);
-    const int action = static_cast<int>((at + i) % most(SPARRING_ACTIONS, 1));
-    if (at + i < bytes && legal[row].test(action)) four |= 1u << (8 * i);
+  i64 row = at / kActions;
+  int action = static_cast<int>(at % kActions);
+  u64 some[2] = {};
+  const int count = static_cast<int>(least<i64>(bytes - at, kMaskBytes));
+#pragma unroll
+  for (int i = 0; i < kMaskBytes; ++i) {
+    if (i < count && legal[row].test(action)) some[i / 8] |= u64{1} << (8 * (i % 8));
+    if (++action == kActions) {
+      action = 0;
+      ++row;
+    }
   }
-  if (at + 4 <= bytes)
-    *reinterpret_cast<u32*>(mask + at) = four;
+  if (count == kMaskBytes)
+    *reinterpret_cast<Vector16*>(mask + at) = {{some[0], some[1]}};
   else
-    for (int i = 0; at + i < bytes; ++i) mask[at + i] = static_cast<u8>(four >> (8 * i));
+#pragma unroll
+    for (int i = 0; i < kMaskBytes; ++i)
+      if (i < count) mask[at + i] = static_cast<u8>(some[i / 8] >> (8 * (i % 8)));
 }
+#endif
 
 }  // namespace sparring

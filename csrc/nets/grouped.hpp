@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nets/activation.hpp"
+#include "nets/first_layer.hpp"
 
 namespace sparring {
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparring import _native
 from sparring.nets.grouped import NATIVE_ACTIVATIONS
@@ -100,10 +100,14 @@ class NativePasses:
 
 def why_not(packed: Packed) -> str:
     """Say what keeps a network from being passed natively, "" if nothing does."""
-    net = packed.net
+    return why_not_net(packed.net, packed.weight.device)
+
+
+def why_not_net(net: nn.Module, device: torch.device) -> str:
+    """The same, of a network that is not packed yet."""
     if not isinstance(net, Perceptron):
         return "only perceptrons have native passes"
-    if packed.weight.device.type != "cpu":
+    if device.type != "cpu":
         return "native passes are for CPUs"
     if net.config.norm:
         return "layer norm (net.norm) has no native passes"

@@ -14,6 +14,7 @@ from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
+from sparring.kernels import compiling
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import CPU, Plan
@@ -81,6 +82,7 @@ class Session:
         for config in configs:
             budget_of(config)
             demand_processes(config)
+        compiling.PROGRESS.quiet = quiet
         learned = [with_factor(config, lr_factor) for config in configs]
         plan = resolve(learned, pool=pool, opponents=opponents)
         called = callbacks or Callbacks()

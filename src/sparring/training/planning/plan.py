@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -75,6 +74,8 @@ def resolve(
     played_by = rules_of_members(configs, rules)
     curricula = [curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True)]
     curriculum = curricula[0]
+    if not config.hierarchy.on:  # whose roles have decisions of their own in any case
+        demand_same_chains([paid_by(one) for one in curricula])
     place = choose_place(configs, rules.box, cast, own=own)
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         check_demands(theirs, member)
@@ -110,7 +111,6 @@ def resolve(
         turns=turns_of(config.hierarchy),
         first=own_terms(played_by, curricula),
     )
-    demand_same_chains([replace(plan, **paid_by(one)) for one in curricula])
     demand_mirror(plan)
     demand_room(plan)
     return plan
