@@ -466,9 +466,12 @@ void bind_pool(nb::module_& m) {
 
 namespace sparring {
 void bind_goals(nb::module_& m);
+void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
+void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_updating(nb::module_& m);
 }  // namespace sparring
 
 NB_MODULE(_native, m) {
@@ -485,7 +488,10 @@ NB_MODULE(_native, m) {
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_goals(m);
+  sparring::bind_layers(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
+  sparring::bind_replay_steps(m);
   sparring::bind_shogi(m);
+  sparring::bind_updating(m);
 }

@@ -90,6 +90,8 @@ def look_at_versions() -> Iterator[Finding]:
     yield Finding("ok", "numpy", np.__version__)
     built = Path(str(_native.__file__))
     yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
+    tiles = "bfloat16 products by AMX (collect.cpu bf16)" if _native.has_amx() else "no AMX"
+    yield Finding("ok", "kernels", f"float32 products; {tiles}")
     compiler = ask(os.environ.get("CXX", "c++"), "--version")
     if compiler:
         yield Finding("ok", "compiler", compiler.splitlines()[0])

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig
+from sparring.nets.arithmetic import TORCH, resolve_cpu
+from sparring.nets.native_net import NativeNet
+from sparring.nets.native_passes import why_not_net
 from sparring.nets.net import Heads, Net
 
 
@@ -20,6 +23,7 @@ class Forward:
 
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
+        self.arithmetic = resolve_cpu(collect.cpu)
         on_gpu = device.type == "cuda"
         self.bf16 = collect.bf16 and on_gpu
         self._run: Any = net
@@ -28,6 +32,20 @@ class Forward:
         self.lean: Callable[[Tensor], list[Heads]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
+
+    def why_torch(self) -> str:
+        """Say what keeps the network from being computed natively, "" if nothing does."""
+        if self.device.type == "cpu" and self.arithmetic == TORCH:
+            return "collect.cpu is torch"
+        return why_not_net(self.net, self.device)
+
+    def go_native(self, threads: int) -> NativeNet | None:
+        """Compute natively from now on if that can be; the network must not be moved any more."""
+        if self.why_torch():
+            return None
+        native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
+        self.lean = native.say
+        return native
 
     def __call__(self, obs: Tensor) -> Heads:
         """Return what every head says about the rows."""

@@ -17,7 +17,8 @@ from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.plan import Plan
+from sparring.learn.plan import CPU, Plan
+from sparring.nets.arithmetic import resolve_cpu
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.policy import BY_VALUE, Policy, check_alike
 from sparring.pools.foreign.base import ForeignPool
@@ -37,6 +38,7 @@ from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
@@ -295,8 +297,12 @@ def lasting(
     pool, opponents: what the program that begins the run brings along.
     """
     rules = rules_of(config, pool)
+    collect = config.collect
+    if choose_device(config.device) == CPU:
+        collect = replace(collect, cpu=resolve_cpu(collect.cpu))
     return replace(
         config,
+        collect=collect,
         game=lasting_name(config.game),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
