@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sparring.nets.arithmetic import BF16
 from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.native_passes import NativePasses
 from sparring.nets.net import VALUE, Heads, Net
@@ -17,7 +18,7 @@ class NativeNet:
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
         """Take over a network that `native_passes.why_not` says nothing about."""
         self.net, self.packed, self.threads = net, Packed(net), threads
-        self._passes = NativePasses(self.packed, threads=threads)
+        self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
         self._written = [*net.parameters(), self.packed.weight]
         self._seen = -1
 
