@@ -35,15 +35,6 @@ class Kernel:
         checked(driver.cuFuncSetAttribute(self._handle, limit, shared_bytes), self.name)
         self._shared_bytes = shared_bytes
 
-    def resident(self, block: int) -> int:
-        """Return how many blocks of so many threads a multiprocessor has room for at once."""
-        from cuda.bindings import driver
-
-        asked = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-            self._handle, block, self._shared_bytes
-        )
-        return int(checked(asked, self.name))
-
     def __call__(self, grid: int | tuple[int, ...], block: int, *args: Any) -> None:
         """Launch on the current stream. Tensors go as addresses, views by value, None as null."""
         from cuda.bindings import driver

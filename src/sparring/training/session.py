@@ -36,7 +36,7 @@ from sparring.training.loop import Trainer
 from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
-from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
@@ -141,7 +141,8 @@ class Session:
         note: an event of the resume.
         """
         try:
-            return self._finish(runs, resume, note)
+            with within_memory(self.configs[0], self.plan):
+                return self._finish(runs, resume, note)
         finally:
             close_games(self.plan, brought=self.brought)
 

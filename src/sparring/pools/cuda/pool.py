@@ -22,10 +22,9 @@ from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
 from sparring.pools.cuda.sizes import (
-    BOT_GAMES,
     MASK_BYTES,
     STAGE_BYTES,
-    evened,
+    games_per_warp,
     sizes_of,
     warps_for,
 )
@@ -89,8 +88,7 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, up to 32; chosen by who plays and how many unless it is
-            said.
+        per_warp: games that a warp plays, up to 32; chosen by who plays unless it is said.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
@@ -168,15 +166,8 @@ class CudaPool(CountsOnDevice):
 
     def _spread(self) -> None:
         """Choose how many games a warp plays; what they play is the same for any number."""
-        bots, kernels = any(self._bots), (self._kernels.step, self._kernels.open_rows)
-        for kernel in kernels:
-            kernel.reserve(self._staged * BLOCK)
-        if bots:
-            chosen = BOT_GAMES
-        else:
-            chosen = evened(self.each, len(self.seeds), kernels[0].resident(BLOCK), self.device)
-        self.per_warp = self._per_warp or chosen
-        for kernel in kernels if bots or self._per_warp else ():
+        self.per_warp = self._per_warp or games_per_warp(bots=any(self._bots))
+        for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * self.per_warp)
         self._games = self.view(
             "GamesView",

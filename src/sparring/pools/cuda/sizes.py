@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from sparring.games.rules import Rules
 from sparring.pools.native import Pool
 
@@ -12,10 +10,6 @@ MASK_BYTES = 16
 """What a thread writes of a mask; kMaskBytes in csrc/cuda/pool.cuh."""
 BOT_GAMES = 8
 """Of a warp that plays games with bots: all wait for the one whose bots move most."""
-LEAST_GAMES = 16
-"""Of other warps. Fewer leave too many threads without work."""
-FEW_WARPS = 8
-"""On a multiprocessor. With more it is busy all the time, and fewer games would be more work."""
 STAGE_BYTES = 96 * 1024
 """Shared memory that every GPU of the last years gives a block."""
 
@@ -35,23 +29,9 @@ def sizes_of(
     }
 
 
-def evened(each: int, members: int, resident: int, device: torch.device) -> int:
-    """Choose how many of a member's `each` games a warp plays, where no bot slows it down.
-
-    resident: warps that a multiprocessor has room for.
-    """
-    units = torch.cuda.get_device_properties(device).multi_processor_count
-    return even_rounds(each, members, resident * units) if resident <= FEW_WARPS else WARP
-
-
-def even_rounds(each: int, members: int, at_once: int) -> int:
-    """Return the games of a warp with which all rounds of `at_once` warps are about as full.
-
-    With 32 the last round may have hardly a warp and takes as long as the others.
-    """
-    rounds = -(-members * warps_for(each, WARP) // at_once)
-    fits = (n for n in range(LEAST_GAMES, WARP) if members * warps_for(each, n) <= rounds * at_once)
-    return next(fits, WARP)
+def games_per_warp(*, bots: bool) -> int:
+    """How many games a warp plays."""
+    return BOT_GAMES if bots else WARP
 
 
 def warps_for(games: int, per_warp: int) -> int:

@@ -176,7 +176,7 @@ REPLICATED = "sparring.cluster.replicas.learner:make_learner"
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
-    with within_memory(config):
+    with within_memory(config, plan):
         if config.replicas > 1:
             first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
             return first
