@@ -25,7 +25,7 @@ PASSING_BYTES = 64
 """Of every row on a GPU: what an update makes and forgets."""
 WORKSPACE = 2**30
 """What the driver, libraries, graphs and gaps between arrays take of a GPU's memory; on an H200
-0.3 to 0.9 GiB were seen."""
+0.2 to 0.9 GiB were seen with perceptrons."""
 EXAMPLE_BYTES = 12
 """Of every example on a GPU, besides its row: where it comes from, its place and its action."""
 
