@@ -11,6 +11,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/engine.hpp"
+#include "core/trouble.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -50,10 +51,9 @@ std::string kernels_used() {
   if (const Kernels* used = chosen_kernels()) return used->name;
   std::string names;
   for (const std::string& name : kernel_names()) names += (names.empty() ? "" : ", ") + name;
-  throw nb::value_error(("SPARRING_KERNELS=" + std::string(std::getenv("SPARRING_KERNELS")) +
-                         " is not there on this machine; it has " + names +
-                         ". Without the variable the last one is used.")
-                            .c_str());
+  throw Trouble("SPARRING_KERNELS=" + std::string(std::getenv("SPARRING_KERNELS")) +
+                " cannot be used on this machine, which has " + names +
+                "; leave the variable away for the last of them");
 }
 
 class BoundLayers {

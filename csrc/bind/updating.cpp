@@ -1,4 +1,4 @@
-// What an update of PPO on a CPU does between the passes of a network: its loss, and Adam.
+// What PPO does on a CPU besides the passes of a network: actions are drawn, the loss, Adam.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -7,6 +7,7 @@
 #include "bind/arrays.hpp"
 #include "bind/workers.hpp"
 #include "nets/adam.hpp"
+#include "nets/drawing.hpp"
 #include "nets/ppo_loss.hpp"
 
 namespace nb = nanobind;
@@ -22,6 +23,29 @@ const i64* at(const Index& index) { return index ? index->data() : nullptr; }
 class Updating {
  public:
   explicit Updating(int threads) : workers_(threads) {}
+
+  // Actions, or numbers of continuous ones, with their log-probabilities and values.
+  void draw(In<f32> said, In<u8> mask, u64 seed, In<u32> row_id, u32 episode, u32 drawn,
+            f32 value_unit, std::optional<Out<i32>> action, std::optional<Out<f32>> numbers,
+            Out<f32> log_prob, Out<f32> value) {
+    const Asked asked{said.data(),
+                      static_cast<int>(said.shape(0)),
+                      static_cast<int>(said.shape(1)),
+                      mask.data(),
+                      action ? static_cast<int>(mask.shape(1)) : 0,
+                      numbers ? static_cast<int>(numbers->shape(1)) : 0,
+                      seed,
+                      row_id.data(),
+                      episode,
+                      drawn,
+                      value_unit};
+    if (asked.width != (asked.box ? 2 * asked.box : asked.actions) + 1)
+      throw nb::value_error("the heads have another width than the actions");
+    nb::gil_scoped_release released;
+    DrawActions job(asked, {action ? action->data() : nullptr, numbers ? numbers->data() : nullptr,
+                            log_prob.data(), value.data()});
+    workers_.run(job);
+  }
 
   // Returns sums over rows: policy loss, value loss and entropy; how far the policy moved and how
   // often that was too far, of those that are no images; and how many those are.
@@ -84,8 +108,11 @@ class Updating {
 }  // namespace
 
 void bind_updating(nb::module_& m) {
-  nb::class_<Updating>(m, "Updating", "What an update does between the passes of a network.")
+  nb::class_<Updating>(m, "Updating", "What PPO does besides the passes of a network.")
       .def(nb::init<int>(), "threads"_a)
+      .def("draw", &Updating::draw, "said"_a, "mask"_a, "seed"_a, "row_id"_a, "episode"_a,
+           "drawn"_a, "value_unit"_a, "action"_a.none(), "numbers"_a.none(), "log_prob"_a,
+           "value"_a)
       .def("policy_loss", &Updating::policy_loss, "said"_a, "place"_a.none(), "sample"_a.none(),
            "mask"_a, "action"_a.none(), "drawn"_a.none(), "log_prob"_a, "value"_a, "advantage"_a,
            "returns"_a, "mirrored"_a.none(), "clip"_a, "value_clip"_a, "value_weight"_a,

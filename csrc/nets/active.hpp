@@ -96,10 +96,36 @@ class ActiveRows {
     return {index_.data(), value_.data(), end_.data(), static_cast<int>(end_.size())};
   }
 
+  // Sorts by feature, for `by_feature`.
+  void sort(int features) {
+    const size_t count = static_cast<size_t>(count_);
+    if (row_.size() < count) {
+      row_.resize(2 * count);
+      sorted_.resize(2 * count);
+    }
+    stop_.assign(static_cast<size_t>(features) + 1, 0);
+    int* next = stop_.data();  // where the next row of a feature goes, in the end where it stops
+    for (size_t k = 0; k < count; ++k) ++next[index_[k] + 1];
+    for (int f = 0; f < features; ++f) next[f + 1] += next[f];
+    size_t k = 0;
+    for (size_t r = 0; r < end_.size(); ++r)
+      for (; k < static_cast<size_t>(end_[r]); ++k) {
+        const size_t to = static_cast<size_t>(next[index_[k]]++);
+        row_[to] = static_cast<int>(r);
+        sorted_[to] = value_[k];
+      }
+  }
+
+  RowsOfFeatures by_feature() const {
+    return {row_.data(), sorted_.data(), stop_.data(), static_cast<int>(stop_.size()) - 1};
+  }
+
  private:
   std::vector<int> index_, end_;
   std::vector<f32> value_;
   int count_ = 0;
+  std::vector<int> row_, stop_;
+  std::vector<f32> sorted_;
 };
 
 }  // namespace sparring

@@ -82,6 +82,11 @@ struct alignas(64) Sums {
   const f32* row(int r) const { return number + r * kSide; }
 };
 
+// Which of a block's numbers are above 0: a bit for every column of a row.
+struct alignas(64) Signs {
+  u32 row[kSide];
+};
+
 // Every tile is 16 rows of 64 bytes, always. A thread calls it before products, and `release` when
 // it is through: a thread with tiles in use costs more to interrupt.
 SPARRING_AMX inline void configure() {
@@ -314,7 +319,7 @@ template <Activation kKind>
 SPARRING_AMX inline __m512 activated(__m512 x, __m512& slope) {
   const __m512 one = _mm512_set1_ps(1), half = _mm512_set1_ps(0.5f);
   if constexpr (kKind == Activation::kRelu) {
-    slope = one;  // nobody reads it: what comes out tells
+    slope = one;  // nobody reads it: signs tell
     return _mm512_max_ps(x, _mm512_setzero_ps());
   } else if constexpr (kKind == Activation::kTanh) {
     const __m512 made = tanh_of(x);
@@ -330,10 +335,11 @@ SPARRING_AMX inline __m512 activated(__m512 x, __m512& slope) {
   }
 }
 
-// rows = the activation of sums + bias, rounded, and the rest. slopes: null where nobody asks.
+// rows = the activation of sums + bias, rounded, and the rest. Slopes are null where nobody asks;
+// those of relu are signs.
 template <Activation kKind>
 SPARRING_AMX inline void finish(const Sums& sums, const f32* bias, Block& rows, Block& rest,
-                                Sums* slopes) {
+                                Signs* signs, Sums* slopes) {
   const __m512 left = _mm512_loadu_ps(bias), right = _mm512_loadu_ps(bias + kHalf);
   for (int r = 0; r < kSide; ++r) {
     __m512 slope, other;
@@ -343,15 +349,17 @@ SPARRING_AMX inline void finish(const Sums& sums, const f32* bias, Block& rows, 
     const __m512i said = rounded(made, beside);
     _mm512_store_si512(rows.number + r * kSide, said);
     _mm512_store_si512(rest.number + r * kSide, rest_of(made, beside, said));
+    if (kKind == Activation::kRelu && signs)
+      signs->row[r] = _mm512_cmpgt_epi16_mask(said, _mm512_setzero_si512());
     if (kKind == Activation::kRelu || !slopes) continue;
     _mm512_store_ps(slopes->row(r), slope);
     _mm512_store_ps(slopes->row(r) + kHalf, other);
   }
 }
 
-// delta = sums times the slopes, rounded, and what its columns add up to. Without slopes it is the
-// sign of what came out that decides, without both everything passes.
-SPARRING_AMX inline void descend(const Sums& sums, const Block* out, const Sums* slopes,
+// delta = sums times the slopes, rounded, and what its columns add up to. Without slopes signs
+// decide, without both everything passes.
+SPARRING_AMX inline void descend(const Sums& sums, const Signs* signs, const Sums* slopes,
                                  Block& delta, f32* total) {
   __m512 left = _mm512_setzero_ps(), right = left;
   for (int r = 0; r < kSide; ++r) {
@@ -359,11 +367,9 @@ SPARRING_AMX inline void descend(const Sums& sums, const Block* out, const Sums*
     if (slopes) {
       one = _mm512_mul_ps(one, _mm512_load_ps(slopes->row(r)));
       other = _mm512_mul_ps(other, _mm512_load_ps(slopes->row(r) + kHalf));
-    } else if (out) {
-      const __mmask32 above = _mm512_cmpgt_epi16_mask(_mm512_load_si512(out->number + r * kSide),
-                                                      _mm512_setzero_si512());
-      one = _mm512_maskz_mov_ps(static_cast<__mmask16>(above & 0xffff), one);
-      other = _mm512_maskz_mov_ps(static_cast<__mmask16>(above >> kHalf), other);
+    } else if (signs) {
+      one = _mm512_maskz_mov_ps(static_cast<__mmask16>(signs->row[r] & 0xffff), one);
+      other = _mm512_maskz_mov_ps(static_cast<__mmask16>(signs->row[r] >> kHalf), other);
     }
     left = _mm512_add_ps(left, one);
     right = _mm512_add_ps(right, other);

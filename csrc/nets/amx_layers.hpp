@@ -22,9 +22,9 @@
 namespace sparring {
 
 class AmxLayers {
-  // A panel of inputs of a layer.
+  // Panels of inputs of a layer.
   struct Unit {
-    int tower, layer, panel;
+    int tower, layer, panel, count;
   };
 
  public:
@@ -59,7 +59,8 @@ class AmxLayers {
         : layers_(layers), weights_(weights), units_(layers.units()) {}
     int open(int phase) override { return phase == 0 ? static_cast<int>(units_.size()) : -1; }
     void run(int, int chunk) override {
-      layers_.pack(units_[static_cast<size_t>(chunk)], weights_);
+      const Unit& unit = units_[static_cast<size_t>(chunk)];
+      for (int i = 0; i < unit.count; ++i) layers_.pack(unit, unit.panel + i, weights_);
     }
 
    private:
@@ -125,6 +126,9 @@ class AmxLayers {
  private:
   static constexpr int kGroup = amx::kSide;  // rows that go through all layers together
   static_assert(kPanel == amx::kSide && kBlock % kGroup == 0);
+  // Panels of inputs whose weights' gradients are summed together: all that came from above has to
+  // come near for them.
+  static constexpr int kTogether = 2;
   using Blocks = std::vector<amx::Block>;
 
   // A layer as products read it, in pairs. Sizes are panels.
@@ -137,9 +141,9 @@ class AmxLayers {
 
   // What a batch leaves of a layer. Gradients lie as the products for the weights read them.
   struct Left {
-    Blocks rows;                    // [groups, panels], what came out
-    Blocks pairs;                   // [panels, stride], the same
-    std::vector<amx::Sums> slopes;  // [groups, panels], where the activation is not relu
+    Blocks pairs;                   // [panels, stride], what came out
+    std::vector<amx::Signs> signs;  // [groups, panels], of relu
+    std::vector<amx::Sums> slopes;  // [groups, panels], of others
     Blocks delta;                   // [panels, stride], the gradient, turned
     std::vector<f32> total;         // [groups, panels * kPanel], its sum over a group's rows
   };
@@ -154,14 +158,13 @@ class AmxLayers {
   struct Scratch {
     Blocks input, input_rest, rows[2], rest[2];
     std::vector<f32> numbers;     // of a row
-    std::vector<amx::Sums> wide;  // of a panel of weights
+    std::vector<amx::Sums> wide;  // of panels of weights
     amx::Sums sums;
 
     void reserve(int panels) {
       for (Blocks* blocks : {&input, &input_rest, &rows[0], &rows[1], &rest[0], &rest[1]})
         if (blocks->size() < static_cast<size_t>(panels))
           blocks->resize(static_cast<size_t>(panels));
-      if (wide.size() < static_cast<size_t>(panels)) wide.resize(static_cast<size_t>(panels));
     }
   };
 
@@ -191,8 +194,9 @@ class AmxLayers {
     std::vector<Unit> found;
     for (size_t t = 0; t < packed_.size(); ++t)
       for (size_t l = 0; l < packed_[t].size(); ++l)
-        for (int panel = 0; panel < packed_[t][l].in; ++panel)
-          found.push_back({static_cast<int>(t), static_cast<int>(l), panel});
+        for (int panel = 0; panel < packed_[t][l].in; panel += kTogether)
+          found.push_back({static_cast<int>(t), static_cast<int>(l), panel,
+                           least(kTogether, packed_[t][l].in - panel)});
     return found;
   }
 
@@ -223,9 +227,11 @@ class AmxLayers {
         left.delta.resize(blocks(panels, stride_));
         left.total.resize(blocks(panels * kPanel, groups));
         if (l + 1 == packed_[t].size()) continue;
-        left.rows.resize(blocks(panels, groups));
         left.pairs.resize(blocks(panels, stride_));
-        if (shape_.activation != Activation::kRelu) left.slopes.resize(blocks(panels, groups));
+        if (shape_.activation == Activation::kRelu)
+          left.signs.resize(blocks(panels, groups));
+        else
+          left.slopes.resize(blocks(panels, groups));
       }
     }
   }
@@ -237,22 +243,25 @@ class AmxLayers {
     return static_cast<size_t>(group) * static_cast<size_t>(panels);
   }
 
-  SPARRING_AMX void pack(const Unit& unit, const f32* weights);
+  SPARRING_AMX void pack(const Unit& unit, int panel, const f32* weights);
   SPARRING_AMX void widen(const RowsIn& rows, int group, bool keep);
   SPARRING_AMX void pass(const RowsIn& rows, int group, f32* out, bool keep);
   SPARRING_AMX void descend(int group, const f32* head_grad, f32* input_grad, bool keep);
   SPARRING_AMX void add_up(const Unit& unit, f32* weight_grad, bool add);
-  SPARRING_AMX void store(const Unit& unit, int out_panel, bool add, amx::Sums& sums,
+  SPARRING_AMX void store(const Unit& unit, int panel, int out_panel, bool add, amx::Sums& sums,
                           f32* weight_grad) const;
   void store_bias(const Unit& unit, f32* weight_grad, bool add) const;
+  // left: null where nothing is kept. place: of the block in it.
   SPARRING_AMX void finish(const amx::Sums& sums, const f32* bias, amx::Block& rows,
-                           amx::Block& rest, amx::Sums* slopes) const {
+                           amx::Block& rest, Left* left, size_t place) const {
+    amx::Signs* signs = left && !left->signs.empty() ? &left->signs[place] : nullptr;
+    amx::Sums* slopes = left && !left->slopes.empty() ? &left->slopes[place] : nullptr;
     if (shape_.activation == Activation::kRelu)
-      amx::finish<Activation::kRelu>(sums, bias, rows, rest, slopes);
+      amx::finish<Activation::kRelu>(sums, bias, rows, rest, signs, slopes);
     else if (shape_.activation == Activation::kTanh)
-      amx::finish<Activation::kTanh>(sums, bias, rows, rest, slopes);
+      amx::finish<Activation::kTanh>(sums, bias, rows, rest, signs, slopes);
     else
-      amx::finish<Activation::kSilu>(sums, bias, rows, rest, slopes);
+      amx::finish<Activation::kSilu>(sums, bias, rows, rest, signs, slopes);
   }
 
   LayersShape shape_;
@@ -268,11 +277,11 @@ class AmxLayers {
 
 // Weights lie by column or by feature: what is next to each other in memory stays so in a block,
 // and one of the two factors that are made of it is turned.
-SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, const f32* weights) {
+SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, int panel, const f32* weights) {
   const size_t t = static_cast<size_t>(unit.tower), l = static_cast<size_t>(unit.layer);
   const LayerShape& layer = shape_.towers[t].layers[l];
   Packed& packed = packed_[t][l];
-  const int first = unit.panel * kPanel, reads = least(kPanel, layer.in - first);
+  const int first = panel * kPanel, reads = least(kPanel, layer.in - first);
   const bool by_column = layer.pieces[0].in_stride == 1;
   amx::Block rows, rest;
   amx::Sums& sums = scratch().sums;
@@ -282,7 +291,7 @@ SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, const f32* weights) {
       const int from = most(piece.column, p * kPanel);
       const int to = least(piece.column + piece.columns, (p + 1) * kPanel);
       if (to <= from) continue;
-      if (unit.panel == 0)
+      if (panel == 0)
         std::copy_n(weights + piece.bias + from - piece.column, to - from,
                     packed.bias.begin() + from);
       if (!piece.reads) continue;
@@ -303,9 +312,8 @@ SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, const f32* weights) {
           }
     }
     amx::round_to(sums, rows, &rest);
-    amx::Block& turned = packed.turned[by_group(unit.panel, packed.out) + static_cast<size_t>(p)];
-    amx::Block* weight =
-        &packed.weight[2 * (by_group(p, packed.in) + static_cast<size_t>(unit.panel))];
+    amx::Block& turned = packed.turned[by_group(panel, packed.out) + static_cast<size_t>(p)];
+    amx::Block* weight = &packed.weight[2 * (by_group(p, packed.in) + static_cast<size_t>(panel))];
     (by_column ? amx::pairs_of : amx::turned_pairs_of)(rows, turned);
     if (l == 0) {
       (by_column ? amx::scale_columns : amx::scale_rows)(sums, scale_.data() + first);
@@ -356,7 +364,7 @@ SPARRING_AMX inline void AmxLayers::pass(const RowsIn& rows, int group, f32* out
       const bool head = l + 1 == packed_[t].size();
       Left* left = keep && !head ? &left_[t][l] : nullptr;
       const size_t first = by_group(group, packed.out);
-      amx::Block* made = left ? &left->rows[first] : mine.rows[l % 2].data();
+      amx::Block* made = mine.rows[l % 2].data();
       amx::Block* rest = mine.rest[l % 2].data();
       for (int p = 0; p < packed.out; ++p) {
         const f32* bias = packed.bias.data() + p * kPanel;
@@ -369,9 +377,7 @@ SPARRING_AMX inline void AmxLayers::pass(const RowsIn& rows, int group, f32* out
                          to + i64{r} * shape_.head_width);
           continue;
         }
-        amx::Sums* slopes =
-            left && !left->slopes.empty() ? &left->slopes[first + static_cast<size_t>(p)] : nullptr;
-        finish(mine.sums, bias, made[p], rest[p], slopes);
+        finish(mine.sums, bias, made[p], rest[p], left, first + static_cast<size_t>(p));
         if (left) amx::pairs_of(made[p], left->pairs[at(p, group)]);
       }
       x = made;
@@ -415,7 +421,7 @@ SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32
         }
         Left& left = left_[t][l - 1];
         const size_t place = by_group(group, packed.in) + static_cast<size_t>(p);
-        amx::descend(mine.sums, &left.rows[place],
+        amx::descend(mine.sums, left.signs.empty() ? nullptr : &left.signs[place],
                      left.slopes.empty() ? nullptr : &left.slopes[place], to[p],
                      &left.total[place * kPanel]);
         if (keep) amx::turned_of(to[p], left.delta[at(p, group)]);
@@ -427,30 +433,35 @@ SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32
 
 // The gradient of all columns' weights for one panel of inputs.
 SPARRING_AMX inline void AmxLayers::add_up(const Unit& unit, f32* weight_grad, bool add) {
-  constexpr int kGroups = 16;  // what stays in the nearest cache
+  constexpr int kGroups = 8;  // what stays in the nearest cache
   const size_t t = static_cast<size_t>(unit.tower), l = static_cast<size_t>(unit.layer);
   const Packed& packed = packed_[t][l];
   const Blocks& x = l ? left_[t][l - 1].pairs : input_;
   const int groups = (kept_rows_ + kGroup - 1) / kGroup;
-  std::vector<amx::Sums>& wide = scratch().wide;  // [out]
-  scratch().reserve(widest_);
+  std::vector<amx::Sums>& wide = scratch().wide;  // [count, out]
+  const size_t all = static_cast<size_t>(unit.count) * static_cast<size_t>(packed.out);
+  if (wide.size() < all) wide.resize(all);
   amx::configure();
   for (int g = 0; g < groups; g += kGroups)
-    for (int p = 0; p < packed.out; ++p)
-      amx::multiply(&left_[t][l].delta[at(p, g)], &x[at(unit.panel, g)], least(kGroups, groups - g),
-                    g > 0, wide[static_cast<size_t>(p)]);
+    for (int i = 0; i < unit.count; ++i)
+      for (int p = 0; p < packed.out; ++p)
+        amx::multiply(&left_[t][l].delta[at(p, g)], &x[at(unit.panel + i, g)],
+                      least(kGroups, groups - g), g > 0,
+                      wide[by_group(i, packed.out) + static_cast<size_t>(p)]);
   amx::release();
-  for (int p = 0; p < packed.out; ++p)
-    store(unit, p, add, wide[static_cast<size_t>(p)], weight_grad);
+  for (int i = 0; i < unit.count; ++i)
+    for (int p = 0; p < packed.out; ++p)
+      store(unit, unit.panel + i, p, add, wide[by_group(i, packed.out) + static_cast<size_t>(p)],
+            weight_grad);
   if (unit.panel == 0) store_bias(unit, weight_grad, add);
 }
 
 // sums: [column, input] of a pair of panels.
-SPARRING_AMX inline void AmxLayers::store(const Unit& unit, int out_panel, bool add,
+SPARRING_AMX inline void AmxLayers::store(const Unit& unit, int panel, int out_panel, bool add,
                                           amx::Sums& sums, f32* weight_grad) const {
   const LayerShape& layer =
       shape_.towers[static_cast<size_t>(unit.tower)].layers[static_cast<size_t>(unit.layer)];
-  const int first = unit.panel * kPanel, reads = least(kPanel, layer.in - first);
+  const int first = panel * kPanel, reads = least(kPanel, layer.in - first);
   if (unit.layer == 0) amx::scale_columns(sums, scale_.data() + first);
   amx::Sums turned;
   if (layer.pieces[0].in_stride != 1) amx::turned_of(sums, turned);

@@ -190,7 +190,9 @@ class Layers {
     void run(int phase, int chunk) override;
 
    private:
-    // Panels of a layer's weights whose gradients are summed together; in_count 0: all.
+    static constexpr int kIn = 2, kOut = 4;  // panels of a tile, at most
+
+    // Panels of a layer's weights whose gradients are summed together.
     struct Tile {
       size_t tower, layer;
       int in, in_count, out, out_count;
@@ -209,8 +211,10 @@ class Layers {
     void put_input_grad(size_t tower, int block, int panel, const f32* from);
     void dense_tile(const Tile& tile);
     void sparse_tile(const Tile& tile);
-    void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, bool turned);
-    void store_bias(const Tile& tile);
+    void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, i64 stride,
+               bool turned);
+    void add_bias(const Tile& tile, int block, f32* sums);
+    void store_bias(const Tile& tile, const f32* sums);
 
     Layers& layers_;
     const f32* head_grad_;
@@ -377,7 +381,6 @@ inline void Layers::Forward::pass(int block, int count, Between& between, int pl
 }
 
 inline void Layers::Backward::plan() {
-  constexpr int kIn = 2, kOut = 4;  // panels of a tile
   const auto& packed = layers_.packed_;
   for (size_t t = 0; t < packed.size(); ++t)
     for (size_t l = 0; l < packed[t].size(); ++l) {
@@ -389,10 +392,10 @@ inline void Layers::Backward::plan() {
       }
       if (!weight_grad_) continue;
       const bool sparse = l == 0 && layers_.shape_.sparse;
-      for (int o = 0; o < layer.out; o += sparse ? 1 : kOut)
-        for (int i = 0; i < (sparse ? 1 : layer.in); i += kIn)
-          tiles_.push_back(
-              {t, l, i, least(kIn, layer.in - i), o, sparse ? 1 : least(kOut, layer.out - o)});
+      const int deep = sparse ? layer.in : kIn;
+      for (int o = 0; o < layer.out; o += kOut)
+        for (int i = 0; i < layer.in; i += deep)
+          tiles_.push_back({t, l, i, least(deep, layer.in - i), o, least(kOut, layer.out - o)});
     }
 }
 
@@ -426,6 +429,8 @@ inline void Layers::Backward::descend(int block) {
   const i64 step = i64{delta.block} * kPanel;
   static thread_local Numbers held;
   held.resize(static_cast<size_t>(step));
+  if (weight_grad_ && shape.sparse)
+    layers_.active_[static_cast<size_t>(block)].sort(layers_.plan_.features());
   for (size_t t = 0; t < shape.towers.size(); ++t) {
     descend_head(t, block);
     for (size_t l = shape.towers[t].layers.size(); l-- > 0;) {
@@ -484,8 +489,10 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   const bool turned = lies_by_column(layer);
   static thread_local Numbers sums;
   sums.assign(static_cast<size_t>(tile.in_count * tile.out_count * kSize), 0);
+  f32 bias[kOut * kPanel] = {};
   for (int block = 0; block < blocks(); ++block) {
     f32* sum = sums.data();
+    add_bias(tile, block, bias);
     for (int i = 0; i < tile.in_count; ++i)
       for (int o = 0; o < tile.out_count; ++o, sum += kSize) {
         const f32* below = x.data() + between.at(block, packed.in, tile.in + i);
@@ -496,28 +503,34 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   const f32* sum = sums.data();
   for (int i = 0; i < tile.in_count; ++i)
     for (int o = 0; o < tile.out_count; ++o, sum += kSize)
-      store(layer, tile.in + i, tile.out + o, sum, turned);
-  if (tile.in == 0) store_bias(tile);
+      store(layer, tile.in + i, tile.out + o, sum, kPanel, turned);
+  store_bias(tile, bias);
 }
 
-// All inputs of one panel of columns.
+// All inputs of some panels of columns.
 inline void Layers::Backward::sparse_tile(const Tile& tile) {
   const PackedLayer& packed = layers_.packed_[tile.tower][0];
   const Numbers& delta = layers_.delta_.out[tile.tower][0];
+  const i64 step = i64{layers_.delta_.block} * kPanel, stride = i64{tile.out_count} * kPanel;
   static thread_local Numbers sums;
-  sums.assign(static_cast<size_t>(packed.in) * kPanel * kPanel, 0);
-  for (int block = 0; block < blocks(); ++block)
-    wide().scatter_rows(layers_.active_[static_cast<size_t>(block)].view(),
-                        delta.data() + layers_.delta_.at(block, packed.out, tile.out), sums.data());
+  sums.assign(static_cast<size_t>(packed.in * kPanel * stride), 0);
+  f32 bias[kOut * kPanel] = {};
+  for (int block = 0; block < blocks(); ++block) {
+    add_bias(tile, block, bias);
+    wide().scatter_rows(layers_.active_[static_cast<size_t>(block)].by_feature(),
+                        delta.data() + layers_.delta_.at(block, packed.out, tile.out), step,
+                        tile.out_count, sums.data());
+  }
   for (int p = 0; p < packed.in; ++p)
-    store(layers_.shape_.towers[tile.tower].layers[0], p, tile.out,
-          sums.data() + i64{p} * kPanel * kPanel, false);
-  store_bias(tile);
+    for (int o = 0; o < tile.out_count; ++o)
+      store(layers_.shape_.towers[tile.tower].layers[0], p, tile.out + o,
+            sums.data() + p * kPanel * stride + o * kPanel, stride, false);
+  store_bias(tile, bias);
 }
 
-// sum: [inputs, columns] of these panels, or turned.
+// sum: [inputs, columns] of these panels, or turned, with rows `stride` apart.
 inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int out_panel,
-                                    const f32* sum, bool turned) {
+                                    const f32* sum, i64 stride, bool turned) {
   const int first = out_panel * kPanel, inputs = least(kPanel, layer.in - in_panel * kPanel);
   for (const Piece& piece : layer.pieces) {
     const int from = most(piece.column, first);
@@ -526,28 +539,34 @@ inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int o
     f32* to = weight_grad_ + piece.weight + in_panel * kPanel * piece.in_stride +
               (from - piece.column) * piece.out_stride;
     if (turned)
-      add_matrix(sum + (from - first) * kPanel, columns, inputs, to, piece.out_stride,
-                 piece.in_stride, add_);
+      put_matrix(sum + (from - first) * stride, stride, columns, inputs,
+                 {to, piece.out_stride, piece.in_stride}, add_);
     else
-      add_matrix(sum + from - first, inputs, columns, to, piece.in_stride, piece.out_stride, add_);
+      put_matrix(sum + from - first, stride, inputs, columns,
+                 {to, piece.in_stride, piece.out_stride}, add_);
   }
 }
 
-inline void Layers::Backward::store_bias(const Tile& tile) {
-  const LayerShape& layer = layers_.shape_.towers[tile.tower].layers[tile.layer];
-  const Numbers& delta = layers_.delta_.out[tile.tower][tile.layer];
-  for (int p = tile.out; p < tile.out + tile.out_count; ++p) {
-    f32 sum[kPanel] = {};
-    for (int block = 0; block < blocks(); ++block)
-      wide().add_rows(delta.data() + layers_.delta_.at(block, panels_of(layer.out), p),
-                      count(block), sum);
-    for (const Piece& piece : layer.pieces) {
-      const int from = most(piece.column, p * kPanel);
-      const int columns = least(piece.column + piece.columns, (p + 1) * kPanel) - from;
-      if (columns > 0)
-        add_matrix(sum + from - p * kPanel, 1, columns,
-                   weight_grad_ + piece.bias + from - piece.column, 0, 1, add_);
-    }
+// The sums of a block's gradients by column, while they are near; only the first tile of a column
+// needs them.
+inline void Layers::Backward::add_bias(const Tile& tile, int block, f32* sums) {
+  if (tile.in) return;
+  const Between& delta = layers_.delta_;
+  const f32* from = delta.out[tile.tower][tile.layer].data();
+  const int panels = layers_.packed_[tile.tower][tile.layer].out;
+  for (int o = 0; o < tile.out_count; ++o)
+    wide().add_rows(from + delta.at(block, panels, tile.out + o), count(block), sums + o * kPanel);
+}
+
+inline void Layers::Backward::store_bias(const Tile& tile, const f32* sums) {
+  if (tile.in) return;
+  const int first = tile.out * kPanel, end = first + tile.out_count * kPanel;
+  for (const Piece& piece : layers_.shape_.towers[tile.tower].layers[tile.layer].pieces) {
+    const int from = most(piece.column, first);
+    const int columns = least(piece.column + piece.columns, end) - from;
+    if (columns > 0)
+      put_matrix(sums + from - first, 0, 1, columns,
+                 {weight_grad_ + piece.bias + from - piece.column, 0, 1}, add_);
   }
 }
 

@@ -33,6 +33,11 @@ struct Matrix {
   i64 row_stride, column_stride;
 };
 
+struct MatrixOut {
+  f32* at;
+  i64 row_stride, column_stride;
+};
+
 inline void copy_numbers(f32* to, const f32* from, int count) {
   std::memcpy(to, from, sizeof(f32) * static_cast<size_t>(count));
 }
@@ -77,15 +82,16 @@ inline void copy_matrix(const Matrix& from, int rows, int columns, f32* to, i64 
   }
 }
 
-// The other way: a matrix becomes from [rows, columns], whose rows are kPanel apart. add: to it.
-inline void add_matrix(const f32* from, int rows, int columns, f32* to, i64 row_stride,
-                       i64 column_stride, bool add) {
-  for (int r = 0; r < rows; ++r, from += kPanel, to += row_stride) {
-    if (column_stride == 1 && !add)
-      copy_numbers(to, from, columns);
+// The other way: a matrix becomes from [rows, columns], whose rows are `stride` apart. add: to it.
+inline void put_matrix(const f32* from, i64 stride, int rows, int columns, const MatrixOut& to,
+                       bool add) {
+  for (int r = 0; r < rows; ++r) {
+    const f32* row = from + r * stride;
+    f32* out = to.at + r * to.row_stride;
+    if (to.column_stride == 1 && !add)
+      copy_numbers(out, row, columns);
     else
-      for (int c = 0; c < columns; ++c)
-        to[c * column_stride] = (add ? to[c * column_stride] : 0) + from[c];
+      for (int c = 0; c < columns; ++c, out += to.column_stride) *out = (add ? *out : 0) + row[c];
   }
 }
 

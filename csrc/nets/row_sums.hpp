@@ -12,7 +12,7 @@ namespace sparring {
 template <int kValues>
 class RowSums : public Job {
  public:
-  static constexpr int kRows = 256;  // per chunk
+  static constexpr int kRows = 128;  // per chunk
 
   explicit RowSums(int rows)
       : rows_(rows), sums_(static_cast<size_t>((rows + kRows - 1) / kRows)) {}

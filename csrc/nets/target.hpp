@@ -10,7 +10,7 @@ class FollowJob final : public Job {
   FollowJob(const f32* weight, i64 count, f32 tau, f32* target)
       : weight_(weight), count_(count), tau_(tau), target_(target) {}
 
-  static constexpr i64 kCount = 1 << 15;  // per chunk
+  static constexpr i64 kCount = 1 << 13;  // per chunk
 
   int open(int phase) override {
     return phase == 0 ? static_cast<int>((count_ + kCount - 1) / kCount) : -1;

@@ -76,6 +76,14 @@ struct ActiveBlock {
   int rows;
 };
 
+// The same by feature: those from end[f - 1] on are the rows in which feature f is not 0.
+struct RowsOfFeatures {
+  const int* row;
+  const f32* value;
+  const int* end;
+  int features;
+};
+
 // Which feature the bytes of an observation are, and by what they are divided. All arrays have room
 // for a multiple of kByteGroup.
 struct ByteTable {
@@ -108,8 +116,10 @@ struct Wide {
   // `step` numbers apart, weight is [features, columns].
   void (*gather_rows)(const ActiveBlock& active, const f32* weight, int columns, const f32* bias,
                       f32* out, i64 step);
-  // And what `outer` does: sum [features, kPanel] += value * delta, by feature.
-  void (*scatter_rows)(const ActiveBlock& active, const f32* delta, f32* sum);
+  // And what `outer` does: sum [features, panels * kPanel] += value * delta, which lies as out
+  // does.
+  void (*scatter_rows)(const RowsOfFeatures& active, const f32* delta, i64 step, int panels,
+                       f32* sum);
   // Lists the bytes of a row that are not 0 and returns how many. Writes up to kByteGroup more.
   int (*list_bytes)(const u8* row, const ByteTable& table, int* index, f32* value);
   // The functions between layers, in place, and a gradient times their slope. `out` is what came

@@ -245,24 +245,37 @@ SPARRING_TARGET inline void gather_rows(const ActiveBlock& active, const f32* we
                                          step);
 }
 
-SPARRING_TARGET inline void scatter_rows(const ActiveBlock& active, const f32* delta, f32* sum) {
-  constexpr int kVecs = kPanel / kLanes;
-  int k = 0;
-  for (int r = 0; r < active.rows; ++r, delta += kPanel) {
-    Vec from[kVecs];
-#pragma GCC unroll 8
-    for (int c = 0; c < kVecs; ++c) from[c] = load_vec(delta + c * kLanes);
-    for (const int end = active.end[r]; k < end; ++k) {
-      f32* to = sum + i64{active.index[k]} * kPanel;
+template <int kPanels>
+SPARRING_TARGET inline void scatter_panels(const RowsOfFeatures& active, const f32* delta, i64 step,
+                                           f32* sum, i64 sum_step) {
+  constexpr int kEach = kPanel / kLanes, kVecs = kPanels * kEach;
+  for (int f = 0, k = 0; f < active.features; ++f, sum += sum_step) {
+    const int end = active.end[f];
+    if (k == end) continue;
+    Vec held[kVecs];
+#pragma GCC unroll 16
+    for (int c = 0; c < kVecs; ++c) held[c] = load_vec(sum + c * kLanes);
+    for (; k < end; ++k) {
+      const f32* row = delta + i64{active.row[k]} * kPanel;
       const f32 by = active.value[k];
-#pragma GCC unroll 8
-      for (int c = 0; c < kVecs; ++c) {
-        Vec held = load_vec(to + c * kLanes);
-        add_fused(held, by, from[c]);
-        store_vec(to + c * kLanes, held);
-      }
+#pragma GCC unroll 16
+      for (int c = 0; c < kVecs; ++c)
+        add_fused(held[c], by, load_vec(row + c / kEach * step + c % kEach * kLanes));
     }
+#pragma GCC unroll 16
+    for (int c = 0; c < kVecs; ++c) store_vec(sum + c * kLanes, held[c]);
   }
+}
+
+SPARRING_TARGET inline void scatter_rows(const RowsOfFeatures& active, const f32* delta, i64 step,
+                                         int panels, f32* sum) {
+  constexpr int kMost = kLanes == 16 ? 4 : 2;
+  const i64 sum_step = i64{panels} * kPanel;
+  int p = 0;
+  for (; p + kMost <= panels; p += kMost)
+    scatter_panels<kMost>(active, delta + p * step, step, sum + p * kPanel, sum_step);
+  for (; p < panels; ++p)
+    scatter_panels<1>(active, delta + p * step, step, sum + p * kPanel, sum_step);
 }
 
 SPARRING_TARGET inline int list_bytes(const u8* row, const ByteTable& table, int* index,

@@ -99,7 +99,7 @@ std::vector<u8> observations(int rows) {
     for (const FeatureRun& run : kRuns)
       for (int i = 0; i < run.count; ++i) {
         u8* at = bytes.data() + r * kRowBytes + run.offset;
-        const int raw = rng.below(3) ? 0 : static_cast<int>(rng.below(100));
+        const int raw = rng.below(3) ? 0 : static_cast<int>(rng.below(8));
         const f32 number = static_cast<f32>(raw);
         const i16 word = static_cast<i16>(-3 * raw);
         if (run.type == Type::kF32)
@@ -142,18 +142,19 @@ void check_sparse(const Wide& wide, int columns) {
   const ActiveBlock rows = active.view();
   const i64 step = 11 * kPanel;
   const Numbers weight = drawn(i64{kFeatures} * columns, 1), bias = drawn(columns, 2);
-  Numbers out(static_cast<size_t>(columns / kPanel * step)), sum(kFeatures * kPanel, 1.0f);
+  Numbers out(static_cast<size_t>(columns / kPanel * step)),
+      sum(static_cast<size_t>(kFeatures * columns), 1.0f);
   wide.gather_rows(rows, weight.data(), columns, bias.data(), out.data(), step);
-  wide.scatter_rows(rows, out.data(), sum.data());
-  Doubles sums(kFeatures * kPanel, 1.0);
+  active.sort(kFeatures);
+  wide.scatter_rows(active.by_feature(), out.data(), step, columns / kPanel, sum.data());
+  Doubles sums(sum.size(), 1.0);
   for (int r = 0, first = 0; r < rows.rows; first = rows.end[r++])
     for (int c = 0; c < columns; ++c) {
       const f32 made = out[static_cast<size_t>(c / kPanel * step + r * kPanel + c % kPanel)];
       double wanted = bias[static_cast<size_t>(c)];
       for (int k = first; k < rows.end[r]; ++k) {
         wanted += double{rows.value[k]} * weight[static_cast<size_t>(rows.index[k] * columns + c)];
-        if (c < kPanel)
-          sums[static_cast<size_t>(rows.index[k] * kPanel + c)] += double{rows.value[k]} * made;
+        sums[static_cast<size_t>(rows.index[k] * columns + c)] += double{rows.value[k]} * made;
       }
       CHECK(near(made, wanted, 1e-4));
     }

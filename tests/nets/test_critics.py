@@ -152,6 +152,17 @@ def test_native_passes_know_every_activation(activation: str) -> None:
         torch.testing.assert_close(native[name], tensor, atol=2e-5, rtol=1e-4)
 
 
+@pytest.mark.skipif(not _native.has_amx(), reason="products in bfloat16 need AMX")
+@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
+def test_native_passes_in_bfloat16_are_within_two_percent(game: str) -> None:
+    expected, native = (
+        passed(kind, game, (64, 48))
+        for kind in (AutogradCritics, lambda made: NativeCritics(made, threads=2, bf16=True))
+    )
+    for name, tensor in expected.items():
+        assert (native[name] - tensor).norm() <= 0.02 * tensor.norm(), name
+
+
 def passed(
     kind: Any, game: str, hidden: tuple[int, ...], activation: str = "relu"
 ) -> dict[str, torch.Tensor]:

@@ -20,6 +20,7 @@ import sparring
 from sparring import _native
 from sparring.commands.printing import ProgressBar, make_console, print_facts, print_json
 from sparring.config import DoctorConfig
+from sparring.errors import ConfigError
 from sparring.games import Rules, game_names
 from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
@@ -137,6 +138,11 @@ def test_native() -> Iterator[Finding]:
         yield Finding("problem", "self-test", f"failed: {', '.join(failed)}", rebuild)
     else:
         yield Finding("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
+    names = ", ".join(_native.kernel_names())
+    try:
+        yield Finding("ok", "kernels", f"{_native.kernels_used()} for networks, of {names}")
+    except ConfigError as wrong:
+        yield Finding("problem", "kernels", str(wrong), "unset SPARRING_KERNELS")
 
 
 def look_at_torch() -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_
 from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
+from sparring.nets.net import VALUE
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
@@ -97,6 +98,11 @@ class Sampling:
         self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
     ) -> Answer:
         """Choose an action for every row: one batched forward."""
+        native = self.forward.native
+        if native and isinstance(draws.step, int) and VALUE in native.net.heads:
+            where: dict[str, Any] = {"rows": draws.rows, "rollout": draws.rollout}
+            drawn = native.draw(obs, mask, seed=self.sampler.seed, step=draws.step, **where)
+            return Answer(drawn[0], {"log_prob": drawn[1], "value": drawn[2]})
         heads = self.forward(torch.from_numpy(obs))
         action, log_prob = self.sampler.draw(
             heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows

@@ -32,6 +32,8 @@ class Forward:
         self.lean: Callable[[Tensor], list[Heads]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
+        self.native: NativeNet | None = None
+        """What computes it, if that is native."""
 
     def why_torch(self) -> str:
         """Say what keeps the network from being computed natively, "" if nothing does."""
@@ -43,9 +45,9 @@ class Forward:
         """Compute natively from now on if that can be; the network must not be moved any more."""
         if self.why_torch():
             return None
-        native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
-        self.lean = native.say
-        return native
+        self.native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
+        self.lean = self.native.say
+        return self.native
 
     def __call__(self, obs: Tensor) -> Heads:
         """Return what every head says about the rows."""

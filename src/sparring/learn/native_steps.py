@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring import _native
 from sparring.learn.hindsight import SEEN
 from sparring.learn.steps import PLACE, Loss, Minibatch, Shown, diverged, mean_of_all
 from sparring.learn.together import Together
@@ -23,6 +25,28 @@ from sparring.nets.net import POLICY, VALUE
 
 if TYPE_CHECKING:
     from sparring.learn.ppo import Knobs
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of samples, as native code takes it."""
+
+    obs: npt.NDArray[np.uint8]
+    place: npt.NDArray[np.int64] | None
+    """Where each one's obs and mask lie; None: in their order."""
+    judged: Mapping[str, Any]
+    """Of the loss."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Tensor]) -> Known:
+        """Read tensors, without copies."""
+        mirrored = data.get("mirrored")
+        names = ("mask", "log_prob", "value", "advantage", "returns")
+        judged = {name: data[name].numpy() for name in names} | action_of(data["action"])
+        judged["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
+        return cls(data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, judged)
 
 
 class NativeSteps:
@@ -34,12 +58,18 @@ class NativeSteps:
         """Improve a network. eps: Adam's. shown: what curves call the losses of PPO."""
         assert list(native.net.heads) == [POLICY, VALUE]
         self.native, self.eps, self.shown = native, eps, shown
-        self.work = _native.Updating(native.threads)
+        self.work = native.work
         packed = native.packed
         self.mean, self.square = (torch.zeros_like(packed.weight) for _ in range(2))
         self.steps = 0
         """Made so far."""
-        self._grad = torch.empty(0, 1)
+        # As native code takes them, once: between passes, which empty caches, a call costs tenfold.
+        arrays = {"grad": packed.grad, "weight": packed.weight}
+        arrays |= {"mean": self.mean, "square": self.square}
+        self._arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in arrays.items()}
+        self._rooms: Floats = np.empty((2, 0, 1), np.float32)
+        self._epoch: Mapping[str, Tensor] = {}
+        self._known = Known(np.empty(0, np.uint8), None, {})
 
     def take(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
         """One optimiser step on PPO's loss; `loss` is its readable twin and not asked."""
@@ -47,14 +77,10 @@ class NativeSteps:
             total, shown = self._learn(minibatch, knobs)
         else:
             total, shown = self._summed(minibatch, knobs, together)
-        packed = self.native.packed
         norm = math.nan
         if math.isfinite(total):
             norm = self.work.adam(
-                grad=packed.grad.numpy(),
-                weight=packed.weight.numpy(),
-                mean=self.mean.numpy(),
-                square=self.square.numpy(),
+                **self._arrays,
                 step=self.steps + 1,
                 lr=knobs.lr,
                 eps=self.eps,
@@ -68,29 +94,25 @@ class NativeSteps:
 
     def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
         """Fill the gradient; return the loss and what curves show of it."""
-        data, sample, place = located(minibatch)
-        passes = self.native.passes()
-        said = passes.said(data["obs"], index=place, keep=True)
-        grad, mirrored = self._room(said), data.get("mirrored")
+        known = self._known_of(minibatch)
+        picked = None if minibatch.turn else minibatch.picked.numpy()
+        place = picked if known.place is None or picked is None else known.place[picked]
+        layers, rows = self.native.passes().layers, len(minibatch)
+        said, grad = self._room(rows)
+        layers.forward(known.obs, place, said, True)
         policy, value, entropy, moved, clipped, plain = self.work.policy_loss(
-            said=said.numpy(),
-            place=numbers(place),
-            sample=numbers(sample),
-            mask=data["mask"].numpy(),
-            **action_of(data["action"]),
-            log_prob=data["log_prob"].numpy(),
-            value=data["value"].numpy(),
-            advantage=data["advantage"].numpy(),
-            returns=data["returns"].numpy(),
-            mirrored=None if mirrored is None else mirrored.view(torch.uint8).numpy(),
+            said=said,
+            place=place,
+            sample=picked,
+            **known.judged,
             clip=knobs.clip,
             value_clip=knobs.value_clip,
             value_weight=knobs.value_weight,
             entropy=knobs.entropy,
-            grad=grad.numpy(),
+            grad=grad,
         )
-        passes.learn(grad)
-        rows, plain = len(said), max(plain, 1.0)
+        layers.backward(grad, self._arrays["grad"], None, False)
+        plain = max(plain, 1.0)
         means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
         shown = dict(zip(self.shown, means, strict=True))
         total = means[0] + knobs.value_weight * means[1] - knobs.entropy * means[2]
@@ -104,17 +126,17 @@ class NativeSteps:
         obs = part["example_obs"]
         if not len(obs):
             return 0.0
-        passes = self.native.passes()
-        said = passes.said(obs, keep=True)
-        grad = self._room(said)
+        layers = self.native.passes().layers
+        said, grad = self._room(len(obs))
+        layers.forward(obs.numpy(), None, said, True)
         missed: float = self.work.example_loss(
-            said=said.numpy(),
+            said=said,
             mask=part["example_mask"].numpy(),
             **action_of(part["example_action"]),
             weight=float(part["example_weight"]),
-            grad=grad.numpy(),
+            grad=grad,
         )
-        passes.learn(grad, add=True)
+        layers.backward(grad, self._arrays["grad"], None, True)
         return missed / len(obs)
 
     def _summed(
@@ -134,11 +156,19 @@ class NativeSteps:
         total, *rest = told.tolist()
         return total, dict(zip(self.shown, rest, strict=True))
 
-    def _room(self, like: Tensor) -> Tensor:
-        """Where the gradient of what was said goes."""
-        if len(self._grad) < len(like):
-            self._grad = torch.empty_like(like)
-        return self._grad[: len(like)]
+    def _room(self, rows: int) -> tuple[Floats, Floats]:
+        """Where what is said goes, and its gradient."""
+        if rows > self._rooms.shape[1]:
+            self._rooms = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
+        return self._rooms[0, :rows], self._rooms[1, :rows]
+
+    def _known_of(self, minibatch: Minibatch) -> Known:
+        """What an epoch knows of its samples; of images, what is known of these alone."""
+        if minibatch.turn:
+            return Known.of(minibatch.rows())
+        if minibatch.data is not self._epoch:
+            self._epoch, self._known = minibatch.data, Known.of(minibatch.data)
+        return self._known
 
     # As torch's Adam is saved, so that either goes on from the other
 
@@ -163,22 +193,7 @@ class NativeSteps:
         self.steps = int(tensors["0.step"]) if tensors else 0
 
 
-def located(
-    minibatch: Minibatch,
-) -> tuple[Mapping[str, Tensor], Tensor | None, Tensor | None]:
-    """What is known of samples, which of them are meant, and where their obs and mask lie."""
-    if minibatch.turn:  # their images lie nowhere yet
-        return minibatch.rows(), None, None
-    data, picked = minibatch.data, minibatch.picked
-    return data, picked, data[PLACE][picked] if PLACE in data else picked
-
-
 def action_of(action: Tensor) -> dict[str, Any]:
     """The actions of rows as the native loss takes them."""
     drawn = action.is_floating_point()
     return {"action": None if drawn else action.numpy(), "drawn": action.numpy() if drawn else None}
-
-
-def numbers(index: Tensor | None) -> Any:
-    """An index as the native loss takes it."""
-    return None if index is None else index.numpy()

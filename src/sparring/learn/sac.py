@@ -23,6 +23,7 @@ from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.replay import Samples
 from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
 from sparring.learn.sac_native import NativeSteps
+from sparring.nets.arithmetic import BF16
 from sparring.nets.critic_passes import CriticPasses, critic_passes
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import (
@@ -197,7 +198,8 @@ class SAC(OffPolicy):
         self.passes, self.judges = actor.passes(), critic_passes(self.critics)
         tell = None
         if not why_not_critics(self.critics):
-            self.judges = judges = NativeCritics(self.critics, threads=self.threads)
+            bf16 = self.forward.arithmetic == BF16
+            self.judges = judges = NativeCritics(self.critics, threads=self.threads, bf16=bf16)
             tell = judges.changed
             if self.net.box:
                 self.native = NativeSteps(actor, judges)

@@ -30,8 +30,11 @@ class NativeCritics:
     [rows, 2 * actions].
     """
 
-    def __init__(self, critics: Critics, *, threads: int) -> None:
-        """Take over critics whose weights, targets and gradients stay where they are."""
+    def __init__(self, critics: Critics, *, threads: int, bf16: bool = False) -> None:
+        """Take over critics whose weights, targets and gradients stay where they are.
+
+        bf16: products in bfloat16, on a CPU with AMX.
+        """
         assert critics.flat.grad is not None
         self.critics, self.each = critics, critics.actions or 1
         layout: dict[str, Any] = {
@@ -42,8 +45,9 @@ class NativeCritics:
             "head_width": CRITICS * self.each,
             "towers": towers_of(critics),
             "threads": threads,
+            "bf16": bf16,
         }
-        self.layers, self.targets = (_native.Layers(**layout) for _ in range(CRITICS))
+        self.layers, self.targets = (_native.Layers(**layout) for _ in range(2))
         self.weight: Floats = critics.flat.detach().numpy().reshape(-1)
         self.target: Floats = critics.target.numpy().reshape(-1)
         self.grad: Floats = critics.flat.grad.numpy().reshape(-1)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring import _native
+from sparring.nets.arithmetic import BF16
 from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.native_passes import NativePasses
 from sparring.nets.net import VALUE, Heads, Net
@@ -17,9 +23,12 @@ class NativeNet:
     def __init__(self, net: Net, *, threads: int, arithmetic: str) -> None:
         """Take over a network that `native_passes.why_not` says nothing about."""
         self.net, self.packed, self.threads = net, Packed(net), threads
-        self._passes = NativePasses(self.packed, threads=threads)
+        self._passes = NativePasses(self.packed, threads=threads, bf16=arithmetic == BF16)
+        self.work = _native.Updating(threads)
+        """Does what there is to do besides passes."""
         self._written = [*net.parameters(), self.packed.weight]
         self._seen = -1
+        self._said = np.empty((0, 1), np.float32)
 
     def passes(self) -> NativePasses:
         """The passes, with the weights as they are now.
@@ -42,6 +51,44 @@ class NativeNet:
         """What the heads say about rows, as `Forward.lean` has it; good until the next call."""
         passes = self.passes()
         return [passes.split(passes.said(obs.contiguous(), keep=False))]
+
+    def draw(
+        self,
+        obs: npt.NDArray[np.uint8],
+        mask: npt.NDArray[np.uint8],
+        *,
+        seed: int,
+        rows: npt.NDArray[np.intp],
+        rollout: int,
+        step: int,
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """Draw an action for every row, as `Sampler.draw`; with log-probabilities and values.
+
+        Values are in units of the rewards.
+        """
+        count, box, layers = len(obs), self.net.box, self.passes().layers
+        if len(self._said) < count:
+            self._said = np.empty((count, sum(self.net.heads.values())), np.float32)
+        said = self._said[:count]
+        layers.forward(obs, None, said, False)
+        action: npt.NDArray[Any] = np.empty((count, box) if box else count, np.float32)
+        if not box:
+            action = action.view(np.int32)
+        log_prob, value = np.empty((2, count), np.float32)
+        self.work.draw(
+            said=said,
+            mask=np.ascontiguousarray(mask),
+            seed=seed,
+            row_id=rows.astype(np.uint32),
+            episode=rollout,
+            drawn=step,
+            value_unit=float(self.net.value_scale),
+            action=None if box else action,
+            numbers=action if box else None,
+            log_prob=log_prob,
+            value=value,
+        )
+        return action, log_prob, value
 
 
 class NativeRoles:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
@@ -83,6 +85,12 @@ class PackedAdam:
         self.packed, self.lr, self.native, self.tell = packed, 0.0, native, tell
         self.exp_avg, self.exp_avg_sq = (torch.zeros_like(packed.weight) for _ in range(2))
         self.steps = torch.zeros((), device=packed.weight.device)
+        self._arrays: dict[str, npt.NDArray[np.float32]] = {}
+        if native is not None:
+            held = (packed.grad, packed.weight, self.exp_avg, self.exp_avg_sq)
+            names = ("grad", "weight", "mean", "square")
+            self._arrays = {n: x.numpy() for n, x in zip(names, held, strict=True)}
+            self._steps = self.steps.numpy()
 
     def descend(self, most: float) -> float:
         """Follow the gradient, shortened to a norm of at most `most`; return what the norm was.
@@ -103,16 +111,13 @@ class PackedAdam:
     def _descend_natively(self, most: float) -> float:
         assert self.native is not None
         norm = self.native.adam(
-            grad=self.packed.grad.numpy(),
-            weight=self.packed.weight.numpy(),
-            mean=self.exp_avg.numpy(),
-            square=self.exp_avg_sq.numpy(),
-            step=int(self.steps) + 1,
+            **self._arrays,
+            step=int(self._steps) + 1,
             lr=self.lr,
             eps=EPS,
             max_norm=most,
         )
-        self.steps += math.isfinite(norm)
+        self._steps += math.isfinite(norm)
         return norm
 
     def clip(self, most: float) -> Tensor:
