@@ -8,12 +8,14 @@ from torch import Tensor
 
 from nets.test_native_passes import NETS, rows_of
 from sparring import Rules, _native
-from sparring.config import NetConfig
+from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError
+from sparring.learn.forward import Forward
 from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, KERNELS, TORCH, resolve_cpu
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.native_passes import NativePasses
+from sparring.nets.net import POLICY, VALUE
 from sparring.nets.packed import Packed
 
 NEAR = 0.01
@@ -141,3 +143,23 @@ def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPa
     assert resolve_cpu(TORCH) == TORCH
     with pytest.raises(ConfigError, match=r"^collect\.cpu bf16 needs .* --collect\.cpu float32"):
         resolve_cpu(BF16)
+
+
+@with_amx
+def test_a_fresh_residual_net_learns_nearly_the_same_in_bf16() -> None:
+    torch.manual_seed(1)
+    config = NetConfig(kind="residual", channels=24, blocks=2)
+    net, obs = make_net(Rules("shogi"), config), rows_of("shogi")
+    found = []
+    for cpu in (FLOAT32, BF16):
+        run = Forward(net, torch.device("cpu"), CollectConfig(cpu=cpu))
+        heads = run(obs)
+        torch.manual_seed(2)
+        grads = [torch.randn(head.shape) for head in heads.values()]
+        learned = torch.autograd.grad([h.float() for h in heads.values()], net.parameters(), grads)
+        found.append((heads, torch.cat([grad.flatten() for grad in learned])))
+    (heads, grad), (nearly, other) = found
+    assert not torch.equal(nearly[POLICY], heads[POLICY])
+    for name in (POLICY, VALUE):
+        assert apart(nearly[name].float(), heads[name]) < 0.02
+    assert apart(other, grad) < 0.02

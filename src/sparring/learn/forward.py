@@ -12,20 +12,20 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig
-from sparring.nets.arithmetic import TORCH, resolve_cpu
+from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.native_net import NativeNet
 from sparring.nets.native_passes import why_not_net
 from sparring.nets.net import Heads, Net
 
 
 class Forward:
-    """A network on its device: on a GPU in bf16 and compiled, if the configuration says so."""
+    """A network on its device: in bf16, and on a GPU compiled, if the configuration says so."""
 
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
-        self.arithmetic = resolve_cpu(collect.cpu)
         on_gpu = device.type == "cuda"
-        self.bf16 = collect.bf16 and on_gpu
+        self.arithmetic = FLOAT32 if on_gpu else resolve_cpu(collect.cpu, net.config.kind)
+        self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
         self._run: Any = net
         if collect.compile and on_gpu:
             self._run = torch.compile(net, dynamic=True)

@@ -9,15 +9,19 @@ from sparring.errors import ConfigError
 
 AUTO, BF16, FLOAT32, TORCH = "auto", "bf16", "float32", "torch"
 BEST_WITH_AMX = FLOAT32
-"""What `auto` means on a CPU with AMX."""
+"""What `auto` means on a CPU with AMX, for perceptrons. Convolutions are torch's, whose bfloat16
+moves what a network says by half a percent and its gradients by more: they have to be asked for."""
 KERNELS = "SPARRING_KERNELS"
 """The environment variable that names the kernels of native code, for tests."""
 
 
-def resolve_cpu(wanted: str) -> str:
-    """Return what `collect.cpu` means on this machine; refuse what it has not."""
+def resolve_cpu(wanted: str, kind: str = "mlp") -> str:
+    """Return what `collect.cpu` means on this machine; refuse what it has not.
+
+    kind: of the network, as net.kind.
+    """
     if wanted == AUTO:
-        return BEST_WITH_AMX if _native.has_amx() else FLOAT32
+        return BEST_WITH_AMX if kind == "mlp" and _native.has_amx() else FLOAT32
     if wanted == BF16 and not _native.has_amx():
         named = os.environ.get(KERNELS, "")
         why = f"{KERNELS}={named} leaves it out" if named else "this one has none"

@@ -299,7 +299,7 @@ def lasting(
     rules = rules_of(config, pool)
     collect = config.collect
     if choose_device(config.device) == CPU:
-        collect = replace(collect, cpu=resolve_cpu(collect.cpu))
+        collect = replace(collect, cpu=resolve_cpu(collect.cpu, config.net.kind))
     return replace(
         config,
         collect=collect,

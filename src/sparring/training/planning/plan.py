@@ -121,7 +121,7 @@ def computed(config: TrainConfig, place: Place) -> CollectConfig:
     """How games are played and networks computed; on a CPU as this machine can."""
     if place.device != CPU:
         return config.collect
-    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu))
+    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, config.net.kind))
 
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
