@@ -164,6 +164,7 @@ def test_an_update_is_that_of_torch(game: str, net: NetConfig, mirror: bool) -> 
     )
     stats, expected = (ppo.update(Knobs.at(config, FIRST)) for ppo in (ours, theirs))
     assert stats.keys() == expected.keys()
+    assert (stats.pop("learning/native"), expected.pop("learning/native")) == (1, 0)
     for name, value in expected.items():
         near = {"losses/clipfrac": 0.01}.get(name, 1e-4 + 1e-3 * abs(value))
         assert stats[name] == pytest.approx(value, abs=near), name
@@ -325,4 +326,4 @@ def test_the_rest_is_left_to_torch(options: dict[str, Any], why: str) -> None:
     assert isinstance(ppo.descent.steps, TorchSteps)
     assert ppo.forward.lean is None
     assert why in ppo.forward.why_torch()
-    ppo.iterate(0.0)
+    assert ppo.iterate(0.0)[0].stats["learning/native"] == 0

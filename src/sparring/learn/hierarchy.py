@@ -181,6 +181,7 @@ class Hierarchy(FromRollouts[RoleKnobs]):
             "learning/lr": knobs.lr,
             "learning/optimiser_steps": float(len(logged)),
             "learning/samples": float(len(samples)),
+            "learning/native": float(part.forward.native is not None),
         }
         if examples is not None:
             stats["learning/examples"] = float(len(examples))

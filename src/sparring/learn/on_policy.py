@@ -221,6 +221,7 @@ class OnPolicy(FromRollouts[K]):
         stats["learning/lr"] = knobs.lr
         stats["learning/optimiser_steps"] = float(len(logged))
         stats["learning/samples"] = float(len(samples))
+        stats["learning/native"] = float(self.forward.native is not None)
         if examples is not None:
             stats["learning/examples"] = float(len(examples))
         return stats
