@@ -8,10 +8,11 @@
 // factor is one number.
 //
 // Rows go through all layers 32 at a time. Features are widened and multiplied like anything else:
-// tiles do 16 products in the time of one, and no game leaves so many features at 0 that adding
-// weights for the others would be faster. Bytes are exact as they are; what a feature is divided by
-// is in the weights. A gradient is owned by the panel of weights that it belongs to and sums over
-// all rows in their order, so the result is the same for any number of threads.
+// tiles do 16 products in the time of one, and that is faster than adding up the weights of
+// features that are not 0 for 20 of 531 (as fast) and up; it is not for 43 of 2287. Bytes are exact
+// as they are; what a feature is divided by is in the weights. A gradient is owned by the panel of
+// weights that it belongs to and sums over all rows in their order, so the result is the same for
+// any number of threads.
 #pragma once
 
 #include "nets/amx.hpp"
