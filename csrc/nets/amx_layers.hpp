@@ -212,7 +212,7 @@ class AmxLayers {
 
   void make_room(int rows) {
     const int groups = (rows + kGroup - 1) / kGroup;
-    if (groups <= groups_) return;
+    if (groups <= groups_ && !left_.empty()) return;
     groups_ = groups;
     stride_ = groups | 1;  // panels of an even number of groups would share few sets of the cache
     const auto blocks = [](int a, int b) {
@@ -442,6 +442,7 @@ SPARRING_AMX inline void AmxLayers::add_up(const Unit& unit, f32* weight_grad, b
   std::vector<amx::Sums>& wide = scratch().wide;  // [count, out]
   const size_t all = static_cast<size_t>(unit.count) * static_cast<size_t>(packed.out);
   if (wide.size() < all) wide.resize(all);
+  if (groups == 0) std::fill_n(wide.begin(), all, amx::Sums{});
   amx::configure();
   for (int g = 0; g < groups; g += kGroups)
     for (int i = 0; i < unit.count; ++i)
