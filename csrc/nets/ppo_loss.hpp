@@ -24,6 +24,11 @@ struct Decisions {
 
   i64 place_of(int row) const { return place ? place[row] : row; }
   i64 sample_of(int row) const { return sample ? sample[row] : row; }
+  // Rows of a shuffled minibatch are far apart.
+  void fetch(int row) const {
+    const u8* next = mask + place_of(row) * actions;
+    for (int byte = 0; byte < actions; byte += 64) __builtin_prefetch(next + byte);
+  }
   int head() const { return actions ? actions : 2 * box; }
 };
 
@@ -135,7 +140,10 @@ class PolicyLoss final : public Job {
     DecisionRow row(decisions_);
     PolicySums sums{};
     const int last = least((chunk + 1) * kRows, decisions_.rows);
-    for (int r = chunk * kRows; r < last; ++r) add(row, r, sums);
+    for (int r = chunk * kRows; r < last; ++r) {
+      if (r + 4 < last) decisions_.fetch(r + 4);
+      add(row, r, sums);
+    }
     sums_[static_cast<size_t>(chunk)] = sums;
   }
 

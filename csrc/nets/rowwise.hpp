@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "core/face.hpp"
@@ -12,6 +13,11 @@ namespace sparring {
 
 inline constexpr int kSums = 16;               // partial sums of every sum
 inline constexpr f32 kLeastExponent = -87.0f;  // e to less than this counts as 0
+
+// As many neighbouring numbers; smaller vectors take several of theirs.
+using Lanes = f32 __attribute__((vector_size(sizeof(f32) * kSums)));
+using IntLanes = i32 __attribute__((vector_size(sizeof(i32) * kSums)));
+using ByteLanes = u8 __attribute__((vector_size(kSums)));
 
 inline int padded_to_sums(int count) { return (count + kSums - 1) / kSums * kSums; }
 

@@ -9,13 +9,28 @@
 SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions, int padded,
                                  f32* __restrict chance, f32* __restrict below, f32& top) {
   constexpr f32 kNever = -std::numeric_limits<f32>::infinity();
-  for (int a = 0; a < actions; ++a) below[a] = mask[a] ? logits[a] : kNever;
-  for (int a = actions; a < padded; ++a) below[a] = kNever;
-  f32 most_of[kSums], sums[kSums] = {};
-  for (int i = 0; i < kSums; ++i) most_of[i] = kNever;
-  for (int a = 0; a < padded; a += kSums)
-    for (int i = 0; i < kSums; ++i)
-      most_of[i] = below[a + i] > most_of[i] ? below[a + i] : most_of[i];
+  f32 last[kSums];
+  u8 last_legal[kSums] = {};
+  Lanes most = Lanes{} + kNever;
+  for (int a = 0; a < padded; a += kSums) {
+    const f32* from = logits + a;
+    const u8* legal = mask + a;
+    if (a + kSums > actions) {  // what lies behind the row may be nobody's
+      std::memcpy(last, from, sizeof(f32) * static_cast<size_t>(actions - a));
+      std::memcpy(last_legal, legal, static_cast<size_t>(actions - a));
+      from = last;
+      legal = last_legal;
+    }
+    Lanes x;
+    ByteLanes bytes;
+    std::memcpy(&x, from, sizeof x);
+    std::memcpy(&bytes, legal, sizeof bytes);
+    x = __builtin_convertvector(bytes, IntLanes) != 0 ? x : Lanes{} + kNever;
+    std::memcpy(below + a, &x, sizeof x);
+    most = x > most ? x : most;
+  }
+  f32 most_of[kSums];
+  std::memcpy(most_of, &most, sizeof most);
   for (int half = kSums / 2; half; half /= 2)
     for (int i = 0; i < half; ++i)
       most_of[i] = most_of[i + half] > most_of[i] ? most_of[i + half] : most_of[i];
@@ -26,8 +41,14 @@ SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions,
     chance[a] = none ? 0.0f : exp_below(x);
     below[a] = none ? 0.0f : x;
   }
-  for (int a = 0; a < padded; a += kSums)
-    for (int i = 0; i < kSums; ++i) sums[i] += chance[a + i];
+  Lanes sum{};
+  for (int a = 0; a < padded; a += kSums) {
+    Lanes x;
+    std::memcpy(&x, chance + a, sizeof x);
+    sum += x;
+  }
+  f32 sums[kSums];
+  std::memcpy(sums, &sum, sizeof sum);
   return sum_of(sums);
 }
 

@@ -45,9 +45,9 @@ def test_what_a_game_takes_grows_with_steps_networks_and_opponents() -> None:
 
     usual = each(net={"hidden": (256, 256)})
     assert each(net={"hidden": (256, 256)}, collect={"games": 64, "steps": 32}) > 1.5 * usual
-    # Two passes over 512 more numbers of two bytes in each of two towers.
+    # A pass over 512 more numbers of two bytes in each of two towers.
     wider = each(net={"hidden": (512, 512), "shared": False})
-    assert wider - each(net={"hidden": (256, 256), "shared": False}) == 2 * 2 * 2 * 512
+    assert wider - each(net={"hidden": (256, 256), "shared": False}) == 2 * 2 * 512
     exact = {"games": 64, "steps": 16, "bf16": False}
     assert each(net={"hidden": (256, 256)}, collect=exact) > usual
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.plan import Plan
+from sparring.learn.plan import CPU, Plan
 from sparring.nets.flat import VALUE_WIDTH, rounded_up, widened_width
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import head_width
@@ -12,6 +12,8 @@ from sparring.nets.residual import layout_of
 
 SORT_BYTES = 16
 """Of every row that frozen networks answer: its place, the row and the group there, its turn."""
+GAPS = 2
+"""Passes over boards make what they need anew, and graphs keep it: about as much lies between."""
 BOARDS = 4
 """Boards of all channels that a pass over a residual net has at once, those that it reads too."""
 
@@ -37,11 +39,12 @@ def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
 def acting_bytes(plan: Plan) -> int:
     """Bytes of a row for those who answer it: every network for itself, frozen ones together.
 
-    A second pass of the same size looks at cut games.
+    With games on CPU threads, which are answered slot by slot, another pass looks at cut games.
     """
     bf16, rules = plan.collect.bf16, plan.rules
     nets = [role.net for role in plan.roles] or [plan.net]
-    own = 2 * sum(pass_bytes(rules, net, bf16=bf16, learn=False) for net in nets)
+    passes = 2 if plan.games_on == CPU else 1
+    own = passes * sum(pass_bytes(rules, net, bf16=bf16, learn=False) for net in nets)
     if not plan.cast.slots:
         return own
     return own + pass_bytes(rules, plan.net, bf16=bf16, learn=False) + SORT_BYTES
@@ -52,6 +55,8 @@ def minibatch_bytes(plan: Plan) -> int:
     bf16, rules = plan.collect.bf16, plan.rules
     pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
     return len(plan.seeds) * sum(
-        getattr(own, "minibatch", 0) * pass_bytes(rules, net, bf16=bf16, learn=True)
+        getattr(own, "minibatch", 0)
+        * pass_bytes(rules, net, bf16=bf16, learn=True)
+        * (GAPS if net.kind == "residual" else 1)
         for net, own in pairs
     )

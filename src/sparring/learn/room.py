@@ -21,8 +21,11 @@ LINK_BYTES = 17
 """Of every row in `Transitions`: end, next, paid, discount and tail."""
 LIST_BYTES = 16
 """Of every row in the lists of samples that each network has on a GPU, with marks and ranks."""
+PASSING_BYTES = 64
+"""Of every row on a GPU: what an update makes and forgets."""
 WORKSPACE = 2**30
-"""What libraries, graphs and gaps between arrays take of a GPU's memory; seen were 0.4 to 0.8."""
+"""What the driver, libraries, graphs and gaps between arrays take of a GPU's memory; on an H200
+0.2 to 0.9 GiB were seen with perceptrons."""
 EXAMPLE_BYTES = 12
 """Of every example on a GPU, besides its row: where it comes from, its place and its action."""
 
@@ -86,10 +89,8 @@ def rooms_of(plan: Plan) -> tuple[Room, Room]:
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
     if not plan.fused:
         return Room(members * host), Room(members * (pool + rollout - host))
-    # On the GPU a quarter of the rows has room for what cut games looked like.
-    cuts = -(-collect.steps // 4) * rules.rows * rules.obs_bytes
-    learning = learning_bytes(plan) + rules.rows * acting_bytes(plan)
-    device = pool + rollout - host + cuts + learning
+    device = pool - host + fused_rollout_bytes(plan) + learning_bytes(plan)
+    device += rules.rows * acting_bytes(plan)
     return Room(members * host), Room(members * device, minibatch_bytes(plan) + WORKSPACE)
 
 
@@ -111,13 +112,34 @@ def chains_of(plan: Plan) -> int:
     return len(plan.rules.roles) if plan.by_role else 1
 
 
+def fused_rollout_bytes(plan: Plan) -> int:
+    """Bytes per game of the arrays of a rollout on a GPU, asked of the arrays themselves."""
+    from sparring.learn.fused.rollout import FusedRollout
+
+    rollout = FusedRollout(
+        plan.rules,
+        1,
+        plan.collect.steps,
+        members=1,
+        row_bytes=plan.rules.obs_bytes,
+        squash=False,
+        device=torch.device("meta"),
+        chains=chains_of(plan),
+        policies=plan.cast.slots + 1,
+        final_legal=remembers(plan),
+        examples=int(plan.hindsight.sees),
+    )
+    return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
+
+
 def learning_bytes(plan: Plan) -> int:
     """Bytes per game of what updates on a GPU keep of a rollout: samples, and examples."""
     from sparring.learn.fused.examples import room_for
 
     rules, collect = plan.rules, plan.collect
     networks = max(len(plan.roles), 1)
-    listed = networks * LIST_BYTES * places_per_game(rules, collect.steps, chains_of(plan))
+    place = networks * LIST_BYTES + PASSING_BYTES
+    listed = place * places_per_game(rules, collect.steps, chains_of(plan))
     if not plan.hindsight.sees:
         return listed
     rows = collect.games * collect.steps * rules.rows
