@@ -116,7 +116,7 @@ def show(
     """Print what came out."""
     first = next(iter(nets.values()))
     sizes = [p.numel() for p in first.net.parameters() if p.ndim == 2]
-    products = given.rows * (3 * sum(sizes) - max(sizes[0], 0))  # no gradient of what goes in
+    products = given.rows * (3 * sum(sizes) - sizes[0])  # no gradient of what goes in
     found = []
     for name, taken in times.items():
         whole = [sum(one) for one in taken]

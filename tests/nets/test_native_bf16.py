@@ -11,7 +11,7 @@ from sparring import Rules, _native
 from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.forward import Forward
-from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, KERNELS, TORCH, resolve_cpu
+from sparring.nets.arithmetic import AUTO, BF16, FLOAT32, KERNELS, TORCH, as_can_be, resolve_cpu
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.native_passes import NativePasses
@@ -143,6 +143,7 @@ def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPa
     assert resolve_cpu(TORCH) == TORCH
     with pytest.raises(ConfigError, match=r"^collect\.cpu bf16 needs .* --collect\.cpu float32"):
         resolve_cpu(BF16)
+    assert [as_can_be(BF16), as_can_be(TORCH)] == [AUTO, TORCH]
 
 
 @with_amx

@@ -91,8 +91,6 @@ def look_at_versions() -> Iterator[Finding]:
     yield Finding("ok", "numpy", np.__version__)
     built = Path(str(_native.__file__))
     yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
-    tiles = "bfloat16 products by AMX (collect.cpu bf16)" if _native.has_amx() else "no AMX"
-    yield Finding("ok", "kernels", f"float32 products; {tiles}")
     compiler = ask(os.environ.get("CXX", "c++"), "--version")
     if compiler:
         yield Finding("ok", "compiler", compiler.splitlines()[0])
@@ -139,8 +137,11 @@ def test_native() -> Iterator[Finding]:
     else:
         yield Finding("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
     names = ", ".join(_native.kernel_names())
+    tiles = "AMX for bfloat16 (collect.cpu bf16)" if _native.has_amx() else "no AMX"
     try:
-        yield Finding("ok", "kernels", f"{_native.kernels_used()} for networks, of {names}")
+        yield Finding(
+            "ok", "kernels", f"{_native.kernels_used()} for networks, of {names}; {tiles}"
+        )
     except ConfigError as wrong:
         yield Finding("problem", "kernels", str(wrong), "unset SPARRING_KERNELS")
 
