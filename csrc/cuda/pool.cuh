@@ -1,5 +1,5 @@
-// A pool on the GPU: one thread plays one game, one warp 32 of them, through the very headers that
-// the CPU uses.
+// A pool on the GPU: one thread plays one game, one warp up to 32 of them, through the very headers
+// that the CPU uses.
 //
 // NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
 // the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
@@ -20,6 +20,7 @@ struct GamesView {
   Table<G>* tables;
   const OwnSetting<G>* settings;
   int games, each;
+  int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
   u8* side;
   u8* memory;   // [games, seats, kMemoryBytes]
   i64* counts;  // [members, replicas, counters], the learner's; null: nobody counts
@@ -54,6 +55,18 @@ SPARRING_FN inline void clear_memory(u8* memory) {
   for (int i = 0; i < kSeats * kMemoryBytes / kWordBytes; ++i)
     reinterpret_cast<Word*>(memory)[i] = 0;
 }
+
+// The games of this warp: `game` is the thread's own, if it has one.
+struct Share {
+  int first, count, game;
+  bool mine;
+
+  __device__ explicit Share(const GamesView& games)
+      : first(static_cast<int>(blockIdx.x) * games.per_warp),
+        count(least(games.games - first, games.per_warp)),
+        game(first + Stage::lane()),
+        mine(Stage::lane() < count) {}
+};
 
 SPARRING_FN inline int thread_index() {
   return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -328,15 +341,15 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
          SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
          SPARRING_VIEW FinalsView finals, SPARRING_VIEW EndsView ends) {
-  const int game = thread_index(), first = game - Stage::lane();
-  const bool mine = game < games.games;
-  const Stage stage(games.tables + first, least(games.games - first, kWarp));
+  const Share share(games);
+  const int game = share.game, first = share.first;
+  const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
   const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
-  if (mine) {
+  if (share.mine) {
     Table<G>& table = stage.table();
     G::Action given[G::kRows];
     for (int r = 0; r < G::kRows; ++r) {
@@ -364,7 +377,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
         if (over) clear_memory(seen.memory);
     }
   }
-  rows.write(seen, mine, now);
+  rows.write(seen, share.mine, now);
   stage.put_tables();
 }
 
@@ -373,15 +386,15 @@ extern "C" __global__ void __launch_bounds__(kWarp)
 extern "C" __global__ void __launch_bounds__(kWarp)
     open_rows(SPARRING_VIEW GamesView games, int restart, u8* frozen, SPARRING_VIEW RowsView rows,
               SPARRING_VIEW OutcomeView outcome) {
-  const int game = thread_index(), first = game - Stage::lane();
-  const bool mine = game < games.games;
-  const Stage stage(games.tables + first, least(games.games - first, kWarp));
+  const Share share(games);
+  const int game = share.game, first = share.first;
+  const Stage stage(games.tables + first, share.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
   const Seen seen{stage, setting, game, games.side_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   Legal<G> now[G::kRows];
-  if (mine) {
+  if (share.mine) {
     Table<G>& table = stage.table();
     frozen[game] = 0;
     outcome.clear(game);
@@ -398,7 +411,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
       }
     }
   }
-  rows.write(seen, mine, now);
+  rows.write(seen, share.mine, now);
   stage.put_tables();
 }
 

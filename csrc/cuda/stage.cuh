@@ -12,7 +12,7 @@ static_assert(Game<G>);
 inline constexpr int kSeats = SPARRING_SEATS, kObsBytes = SPARRING_OBS_BYTES;
 inline constexpr int kMemoryBytes = SPARRING_MEMORY_BYTES, kRowBytes = kObsBytes + kMemoryBytes;
 
-// One warp plays 32 games. Their bytes and the rows they write pass through shared memory, where
+// One warp plays up to 32 games. Their bytes and the rows they write pass through shared memory, where
 // single bytes are cheap, and travel between there and the arrays as whole lines. Strides are odd
 // in the table's alignment, so that the same byte of 32 games lies in 32 banks, or in 16 where that
 // is 8 bytes. Games too large for that (SPARRING_STAGE_BYTES per warp) are played where they lie.
@@ -36,8 +36,8 @@ using Unit = UnitOf<kAlign>::Type;
 inline constexpr int kTableUnits = static_cast<int>(sizeof(Table<G>) / sizeof(Unit));
 inline constexpr int kTableStride = (static_cast<int>(sizeof(Table<G>)) / kAlign | 1) * kAlign;
 inline constexpr int kRowWords = kRowBytes / kWordBytes, kRowStride = (kRowWords | 1) * kWordBytes;
-inline constexpr int kStageBytes = kWarp * (kTableStride + kRowStride);
-inline constexpr bool kStaged = kStageBytes <= SPARRING_STAGE_BYTES;
+inline constexpr int kStageBytes = kTableStride + kRowStride;  // of one game
+inline constexpr bool kStaged = kWarp * kStageBytes <= SPARRING_STAGE_BYTES;
 extern __shared__ Vector16 stage_bytes[];
 static_assert(kAlign == sizeof(Unit) && kRowBytes % 16 == 0);
 
@@ -56,13 +56,14 @@ __device__ inline void move_games(Unit* to, int to_stride, const Unit* from, int
 // Where this thread's game and its rows are worked on.
 class Stage {
  public:
-  // All threads of the warp load together; `count` of them have a game.
+  // All threads of the warp load together; the first `count` of them have a game.
   __device__ Stage(Table<G>* tables, int count) : tables_(tables), count_(count) {
     if constexpr (kStaged) {
       move_games<kTableUnits>(reinterpret_cast<Unit*>(staged_tables()), kTableStride / kAlign,
                               reinterpret_cast<const Unit*>(tables), kTableUnits, count);
       u8* mine = staged_rows() + lane() * kRowStride;
-      for (int i = kObsBytes - 16; i < kObsBytes; ++i) mine[i] = 0;  // padding stays 0
+      for (int i = kObsBytes - 16; lane() < count && i < kObsBytes; ++i)
+        mine[i] = 0;  // padding stays 0
       __syncwarp();
     }
   }
@@ -109,7 +110,7 @@ class Stage {
 
  private:
   __device__ static u8* staged_tables() { return reinterpret_cast<u8*>(stage_bytes); }
-  __device__ static u8* staged_rows() { return staged_tables() + kWarp * kTableStride; }
+  __device__ u8* staged_rows() const { return staged_tables() + count_ * kTableStride; }
 
   Table<G>* tables_;
   int count_;

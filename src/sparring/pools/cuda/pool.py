@@ -21,15 +21,15 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda.sizes import STAGE_BYTES, games_per_warp, sizes_of
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
-from sparring.pools.lineups import Lineup, PlayerId, Pots
+from sparring.pools.lineups import Lineup, PlayerId, Pots, seats_bots
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
 BLOCK = 32
-"""Threads per block, a warp; one plays one game."""
+"""Threads per block, a warp; one plays one game, or has none."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -66,6 +66,7 @@ class CudaPool(CountsOnDevice):
         device: str = "cuda",
         count: bool = True,
         stage_bytes: int = STAGE_BYTES,
+        per_warp: int | None = None,
     ) -> None:
         """Make the games; `reset` starts them.
 
@@ -79,12 +80,15 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
+        per_warp: games that a warp plays, a divisor of 32; chosen by who plays unless it is said.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
+        if per_warp is not None and (per_warp < 1 or BLOCK % per_warp):
+            raise ConfigError(f"per_warp={per_warp} must divide {BLOCK}: 1, 2, 4, 8, 16 or 32")
         if num_games < 1 or num_games % len(self.seeds):
             raise ConfigError(
                 f"num_games={num_games} must be a multiple of the {len(self.seeds)} seeds"
@@ -130,8 +134,8 @@ class CudaPool(CountsOnDevice):
         table, setting, legal, staged = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
-        for kernel in (self._kernels.step, self._kernels.open_rows):
-            kernel.reserve(staged)
+        self._staged, self._per_warp = staged, per_warp
+        self._bots = [seats_bots(lineups or ())] * len(self.seeds)
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
@@ -144,23 +148,33 @@ class CudaPool(CountsOnDevice):
             self._sampled = self._action_array()
         shape = self.num_games, self.row_bytes, legal // 8
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
-        self._make_views(count=count)
+        self._counting = self._make_counts(self.rules, len(self.seeds), self.device, on=count)
+        self._make_views()
+        self._spread()
         self._starts = [DeviceStarts() for _ in self.seeds]
         self.set_starts(starts)
 
-    def _make_views(self, *, count: bool) -> None:
-        """Describe the pool's own arrays to the kernels."""
-        view, batch = self.view, self._batch
-        self._games = view(
+    def _spread(self) -> None:
+        """Choose how many games a warp plays; what they play is the same for any number."""
+        chosen = games_per_warp(self.num_games, self.device, bots=any(self._bots))
+        self.per_warp = self._per_warp or chosen
+        for kernel in (self._kernels.step, self._kernels.open_rows):
+            kernel.reserve(self._staged * self.per_warp)
+        self._games = self.view(
             "GamesView",
             tables=self.tables,
             settings=self.settings,
             games=self.num_games,
             each=self.each,
+            per_warp=self.per_warp,
             side=self.side,
             memory=self.memory,
-            **self._make_counts(self.rules, len(self.seeds), self.device, on=count),
+            **self._counting,
         )
+
+    def _make_views(self) -> None:
+        """Describe the pool's own arrays to the kernels."""
+        view, batch = self.view, self._batch
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)
         self._outcome = view("OutcomeView", **batch.outcome())
@@ -231,7 +245,7 @@ class CudaPool(CountsOnDevice):
 
     def _open_rows(self, *, restart: bool) -> None:
         self._kernels.open_rows(
-            *(self._blocks(), BLOCK),
+            *(self._warps(), BLOCK),
             *(self._games, int(restart), self.frozen, self._rows, self._outcome),
         )
         self._expand_mask()
@@ -244,7 +258,7 @@ class CudaPool(CountsOnDevice):
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
         self._kernels.step(
-            *(self._blocks(), BLOCK, self._games, answers),
+            *(self._warps(), BLOCK, self._games, answers),
             *(self._rows, self._outcome, self._finals, self._no_ends),
         )
         self._expand_mask()
@@ -283,7 +297,7 @@ class CudaPool(CountsOnDevice):
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
-            *(self._blocks(), BLOCK, self._games, self._answers(legal, action)),
+            *(self._warps(), BLOCK, self._games, self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
@@ -310,6 +324,9 @@ class CudaPool(CountsOnDevice):
         """The game as those of one seed begin it."""
         return self._hosts[member].rules
 
+    def _numbers_of(self, member: int | None) -> Sequence[int]:
+        return range(len(self.seeds)) if member is None else [member]
+
     def _of(self, member: int | None) -> list[Pool]:
         """Whom a change concerns: the games of one seed, or all."""
         return self._hosts if member is None else [self._hosts[member]]
@@ -330,6 +347,9 @@ class CudaPool(CountsOnDevice):
         """
         for host in self._of(member):
             host.set_lineups(lineups, pots)
+        for chosen in self._numbers_of(member):
+            self._bots[chosen] = seats_bots(lineups)
+        self._spread()
         self._upload()
 
     def set_pots(self, pots: Pots, member: int | None = None) -> None:
@@ -364,7 +384,7 @@ class CudaPool(CountsOnDevice):
         """
         packed = self._hosts[0].pack_starts(starts)
         there = DeviceStarts(packed, self.device)
-        for chosen in range(len(self.seeds)) if member is None else [member]:
+        for chosen in self._numbers_of(member):
             self._hosts[chosen].take_starts(packed)
             self._starts[chosen] = there
         self._upload()
@@ -442,6 +462,9 @@ class CudaPool(CountsOnDevice):
 
     def _blocks(self) -> int:
         return -(-self.num_games // BLOCK)
+
+    def _warps(self) -> int:
+        return -(-self.num_games // self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask

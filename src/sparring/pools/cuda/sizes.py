@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import torch
+
 from sparring.games.rules import Rules
 from sparring.pools.native import Pool
 
+WARP = 32
 STAGE_BYTES = 96 * 1024
 """Shared memory that every GPU of the last years gives a block."""
 
@@ -22,3 +25,13 @@ def sizes_of(
         "SPARRING_ZERO_SUM": int(rules.zero_sum),
         "SPARRING_STAGE_BYTES": stage_bytes,
     }
+
+
+def games_per_warp(games: int, device: torch.device, *, bots: bool) -> int:
+    """How many games a warp plays.
+
+    All games of a warp wait for the one whose bots move most.
+    """
+    if not bots:
+        return WARP
+    return 8
