@@ -12,10 +12,11 @@ static_assert(Game<G>);
 inline constexpr int kSeats = SPARRING_SEATS, kObsBytes = SPARRING_OBS_BYTES;
 inline constexpr int kMemoryBytes = SPARRING_MEMORY_BYTES, kRowBytes = kObsBytes + kMemoryBytes;
 
-// One warp plays up to 32 games. Their bytes and the rows they write pass through shared memory, where
-// single bytes are cheap, and travel between there and the arrays as whole lines. Strides are odd
-// in the table's alignment, so that the same byte of 32 games lies in 32 banks, or in 16 where that
-// is 8 bytes. Games too large for that (SPARRING_STAGE_BYTES per warp) are played where they lie.
+// One warp plays up to 32 games. Their bytes and the rows they write pass through shared memory,
+// where single bytes are cheap, and travel between there and the arrays as whole lines. Strides are
+// odd in the table's alignment, so that the same byte of 32 games lies in 32 banks, or in 16 where
+// that is 8 bytes. Games too large for that (SPARRING_STAGE_BYTES per warp) are played where they
+// lie.
 struct alignas(16) Vector16 {
   u64 half[2];
 };

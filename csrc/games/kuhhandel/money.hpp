@@ -77,7 +77,6 @@ struct Pile {
 // As many of the hand's cards up to 200 as come nearest to `most_tens` from below.
 SPARRING_FN inline Pile small_pile(Money hand, int most_tens) {
   Pile pile{0, 0, most_tens};
-#pragma unroll
   for (int d = 4; d >= 1; --d) {
     const int count = least(count_of(hand, d), pile.left / kTens[d]);
     pile.cards |= money_of(d, count);
@@ -121,8 +120,7 @@ SPARRING_APART SPARRING_FN inline Money largest_pile(Money hand, int limit_tens)
   // Who leaves two 500s that fit has less than 1000 in smaller cards, or could change them.
   for (int a = largest; a >= most(0, largest - 1); --a) {
     const Pile pile = small_pile(rest, limit_tens - a * kLarge);
-    const int rank =
-        (a * kLarge + pile.tens) << 8 | (0xff - cards_in(pile.cards) - a);
+    const int rank = (a * kLarge + pile.tens) << 8 | (0xff - cards_in(pile.cards) - a);
     if (rank > best_rank) best = pile.cards | money_of(5, a), best_rank = rank;
   }
   return best;

@@ -127,12 +127,11 @@ struct Config {
   }
 
   SPARRING_FN Cards deck_cards() const {
-    Cards all = cards_from(0, 73);
+    constexpr Cards all = cards_from(0, 73), standard = all - cards_from(1, 2) - kLoots;
+    constexpr Cards fourteens =
+        cards_from(23, 23) | cards_from(37, 37) | cards_from(51, 51) | cards_from(65, 65);
     if (deck == kFull74) return all;
-    all = all - cards_from(1, 2) - kLoots;
-    if (deck == kClassic66)
-      for (int id = 23; id <= 65; id += 14) all.clear(id);
-    return all;
+    return deck == kStandard70 ? standard : standard - fourteens;
   }
 };
 
