@@ -20,6 +20,7 @@ struct GamesView {
   Table<G>* tables;
   const OwnSetting<G>* settings;
   int games, each;
+  int from, to;  // those that are played now
   int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
   u8* side;
   u8* memory;   // [games, seats, kMemoryBytes]
@@ -62,8 +63,8 @@ struct Share {
   bool mine;
 
   __device__ explicit Share(const GamesView& games)
-      : first(static_cast<int>(blockIdx.x) * games.per_warp),
-        count(least(games.games - first, games.per_warp)),
+      : first(games.from + static_cast<int>(blockIdx.x) * games.per_warp),
+        count(least(games.to - first, games.per_warp)),
         game(first + Stage::lane()),
         mine(Stage::lane() < count) {}
 };

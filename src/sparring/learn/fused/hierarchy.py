@@ -89,9 +89,9 @@ class FusedHierarchy(FusedOnPolicy):
             memory=self.pool.memory_bytes,
         )
 
-    def _make_voices(self) -> list[Voice]:
+    def _make_voices(self, rows: int) -> list[Voice]:
         return [
-            Voice(self.kernels, net, self.games.at_once, role)
+            Voice(self.kernels, net, rows, role)
             for role, net in enumerate(self.net.roles.values())
         ]
 

@@ -21,7 +21,7 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import STAGE_BYTES, games_per_warp, sizes_of
+from sparring.pools.cuda.sizes import STAGE_BYTES, games_per_warp, groups_of_games, sizes_of
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots, seats_bots
@@ -160,17 +160,28 @@ class CudaPool(CountsOnDevice):
         self.per_warp = self._per_warp or chosen
         for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * self.per_warp)
-        self._games = self.view(
+        self._games = self._view_of(slice(0, self.num_games))
+
+    def _view_of(self, games: slice) -> View:
+        """Describe the games to the kernels, of which some are played."""
+        return self.view(
             "GamesView",
             tables=self.tables,
             settings=self.settings,
             games=self.num_games,
             each=self.each,
+            **{"from": games.start, "to": games.stop},
             per_warp=self.per_warp,
             side=self.side,
             memory=self.memory,
             **self._counting,
         )
+
+    def groups(self) -> int:
+        """Parts of the games that a learner had better let play on without waiting for another."""
+        if len(self.seeds) > 1:
+            return 1
+        return groups_of_games(self.num_games, bots=any(self._bots))
 
     def _make_views(self) -> None:
         """Describe the pool's own arrays to the kernels."""
@@ -277,6 +288,7 @@ class CudaPool(CountsOnDevice):
         met: Tensor | None = None,
         policies: int = 0,
         final_legal: Tensor | None = None,
+        games: slice | None = None,
     ) -> None:
         """Answer all rows and write into a learner's arrays; may be captured in a graph.
 
@@ -285,7 +297,10 @@ class CudaPool(CountsOnDevice):
         met: [members, players, 3], where games that the learner won, drew and lost are counted;
             the first `policies` players are policies, the others bots.
         final_legal: [games, seats, words], where what seats might do is written when they are cut.
+        games: those that are stepped, if not all; a multiple of 32 from the first one.
         """
+        played = self._games if games is None else self._view_of(games)
+        blocks = -(-(self.num_games if games is None else games.stop - games.start) // self.per_warp)
         counted = self._no_met
         if met is not None:
             counted = self.view(
@@ -297,7 +312,7 @@ class CudaPool(CountsOnDevice):
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
-            *(self._warps(), BLOCK, self._games, self._answers(legal, action)),
+            *(blocks, BLOCK, played, self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )

@@ -32,6 +32,19 @@ def games_per_warp(games: int, device: torch.device, *, bots: bool) -> int:
 
     All games of a warp wait for the one whose bots move most.
     """
-    if not bots:
-        return WARP
-    return 8
+    import os
+    return int(os.environ.get("SPARRING_PER_WARP", "32" if not bots else "16"))
+
+
+GROUPS = 4
+"""Parts of the games that play on their own where bots sit at the tables."""
+LEAST_GAMES = 1024
+"""Games of a group. With fewer a kernel costs more than what it does."""
+
+
+def groups_of_games(games: int, *, bots: bool) -> int:
+    """How many parts of the games play on without waiting for each other."""
+    import os
+    if "SPARRING_GROUPS" in os.environ: return int(os.environ["SPARRING_GROUPS"])
+    fits = games % (GROUPS * WARP) == 0 and games >= GROUPS * LEAST_GAMES
+    return GROUPS if bots and fits else 1
