@@ -187,8 +187,7 @@ def measured(game: str, games: int) -> dict[str, Any]:
 
 def step_us(pool: CudaPool, per_warp: int, steps: int = 32) -> float:
     """Microseconds of one step kernel, as a graph has it: with sampling, less sampling alone."""
-    pool._per_warp = per_warp
-    pool._spread()
+    pool.spread(per_warp)
     took = [graph_ms(lambda: pool.step(pool.sample_actions()), steps)]
     took += [graph_ms(lambda: (pool.sample_actions(), pool._expand_mask()), steps)]
     return 1000 * (took[0] - took[1]) / steps
@@ -215,8 +214,7 @@ def graph_ms(work: Any, times: int) -> float:
 
 def clocks(pool: CudaPool, per_warp: int, decisions: int = 16) -> dict[str, Any]:
     """Play copies of the games and return the cycles by kind of decision."""
-    pool._per_warp = per_warp
-    pool._spread()
+    pool.spread(per_warp)
     host = Pool(pool.rules, 1, threads=1)
     source = SOURCE.format(name=pool.rules.name) + CLOCKED
     kernels = build(source, sizes_of(pool.rules, host), exact=True, device=pool.device)

@@ -23,9 +23,6 @@ struct PhiloxBlock {
   u32 word[4];
 };
 
-#if defined(SPARRING_PHILOX_APART)
-SPARRING_APART
-#endif
 SPARRING_FN inline PhiloxBlock philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
   for (int round = 0; round < 10; ++round) {
     const u64 p0 = u64{0xD2511F53} * c0;

@@ -143,17 +143,53 @@ SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, con
   return extreme_card(left, -1, strength);
 }
 
+// CAPTAIN's chance that a card of a fresh deck takes a trick, by deck, players and card; 0 for
+// those that it does not count on.
+struct BidTable {
+  f64 chance[3][7][kCards];
+};
+
+SPARRING_FN constexpr BidTable make_bids() {
+  BidTable table{};
+  for (int kind = 0; kind < 3; ++kind) {
+    Config config;
+    config.deck = kind;
+    const Cards deck = config.deck_cards();
+    for (int id = 0; id < kCards; ++id) {
+      if (kEscapes.test(id) || kLoots.test(id) || id == kKrakenId || id == kWhaleId) continue;
+      int higher = 0, black = 0;
+      for (int other = 10; other <= 65; ++other) {
+        black += deck.test(other) && suit_of(other) == 0;
+        higher += deck.test(other) && suit_of(other) == suit_of(id) && other > id;
+      }
+      int threat = 10 * higher + 10 * (1 + 2 + 5) + 5;  // king, mermaids, pirates and the Tigress
+      if (kNumbered.test(id) && suit_of(id) != 0) threat += 6 * black;
+      if (id == kKingId) threat = 10 * 2;
+      if (kPirates.test(id) || id == kTigressId) threat = 10;
+      if (kMermaids.test(id)) threat = 10 * 5 + 5;
+      const f64 lost =
+          static_cast<f64>(threat + 20) / static_cast<f64>(10 * (config.deck_size() - 1));
+      f64 chance = 1;
+      for (int others = 1; others < 8; ++others) {
+        chance *= 1 - lost;
+        table.chance[kind][others - 1][id] = chance;
+      }
+    }
+  }
+  return table;
+}
+
+inline constexpr BidTable kBids = make_bids();
+
 SPARRING_APART SPARRING_FN inline int captain_bid(const Game& game, const Config& config) {
-  const Unseen deck(config.deck_cards());
+  const f64* chance = kBids.chance[config.deck][config.num_players - 2];
+  const f64 suited = game.cards <= 2 ? 0.6875 : 0.55;
   f64 expected = 0;
   game.hand[game.actor].each([&](int id) {
-    if (kEscapes.test(id) || kLoots.test(id) || id == kKrakenId || id == kWhaleId) return;
-    const f64 lost = static_cast<f64>(captain_threat(id, deck) + 20) /
-                     static_cast<f64>(10 * (config.deck_size() - 1));
     f64 share = 1;
     if (id == kTigressId) share = 0.6;
-    if (kNumbered.test(id)) share = suit_of(id) == 0 ? 0.95 : game.cards <= 2 ? 0.6875 : 0.55;
-    expected += power(1 - lost, config.num_players - 1) * share;
+    if (kNumbered.test(id)) share = suit_of(id) == 0 ? 0.95 : suited;
+    expected += chance[id] * share;
   });
   const int bid = static_cast<int>(0.95 * expected + 0.5 + 1e-9);
   return least(most(bid, 0), static_cast<int>(game.cards));

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,12 +17,26 @@ from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
-from sparring.pools.cuda import CudaPool
-from sparring.pools.lineups import LEARNER, Pots
+from sparring.pools.cuda import BLOCK, CudaPool
+from sparring.pools.lineups import LEARNER, Lineup, Pots, seats_bots
 from sparring.pools.native import Pool
 
+GROUPS = 4
+"""Parts of the games that play on their own where bots sit at the tables."""
+LEAST_GAMES = 1024
+"""Of a group. With fewer a kernel costs more than what it does."""
 LEAST_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
+
+
+def groups_of(pool: CudaPool, lineups: Iterable[Lineup]) -> int:
+    """How many parts of the games had better play on without waiting for each other.
+
+    Where no bots sit, all games are done with a step at about the same time.
+    """
+    games = pool.num_games
+    fits = games % (GROUPS * BLOCK) == 0 and games >= GROUPS * LEAST_GAMES
+    return GROUPS if fits and len(pool.seeds) == 1 and seats_bots(lineups) else 1
 
 
 class Answering(Protocol):
@@ -95,19 +109,23 @@ class DeviceGames:
 
     captures = gpu_alone = True
 
-    def __init__(
-        self, pool: CudaPool, own_rules: Sequence[Rules] = (), groups: int | None = None
-    ) -> None:
+    def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = (), groups: int = 1) -> None:
         """Take over a pool.
 
         own_rules: by member, where some have flags of their own.
-        groups: parts that play on without waiting for each other; chosen unless it is said.
+        groups: parts that play on without waiting for each other; of one member's games alone,
+            each a multiple of 32.
         """
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
         self.own_rules = tuple(own_rules) or (pool.rules,) * len(pool.seeds)
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         self.at_once = pool.each * pool.rules.rows
-        self.groups = groups or pool.groups()
+        if groups > 1 and (len(pool.seeds) > 1 or pool.num_games % (groups * BLOCK)):
+            raise ConfigError(
+                f"groups={groups}: they share {pool.num_games} games of {len(pool.seeds)} seeds; "
+                f"give one seed and multiples of {BLOCK} games for each"
+            )
+        self.groups = groups
         self._streams: list[Any] = [torch.cuda.Stream(pool.device) for _ in range(self.groups)]  # type: ignore[no-untyped-call]
         self.frozen = pool.frozen
         self.reset, self.check = pool.reset, pool.check

@@ -91,8 +91,7 @@ class FusedHierarchy(FusedOnPolicy):
 
     def _make_voices(self, rows: int) -> list[Voice]:
         return [
-            Voice(self.kernels, net, rows, role)
-            for role, net in enumerate(self.net.roles.values())
+            Voice(self.kernels, net, rows, role) for role, net in enumerate(self.net.roles.values())
         ]
 
     def _fresh_net(self) -> Net:

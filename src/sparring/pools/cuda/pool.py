@@ -21,10 +21,10 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import STAGE_BYTES, games_per_warp, groups_of_games, sizes_of
+from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
-from sparring.pools.lineups import Lineup, PlayerId, Pots, seats_bots
+from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
@@ -66,7 +66,7 @@ class CudaPool(CountsOnDevice):
         device: str = "cuda",
         count: bool = True,
         stage_bytes: int = STAGE_BYTES,
-        per_warp: int | None = None,
+        per_warp: int = BLOCK,
     ) -> None:
         """Make the games; `reset` starts them.
 
@@ -80,14 +80,14 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, a divisor of 32; chosen by who plays unless it is said.
+        per_warp: games that a warp plays, a divisor of 32; what they play is the same for any.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        if per_warp is not None and (per_warp < 1 or BLOCK % per_warp):
+        if per_warp < 1 or BLOCK % per_warp:
             raise ConfigError(f"per_warp={per_warp} must divide {BLOCK}: 1, 2, 4, 8, 16 or 32")
         if num_games < 1 or num_games % len(self.seeds):
             raise ConfigError(
@@ -134,8 +134,7 @@ class CudaPool(CountsOnDevice):
         table, setting, legal, staged = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
-        self._staged, self._per_warp = staged, per_warp
-        self._bots = [seats_bots(lineups or ())] * len(self.seeds)
+        self._staged = staged
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
@@ -150,16 +149,15 @@ class CudaPool(CountsOnDevice):
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._counting = self._make_counts(self.rules, len(self.seeds), self.device, on=count)
         self._make_views()
-        self._spread()
+        self.spread(per_warp)
         self._starts = [DeviceStarts() for _ in self.seeds]
         self.set_starts(starts)
 
-    def _spread(self) -> None:
-        """Choose how many games a warp plays; what they play is the same for any number."""
-        chosen = games_per_warp(self.num_games, self.device, bots=any(self._bots))
-        self.per_warp = self._per_warp or chosen
+    def spread(self, per_warp: int) -> None:
+        """Let a warp play so many games, from the next launch on."""
+        self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
-            kernel.reserve(self._staged * self.per_warp)
+            kernel.reserve(self._staged * per_warp)
         self._games = self._view_of(slice(0, self.num_games))
 
     def _view_of(self, games: slice) -> View:
@@ -176,12 +174,6 @@ class CudaPool(CountsOnDevice):
             memory=self.memory,
             **self._counting,
         )
-
-    def groups(self) -> int:
-        """Parts of the games that a learner had better let play on without waiting for another."""
-        if len(self.seeds) > 1:
-            return 1
-        return groups_of_games(self.num_games, bots=any(self._bots))
 
     def _make_views(self) -> None:
         """Describe the pool's own arrays to the kernels."""
@@ -299,8 +291,7 @@ class CudaPool(CountsOnDevice):
         final_legal: [games, seats, words], where what seats might do is written when they are cut.
         games: those that are stepped, if not all; a multiple of 32 from the first one.
         """
-        played = self._games if games is None else self._view_of(games)
-        blocks = -(-(self.num_games if games is None else games.stop - games.start) // self.per_warp)
+        stepped = games or slice(0, self.num_games)
         counted = self._no_met
         if met is not None:
             counted = self.view(
@@ -312,7 +303,7 @@ class CudaPool(CountsOnDevice):
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
-            *(blocks, BLOCK, played, self._answers(legal, action)),
+            *(self._warps(stepped), BLOCK, self._view_of(stepped), self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
@@ -339,9 +330,6 @@ class CudaPool(CountsOnDevice):
         """The game as those of one seed begin it."""
         return self._hosts[member].rules
 
-    def _numbers_of(self, member: int | None) -> Sequence[int]:
-        return range(len(self.seeds)) if member is None else [member]
-
     def _of(self, member: int | None) -> list[Pool]:
         """Whom a change concerns: the games of one seed, or all."""
         return self._hosts if member is None else [self._hosts[member]]
@@ -362,9 +350,6 @@ class CudaPool(CountsOnDevice):
         """
         for host in self._of(member):
             host.set_lineups(lineups, pots)
-        for chosen in self._numbers_of(member):
-            self._bots[chosen] = seats_bots(lineups)
-        self._spread()
         self._upload()
 
     def set_pots(self, pots: Pots, member: int | None = None) -> None:
@@ -399,7 +384,7 @@ class CudaPool(CountsOnDevice):
         """
         packed = self._hosts[0].pack_starts(starts)
         there = DeviceStarts(packed, self.device)
-        for chosen in self._numbers_of(member):
+        for chosen in range(len(self.seeds)) if member is None else [member]:
             self._hosts[chosen].take_starts(packed)
             self._starts[chosen] = there
         self._upload()
@@ -478,8 +463,9 @@ class CudaPool(CountsOnDevice):
     def _blocks(self) -> int:
         return -(-self.num_games // BLOCK)
 
-    def _warps(self) -> int:
-        return -(-self.num_games // self.per_warp)
+    def _warps(self, games: slice | None = None) -> int:
+        count = games.stop - games.start if games else self.num_games
+        return -(-count // self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask
