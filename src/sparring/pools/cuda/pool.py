@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.goals import demand_goals
 from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.seeds import seed_bits
@@ -21,15 +21,14 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import STAGE_BYTES, sizes_of
+from sparring.pools.cuda.sizes import BLOCK, STAGE_BYTES, check_games, sizes_of
 from sparring.pools.cuda.starts import DeviceStarts
+from sparring.pools.cuda.states import check_header, put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
-BLOCK = 32
-"""Threads per block, a warp; one plays one game, or has none."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -87,14 +86,7 @@ class CudaPool(CountsOnDevice):
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        if per_warp < 1 or BLOCK % per_warp:
-            raise ConfigError(f"per_warp={per_warp} must divide {BLOCK}: 1, 2, 4, 8, 16 or 32")
-        if num_games < 1 or num_games % len(self.seeds):
-            raise ConfigError(
-                f"num_games={num_games} must be a multiple of the {len(self.seeds)} seeds"
-            )
-        if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
-            raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
+        check_games(num_games, len(self.seeds), per_warp)
         check_memory(memory)
         self.records = records and demand_goals(self.rules)
         demand_memory(
@@ -105,6 +97,7 @@ class CudaPool(CountsOnDevice):
             free=torch.cuda.mem_get_info(self.device)[0],
         )
         self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
+        self._all = slice(0, self.num_games)
         self.first_game, self._observe, self._started = int(first_game), observe, False
         # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
         self._hosts = [
@@ -158,7 +151,7 @@ class CudaPool(CountsOnDevice):
         self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * per_warp)
-        self._games = self._view_of(slice(0, self.num_games))
+        self._games = self._view_of(self._all)
 
     def _view_of(self, games: slice) -> View:
         """Describe the games to the kernels, of which some are played."""
@@ -248,7 +241,7 @@ class CudaPool(CountsOnDevice):
 
     def _open_rows(self, *, restart: bool) -> None:
         self._kernels.open_rows(
-            *(self._warps(), BLOCK),
+            *(self._warps(self._all), BLOCK),
             *(self._games, int(restart), self.frozen, self._rows, self._outcome),
         )
         self._expand_mask()
@@ -261,7 +254,7 @@ class CudaPool(CountsOnDevice):
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
         self._kernels.step(
-            *(self._warps(), BLOCK, self._games, answers),
+            *(self._warps(self._all), BLOCK, self._games, answers),
             *(self._rows, self._outcome, self._finals, self._no_ends),
         )
         self._expand_mask()
@@ -291,7 +284,7 @@ class CudaPool(CountsOnDevice):
         final_legal: [games, seats, words], where what seats might do is written when they are cut.
         games: those that are stepped, if not all; a multiple of 32 from the first one.
         """
-        stepped = games or slice(0, self.num_games)
+        stepped = games or self._all
         counted = self._no_met
         if met is not None:
             counted = self.view(
@@ -321,7 +314,7 @@ class CudaPool(CountsOnDevice):
 
         member: look at the games of one seed alone.
         """
-        games = slice(0, self.num_games) if member is None else self._games_of(member)
+        games = self._all if member is None else self._games_of(member)
         frozen = self.frozen[games].nonzero()
         if len(frozen):
             raise why_frozen(self, games.start + int(frozen[0]))
@@ -414,40 +407,23 @@ class CudaPool(CountsOnDevice):
         games = self._games_of(member)
         arrays = (self.tables, self.side, self.memory)
         body = b"".join(array[games].cpu().numpy().tobytes() for array in arrays)
-        more = {
-            "games": self.each,
-            "first_game": self.first_game,
-            "seed": self._hosts[member].seed,
-            "table": self.tables.shape[1],
-            **memory_entry(self.memory_bytes),
-        }
+        more = {**self._facts(member), **memory_entry(self.memory_bytes)}
         return seal(self.rules_of(member), more, body)
+
+    def _facts(self, member: int) -> dict[str, int]:
+        """What a header says of the games, in the order of a CPU pool's."""
+        own = {"games": self.each, "first_game": self.first_game}
+        return {**own, "seed": self._hosts[member].seed, "table": int(self.tables.shape[1])}
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         header, body = unseal(raw)
         rules = self.rules_of(member)
-        mine = {
-            "game": rules.name,
-            "config": rules.config,
-            "games": self.each,
-            "first_game": self.first_game,
-            "table": self.tables.shape[1],
-            "memory": self.memory_bytes,
-        }
-        for key, value in mine.items():
-            found = header.get(key, 0 if key == "memory" else None)
-            if found != value:
-                raise StateError(f"the state has {key} {found}, this pool has {value}")
+        mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
+        check_header(header, mine | {"seed": header["seed"], "memory": self.memory_bytes})
         check_version(rules, header)
         games = self._games_of(member)
-        arrays = [array[games] for array in (self.tables, self.side, self.memory)]
-        sizes = [array.numel() for array in arrays]
-        if len(body) != sum(sizes):
-            raise StateError("the state was saved by another build of the native core")
-        flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
-        for array, stretch in zip(arrays, torch.split(flat, sizes), strict=True):
-            array.copy_(stretch.view_as(array))
+        put_body(body, [array[games] for array in (self.tables, self.side, self.memory)])
         self._hosts[member]._native.reseed(header["seed"])
         self._upload()
         self._open_rows(restart=False)
@@ -463,9 +439,8 @@ class CudaPool(CountsOnDevice):
     def _blocks(self) -> int:
         return -(-self.num_games // BLOCK)
 
-    def _warps(self, games: slice | None = None) -> int:
-        count = games.stop - games.start if games else self.num_games
-        return -(-count // self.per_warp)
+    def _warps(self, games: slice) -> int:
+        return -(-len(range(self.num_games)[games]) // self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask
