@@ -254,8 +254,6 @@ def games_fields(pool: CudaPool, per_warp: int) -> dict[str, Any]:
         "settings": pool.settings,
         "games": pool.num_games,
         "each": pool.each,
-        "from": 0,
-        "to": pool.num_games,
         "per_warp": per_warp,
         "side": pool.side,
         "memory": pool.memory,

@@ -20,7 +20,6 @@ struct GamesView {
   Table<G>* tables;
   const OwnSetting<G>* settings;
   int games, each;
-  int from, to;  // those that are played now
   int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
   u8* side;
   u8* memory;   // [games, seats, kMemoryBytes]
@@ -63,8 +62,8 @@ struct Share {
   bool mine;
 
   __device__ explicit Share(const GamesView& games)
-      : first(games.from + static_cast<int>(blockIdx.x) * games.per_warp),
-        count(least(games.to - first, games.per_warp)),
+      : first(static_cast<int>(blockIdx.x) * games.per_warp),
+        count(least(games.games - first, games.per_warp)),
         game(first + Stage::lane()),
         mine(Stage::lane() < count) {}
 };
@@ -336,6 +335,7 @@ extern "C" __global__ void sizes(i32* out) {
   out[1] = sizeof(OwnSetting<G>);
   out[2] = sizeof(Legal<G>);
   out[3] = kStaged ? kStageBytes : 0;
+  out[4] = kPerWarpOf<G>;
 }
 
 extern "C" __global__ void __launch_bounds__(kWarp)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import torch
 
-from learn.fused_helpers import COLLECT, NETS, PPO_
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.fused import DeviceGames, FusedPPO, groups_of
 from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 
@@ -65,56 +60,6 @@ def test_searching_bots_of_shogi() -> None:
     gpu.check()
 
 
-@pytest.mark.parametrize("graphs", [False, True])
-@pytest.mark.parametrize("game", ["skull_king", "kuhhandel", "laser_hockey"])
-def test_groups_play_the_games_of_the_cpu(game: str, graphs: bool) -> None:
-    """What groups played side by side, with the same actions, is what a CPU plays."""
-    rules, games, steps = Rules(game, FLAGS.get(game, {})), 256, 24
-    lineups = mixed(rules)[:-1]
-    collect = replace(COLLECT, games=games, steps=steps)
-    gpu = CudaPool(rules, games, seed=9, lineups=lineups)
-    cpu = Pool(rules, games, seed=9, threads=2, lineups=lineups)
-    config = replace(PPO_, gamma_into=())
-    ppo = FusedPPO(DeviceGames(gpu, groups=4), collect, config, NETS["shared"], graphs=graphs)
-    cpu.reset()
-    for _ in range(4):  # the first one is no graph, the second is captured
-        ppo.iterate(0.0)
-        rollout = ppo.rollout
-        for step in range(steps):
-            rows, batch = rollout.rows_of(step), cpu.batch()
-            # What open decisions carry lies elsewhere; the rows of all steps stay.
-            assert np.array_equal(batch.obs, rows["obs"].cpu().numpy()), f"step {step}: rows"
-            assert np.array_equal(batch.policy, rows["policy"].cpu().numpy()), f"step {step}"
-            cpu.step(rollout.action[rollout.at(step)].cpu().numpy())
-            outcome = rollout.outcome_of(step)
-            assert np.array_equal(cpu.batch().reward, outcome["reward"].cpu().numpy())
-            assert np.array_equal(cpu.batch().terminated, outcome["terminated"].cpu().numpy())
-        assert_same(cpu, gpu, "after a rollout")
-
-
-def test_groups_are_made_where_bots_sit_and_refused_where_they_cannot_be() -> None:
-    rules = Rules("tic_tac_toe")
-    bots, alone = [Lineup((0, "random"))], [Lineup((0, 0))]
-    pool = CudaPool(rules, 8192, lineups=bots)
-    assert groups_of(pool, bots) > 1
-    assert groups_of(pool, alone) == 1
-    assert groups_of(CudaPool(rules, 96, lineups=bots), bots) == 1
-    with pytest.raises(ConfigError, match="groups=4: they share 100 games of 1 seeds"):
-        DeviceGames(CudaPool(rules, 100, lineups=bots), groups=4)
+def test_warps_of_other_sizes_are_refused() -> None:
     with pytest.raises(ConfigError, match="per_warp=5 must divide 32"):
-        CudaPool(rules, 64, per_warp=5)
-
-
-def test_groups_answer_as_all_games_together_do() -> None:
-    """The same rows get the same actions, but for rounding at the edge of an interval."""
-    drawn = []
-    for groups in (1, 4):
-        pool = CudaPool("skull_king", 512, seed=3)
-        collect = replace(COLLECT, games=512, steps=8)
-        ppo = FusedPPO(
-            DeviceGames(pool, groups=groups), collect, PPO_, NETS["shared"], graphs=False
-        )
-        ppo._play()
-        drawn.append(ppo.rollout.action[ppo.rollout.at(0)].clone())
-    assert (drawn[0] == drawn[1]).float().mean() > 0.999
-    assert isinstance(drawn[0], torch.Tensor)
+        CudaPool("tic_tac_toe", 64, per_warp=5)

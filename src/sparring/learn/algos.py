@@ -97,12 +97,11 @@ def fused(plan: Plan) -> dict[str, Any]:
 
 def fused_games(plan: Plan) -> Games:
     """The games as learners on a GPU take them: there, or on CPU threads."""
-    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames, groups_of
+    from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
 
     games: Games
     if plan.games_on != CPU:
-        device_pool = plan.device_pool()
-        games = DeviceGames(device_pool, plan.own_rules, groups_of(device_pool, plan.cast.lineups))
+        games = DeviceGames(plan.device_pool(), plan.own_rules)
     else:
         pool = plan.native_pool(slots=max(plan.collect.slots, LEAST_SLOTS))
         games = HostGames(pool, plan.device)

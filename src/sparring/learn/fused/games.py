@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,26 +17,12 @@ from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
-from sparring.pools.cuda import BLOCK, CudaPool
-from sparring.pools.lineups import LEARNER, Lineup, Pots, seats_bots
+from sparring.pools.cuda import CudaPool
+from sparring.pools.lineups import LEARNER, Pots
 from sparring.pools.native import Pool
 
-GROUPS = 4
-"""Parts of the games that play on their own where bots sit at the tables."""
-LEAST_GAMES = 1024
-"""Of a group. With fewer a kernel costs more than what it does."""
 LEAST_SLOTS = 2
 """With one there would be nothing to step while the network thinks."""
-
-
-def groups_of(pool: CudaPool, lineups: Iterable[Lineup]) -> int:
-    """How many parts of the games had better play on without waiting for each other.
-
-    Where no bots sit, all games are done with a step at about the same time.
-    """
-    games = pool.num_games
-    fits = games % (GROUPS * BLOCK) == 0 and games >= GROUPS * LEAST_GAMES
-    return GROUPS if fits and len(pool.seeds) == 1 and seats_bots(lineups) else 1
 
 
 class Answering(Protocol):
@@ -64,8 +50,6 @@ class Games(Protocol):
     """Games of every member."""
     at_once: int
     """Rows of a member that are answered together."""
-    groups: int
-    """Parts of the games that play on without waiting for each other."""
     captures: bool
     """Whether a whole rollout can be a CUDA graph."""
     gpu_alone: bool
@@ -75,9 +59,6 @@ class Games(Protocol):
 
     def play(self, rollout: FusedRollout, answer: Answering) -> None:
         """Fill a rollout."""
-
-    def hold_together(self) -> None:
-        """Have one group: whoever answers can do so for one at a time."""
 
     def reset(self) -> object:
         """Start a new episode in every game."""
@@ -109,34 +90,18 @@ class DeviceGames:
 
     captures = gpu_alone = True
 
-    def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = (), groups: int = 1) -> None:
-        """Take over a pool.
-
-        own_rules: by member, where some have flags of their own.
-        groups: parts that play on without waiting for each other; of one member's games alone,
-            each a multiple of 32.
-        """
+    def __init__(self, pool: CudaPool, own_rules: Sequence[Rules] = ()) -> None:
+        """Take over a pool. own_rules: by member, where some have flags of their own."""
         self.pool, self.rules, self.device = pool, pool.rules, pool.device
         self.own_rules = tuple(own_rules) or (pool.rules,) * len(pool.seeds)
         self.seeds, self.num_games, self.each = pool.seeds, pool.num_games, pool.each
         self.at_once = pool.each * pool.rules.rows
-        if groups > 1 and (len(pool.seeds) > 1 or pool.num_games % (groups * BLOCK)):
-            raise ConfigError(
-                f"groups={groups}: they share {pool.num_games} games of {len(pool.seeds)} seeds; "
-                f"give one seed and multiples of {BLOCK} games for each"
-            )
-        self.groups = groups
-        self._streams: list[Any] = [torch.cuda.Stream(pool.device) for _ in range(self.groups)]  # type: ignore[no-untyped-call]
         self.frozen = pool.frozen
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
         self.policies, self.set_pots, self.seated = pool.policies_of, pool.set_pots, pool.seated
         if pool.names("Earned") != list(EARNED):
             raise SparringError("the kernels sum other things than the learner reads")
-
-    def hold_together(self) -> None:
-        """Have one group: whoever answers can do so for one at a time."""
-        self.groups = 1
 
     def adjust(self, terms: Terms, member: int = 0) -> None:
         """Go on with a member's games under other terms."""
@@ -151,33 +116,8 @@ class DeviceGames:
         self.pool.clear_counts()
         for name, to in rollout.rows_of(0).items():
             to.copy_(fresh[name])
-        if self.groups == 1:
-            self._play_on(rollout, answer, slice(0, self.num_games))
-        else:
-            self._play_apart(rollout, answer)
-        rollout.counts.copy_(self.pool.counted())
-
-    def _play_apart(self, rollout: FusedRollout, answer: Answering) -> None:
-        """Let every group play on a stream of its own: while bots of one think, another learns.
-
-        A game whose bots take long holds its own group, and nobody waits for all games to be done
-        with a step.
-        """
-        here = torch.cuda.current_stream(self.device)
-        each = self.num_games // self.groups
-        for group, stream in enumerate(self._streams):
-            stream.wait_stream(here)
-            with torch.cuda.stream(stream):
-                self._play_on(rollout, answer, slice(group * each, (group + 1) * each))
-        for stream in self._streams:
-            here.wait_stream(stream)
-
-    def _play_on(self, rollout: FusedRollout, answer: Answering, games: slice) -> None:
-        """Answer and step some of the games until the rollout is full."""
-        fresh, rows = self.pool.batch().rows(), self.rules.rows
-        asked = slice(games.start * rows, games.stop * rows)
         for step in range(rollout.steps):
-            answer(step, asked)
+            answer(step, slice(0, rollout.rows))
             last = step == rollout.steps - 1
             self.pool.step_into(
                 legal=rollout.legal[rollout.at(step)],
@@ -190,8 +130,8 @@ class DeviceGames:
                 met=rollout.met,
                 policies=rollout.policies,
                 final_legal=rollout.final_legal[step] if rollout.final_legal is not None else None,
-                games=games,
             )
+        rollout.counts.copy_(self.pool.counted())
 
 
 class HostGames:
@@ -203,7 +143,6 @@ class HostGames:
     """
 
     captures = gpu_alone = False
-    groups = 1
 
     def __init__(self, pool: Pool, device: str) -> None:
         if pool.slots < LEAST_SLOTS or pool.num_games % pool.slots:
@@ -225,9 +164,6 @@ class HostGames:
         native = pool._native
         arrays = (native.obs, native.legal.view(np.int64), native.policy)
         self._rows = [torch.from_numpy(pinned(array, self)) for array in arrays]
-
-    def hold_together(self) -> None:
-        """They are one."""
 
     def check(self) -> None:
         """Do nothing: a CPU pool refuses what cannot be played on the spot."""

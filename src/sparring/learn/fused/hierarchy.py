@@ -89,9 +89,10 @@ class FusedHierarchy(FusedOnPolicy):
             memory=self.pool.memory_bytes,
         )
 
-    def _make_voices(self, rows: int) -> list[Voice]:
+    def _make_voices(self) -> list[Voice]:
         return [
-            Voice(self.kernels, net, rows, role) for role, net in enumerate(self.net.roles.values())
+            Voice(self.kernels, net, self.games.at_once, role)
+            for role, net in enumerate(self.net.roles.values())
         ]
 
     def _fresh_net(self) -> Net:

@@ -129,14 +129,8 @@ class FusedLearner:
         games.reset()
         self._frozen: FrozenOpponents | None = None
         if slots:
-            games.hold_together()
             self._frozen = FrozenOpponents(games, self.kernels, net, slots, bf16=collect.bf16)
-        self.voices = self._make_voices(games.at_once)
-        self._of_group = [self.voices]
-        """Who answers the rows of every group; groups are answered at the same time."""
-        if games.groups > 1:
-            each = games.at_once // games.groups
-            self._of_group = [self._make_voices(each) for _ in range(games.groups)]
+        self.voices = self._make_voices()
         self.clock = torch.zeros(1, dtype=torch.int32, device=self.device)
         """The number of the rollout."""
         # The bits of unsigned 64-bit seeds.
@@ -185,16 +179,9 @@ class FusedLearner:
             memory=self.pool.memory_bytes,
         )
 
-    def _make_voices(self, rows: int) -> list[Voice]:
-        """Who answers the learner's rows, so many of every member at once."""
-        return [Voice(self.kernels, self.net, rows)]
-
-    def _voices_for(self, rows: slice) -> list[Voice]:
-        """Who answers these rows."""
-        groups = len(self._of_group)
-        if groups == 1 or rows.stop - rows.start == self.rollout.rows:
-            return self.voices
-        return self._of_group[rows.start * groups // self.rollout.rows]
+    def _make_voices(self) -> list[Voice]:
+        """Who answers the learner's rows."""
+        return [Voice(self.kernels, self.net, self.games.at_once)]
 
     @property
     def acting(self) -> Pass:
@@ -243,8 +230,7 @@ class FusedLearner:
         at, count = rollout.at(step, rows), rows.stop - rows.start
         if self._frozen:
             self._frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
-        voices = self._voices_for(rows)
-        for voice in voices:
+        for voice in self.voices:
             voice.passing.read(rollout.obs[at])
             voice.passing.forward()
         epsilon = self.epsilon[rows] if self.epsilon is not None else None
@@ -266,14 +252,14 @@ class FusedLearner:
             action=rollout.action[at],
             log_prob=rollout.log_prob[at],
             value=rollout.value[at],
-            played=rollout.played[rows] if rollout.squash else None,
+            played=rollout.played if rollout.squash else None,
         )
         blocks = blocks_of(count, self.block_rows)
-        for voice in voices:
+        for voice in self.voices:
             own = asked | voice.asked(rollout.role[step, rows])
             self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
         if self._frozen:
-            self._frozen.answer(asked | voices[0].asked(None), answers, blocks)
+            self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
 
     # Other terms
 

@@ -65,7 +65,7 @@ class CudaPool(CountsOnDevice):
         device: str = "cuda",
         count: bool = True,
         stage_bytes: int = STAGE_BYTES,
-        per_warp: int = BLOCK,
+        per_warp: int | None = None,
     ) -> None:
         """Make the games; `reset` starts them.
 
@@ -80,13 +80,14 @@ class CudaPool(CountsOnDevice):
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
         per_warp: games that a warp plays, a divisor of 32; what they play is the same for any.
+            None: as the game's header says.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        check_games(num_games, len(self.seeds), per_warp)
+        check_games(num_games, len(self.seeds), BLOCK if per_warp is None else per_warp)
         check_memory(memory)
         self.records = records and demand_goals(self.rules)
         demand_memory(
@@ -97,7 +98,6 @@ class CudaPool(CountsOnDevice):
             free=torch.cuda.mem_get_info(self.device)[0],
         )
         self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
-        self._all = slice(0, self.num_games)
         self.first_game, self._observe, self._started = int(first_game), observe, False
         # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
         self._hosts = [
@@ -122,9 +122,9 @@ class CudaPool(CountsOnDevice):
             exact=True,
             device=self.device,
         )
-        sizes = torch.zeros(4, dtype=torch.int32, device=self.device)
+        sizes = torch.zeros(5, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
-        table, setting, legal, staged = sizes.tolist()
+        table, setting, legal, staged, usual = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
         self._staged = staged
@@ -142,7 +142,7 @@ class CudaPool(CountsOnDevice):
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._counting = self._make_counts(self.rules, len(self.seeds), self.device, on=count)
         self._make_views()
-        self.spread(per_warp)
+        self.spread(per_warp or usual)
         self._starts = [DeviceStarts() for _ in self.seeds]
         self.set_starts(starts)
 
@@ -151,17 +151,12 @@ class CudaPool(CountsOnDevice):
         self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * per_warp)
-        self._games = self._view_of(self._all)
-
-    def _view_of(self, games: slice) -> View:
-        """Describe the games to the kernels, of which some are played."""
-        return self.view(
+        self._games = self.view(
             "GamesView",
             tables=self.tables,
             settings=self.settings,
             games=self.num_games,
             each=self.each,
-            **{"from": games.start, "to": games.stop},
             per_warp=self.per_warp,
             side=self.side,
             memory=self.memory,
@@ -241,7 +236,7 @@ class CudaPool(CountsOnDevice):
 
     def _open_rows(self, *, restart: bool) -> None:
         self._kernels.open_rows(
-            *(self._warps(self._all), BLOCK),
+            *(self._warps(), BLOCK),
             *(self._games, int(restart), self.frozen, self._rows, self._outcome),
         )
         self._expand_mask()
@@ -254,7 +249,7 @@ class CudaPool(CountsOnDevice):
             raise IllegalActionError("no game has started; call reset() first")
         answers = self._answers(self._batch.legal, given)
         self._kernels.step(
-            *(self._warps(self._all), BLOCK, self._games, answers),
+            *(self._warps(), BLOCK, self._games, answers),
             *(self._rows, self._outcome, self._finals, self._no_ends),
         )
         self._expand_mask()
@@ -273,7 +268,6 @@ class CudaPool(CountsOnDevice):
         met: Tensor | None = None,
         policies: int = 0,
         final_legal: Tensor | None = None,
-        games: slice | None = None,
     ) -> None:
         """Answer all rows and write into a learner's arrays; may be captured in a graph.
 
@@ -282,9 +276,7 @@ class CudaPool(CountsOnDevice):
         met: [members, players, 3], where games that the learner won, drew and lost are counted;
             the first `policies` players are policies, the others bots.
         final_legal: [games, seats, words], where what seats might do is written when they are cut.
-        games: those that are stepped, if not all; a multiple of 32 from the first one.
         """
-        stepped = games or self._all
         counted = self._no_met
         if met is not None:
             counted = self.view(
@@ -296,7 +288,7 @@ class CudaPool(CountsOnDevice):
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}
             finals = self.view("FinalsView", **kept)
         self._kernels.step(
-            *(self._warps(stepped), BLOCK, self._view_of(stepped), self._answers(legal, action)),
+            *(self._warps(), BLOCK, self._games, self._answers(legal, action)),
             *(self.view("RowsView", **rows), self.view("OutcomeView", **brought), finals),
             self.view("EndsView", **ends, layers=layers, step=step, learner=learner, met=counted),
         )
@@ -314,7 +306,7 @@ class CudaPool(CountsOnDevice):
 
         member: look at the games of one seed alone.
         """
-        games = self._all if member is None else self._games_of(member)
+        games = slice(0, self.num_games) if member is None else self._games_of(member)
         frozen = self.frozen[games].nonzero()
         if len(frozen):
             raise why_frozen(self, games.start + int(frozen[0]))
@@ -439,8 +431,8 @@ class CudaPool(CountsOnDevice):
     def _blocks(self) -> int:
         return -(-self.num_games // BLOCK)
 
-    def _warps(self, games: slice) -> int:
-        return -(-len(range(self.num_games)[games]) // self.per_warp)
+    def _warps(self) -> int:
+        return -(-self.num_games // self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask
