@@ -4,6 +4,7 @@ python benchmarks/train_vs_peers.py                  measure, write results/trai
 python benchmarks/train_vs_peers.py --original       ... and compare with the original environment
 python benchmarks/train_vs_peers.py --update-docs    ... and write the table of docs/benchmarks.md
 python benchmarks/train_vs_peers.py --stored         do not measure, show the results there are
+python benchmarks/train_vs_peers.py --short          the largest sizes alone: some 40 s, not kept
 python benchmarks/train_vs_peers.py --quick          a smoke run; its figures mean nothing
 
 Every contestant lives in a process of its own and trains when it is its turn: Skull King with four
@@ -28,30 +29,40 @@ from peers.figures import (
     QUICK_RESULTS,
     RESULTS,
     ROOT,
+    SHORT_RESULTS,
     original_lines,
+    ratio_lines,
     store,
     stored,
     text_table,
     with_figures,
 )
 from peers.serve import serve
+from sides.words import read_side
 from sparring.machine import machine_facts, warn_if_busy
 
 
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=9, help="turns of every contestant")
+    parser.add_argument("--rounds", type=int, help="turns of every contestant; 9, of --short 5")
     parser.add_argument("--threads", type=int, default=2, help="for torch, OpenBLAS and games")
     parser.add_argument("--quick", action="store_true", help="a smoke run of small sizes")
+    parser.add_argument("--short", action="store_true", help="only the largest sizes, and ours")
+    parser.add_argument(
+        "--with", dest="ours", default="", help="settings of ours: collect.cpu=torch"
+    )
+    parser.add_argument("--json", action="store_true", help="print the record instead of a table")
     parser.add_argument("--original", action="store_true", help="compare with the original env")
     parser.add_argument("--stored", action="store_true", help="do not measure")
     parser.add_argument("--update-docs", action="store_true", help="write the table of the docs")
     parser.add_argument("--out", type=Path, help="the folder for the results")
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.quick and given.update_docs:
-        parser.error("figures of a --quick run mean nothing; they do not belong in the docs")
+    if given.rounds is None:
+        given.rounds = 5 if given.short else 9
+    if (given.quick or given.short) and given.update_docs:
+        parser.error("figures of a --quick or --short run do not belong in the docs")
     if given.rounds < 3:
         parser.error("--rounds must be at least 3, so that games come to their end")
     return given
@@ -69,7 +80,8 @@ def main() -> None:
 
 def report(given: argparse.Namespace) -> None:
     """Measure unless told otherwise, write it down and show it."""
-    folder = given.out or (QUICK_RESULTS if given.quick else RESULTS)
+    kept = {"quick": QUICK_RESULTS, "short": SHORT_RESULTS}
+    folder = given.out or next((at for word, at in kept.items() if vars(given)[word]), RESULTS)
     if not given.stored:
         record = measure(given)
         for result in record["contestants"]:
@@ -79,7 +91,11 @@ def report(given: argparse.Namespace) -> None:
             sys.exit("not valid; nothing was written")
         print(f"wrote {store(record, folder)}", file=sys.stderr)
     for record in stored(folder):
+        if given.json:
+            print(json.dumps(record, indent=1))
+            continue
         print(text_table(record))
+        print(ratio_lines(record))
         if given.original:
             print(original_lines(record))
     if given.update_docs:
@@ -91,8 +107,16 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Run the contest and return one record for this machine."""
     facts = machine_facts()
     warn_if_busy(facts["load_average"])
-    settings = replace(QUICK if given.quick else Settings(), threads=given.threads)
-    field = entries([16], [16], 16) if given.quick else entries([16, 64, 256], [64, 256], 256)
+    settings = replace(
+        QUICK if given.quick else Settings(),
+        threads=given.threads,
+        ours=read_side(given.ours)[0].get("collect", {}),
+    )
+    field = entries([16, 64, 256], [64, 256], 256)
+    if given.quick:
+        field = entries([16], [16], 16)
+    elif given.short:
+        field = entries([256], [256], 256)
     results = contest(field, settings, 2 if given.quick else given.rounds)
     system = facts["system"].split()
     libraries = ("torch", "numpy", "stable-baselines3", "sb3-contrib", "gymnasium")

@@ -79,7 +79,8 @@ class Ours:
             target_kl=Schedule.constant(0.0),
             **schedules,
         )
-        collect = CollectConfig(games=entry.games, steps=settings.rollout // entry.games)
+        steps = settings.rollout // entry.games
+        collect = CollectConfig(games=entry.games, steps=steps, **settings.ours)
         self.ppo = PPO(self.pool, collect, config, net, seed=settings.seed, threads=self.threads)
         self.net = self.ppo.net
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sparring import Rules
 from sparring.games.skull_king import game_length
@@ -30,6 +31,8 @@ class Settings:
     max_grad_norm: float = 0.5
     threads: int = 2
     seed: int = 1
+    ours: dict[str, Any] = field(default_factory=dict)
+    """Of our own learner: what of `collect` is otherwise than usual."""
 
 
 QUICK = Settings(rollout=1024, minibatch=256, epochs=1, hidden=(32, 32))

@@ -11,6 +11,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, QUICK_RESULTS = ROOT / "benchmarks" / "results", ROOT / "build" / "benchmarks"
+SHORT_RESULTS = QUICK_RESULTS / "short"
 DOCS = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- train figures: begin -->", "<!-- train figures: end -->"
 NO_FIGURES = "No results are stored yet."
@@ -50,6 +51,21 @@ def text_table(record: dict[str, Any]) -> str:
     for first, *others in rows:
         numbers = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
+    return "\n".join(lines)
+
+
+def ratio_lines(record: dict[str, Any]) -> str:
+    """Say how much faster ours is than the best of each peer, with the range of single rounds."""
+    peers = {"maskable": "MaskablePPO", "plain": "the plain torch loop"}
+    lines = []
+    for result in record["contestants"]:
+        if result["kind"] not in peers:
+            told = [
+                f"{ratio['median']:.2f}x {peer} ({ratio['min']:.2f}..{ratio['max']:.2f})"
+                for kind, peer in peers.items()
+                for ratio in [result[f"to_{kind}"]]
+            ]
+            lines.append(f"{result['label']}: {', '.join(told)}")
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/arrays.hpp"
+#include "bind/workers.hpp"
 #include "core/gae.hpp"
 #include "nets/convolution.hpp"
 #include "nets/first_layer.hpp"
@@ -18,9 +19,6 @@ using namespace nb::literals;
 
 namespace sparring {
 namespace {
-
-// First feature, count, byte offset, type, divisor.
-using Run = std::tuple<int, int, int, int, f32>;
 
 template <class T>
 void widen_run(const u8* row, int count, f32 divisor, f32* out) {
@@ -47,27 +45,6 @@ void widen(nb::ndarray<const u8, nb::ndim<2>, nb::c_contig> obs,
       if (kind == Type::kF32) widen_run<f32>(from + offset, count, divisor, to + first);
     }
 }
-
-std::vector<FeatureRun> feature_runs(const std::vector<Run>& rows) {
-  std::vector<FeatureRun> runs;
-  for (const auto& [first, count, offset, type, divisor] : rows)
-    runs.push_back({first, count, offset, static_cast<Type>(type), divisor});
-  return runs;
-}
-
-// Worker threads for the jobs of this file; the caller is one of them.
-class Workers {
- public:
-  explicit Workers(int threads) : crew_(threads - 1) {}
-  void run(Job& job) {
-    if (crew_.workers() == 0) return Crew::run_alone(job);
-    crew_.submit(job);
-    crew_.wait(job, true);
-  }
-
- private:
-  Crew crew_;
-};
 
 // The first layer of a network over the observation bytes of one game.
 class FirstLayer {

@@ -116,6 +116,16 @@ std::optional<RefusalRow> refusal_row(const Refusal& r) {
   return RefusalRow{r.game, r.row, r.seat, r.action, r.component, r.value, r.legal};
 }
 
+// Steps all games; says which action could not be played.
+std::optional<RefusalRow> stepped(AnyPool& pool, const void* actions) {
+  Refusal refused;
+  {
+    nb::gil_scoped_release released;
+    refused = pool.answer_all(actions);
+  }
+  return refusal_row(refused);
+}
+
 // Runs the pool on random play inside C++; the yardstick for calls from Python.
 f64 run_random(AnyPool& pool, int steps) {
   const i64 rows = pool.games() * pool.rows();
@@ -123,12 +133,10 @@ f64 run_random(AnyPool& pool, int steps) {
   std::vector<u8> actions(static_cast<size_t>(rows) * width);
   const auto started = std::chrono::steady_clock::now();
   for (int step = 0; step < steps; ++step) {
-    for (int slot = 0; slot < pool.options().slots; ++slot) {
-      u8* part = actions.data() + static_cast<size_t>(pool.slot_begin(slot) * pool.rows()) * width;
-      pool.sample(slot, part);
-      pool.accept(slot, part);
-    }
-    pool.step_all();
+    for (int slot = 0; slot < pool.options().slots; ++slot)
+      pool.sample(
+          slot, actions.data() + static_cast<size_t>(pool.slot_begin(slot) * pool.rows()) * width);
+    pool.answer_all(actions.data());
   }
   return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
 }
@@ -409,7 +417,8 @@ void bind_pool(nb::module_& m) {
            })
       .def("send", &AnyPool::send, nb::call_guard<nb::gil_scoped_release>())
       .def("recv", &AnyPool::recv, nb::call_guard<nb::gil_scoped_release>())
-      .def("step_all", &AnyPool::step_all, nb::call_guard<nb::gil_scoped_release>())
+      .def("step_discrete", [](AnyPool& p, In<i32> actions) { return stepped(p, actions.data()); })
+      .def("step_box", [](AnyPool& p, In<f32> actions) { return stepped(p, actions.data()); })
       .def("run_random", &run_random, nb::call_guard<nb::gil_scoped_release>())
       .def("digest", &AnyPool::digest, nb::call_guard<nb::gil_scoped_release>())
       .def("audit", &AnyPool::audit, nb::call_guard<nb::gil_scoped_release>())
@@ -457,9 +466,12 @@ void bind_pool(nb::module_& m) {
 
 namespace sparring {
 void bind_goals(nb::module_& m);
+void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
 void bind_replay(nb::module_& m);
+void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_updating(nb::module_& m);
 }  // namespace sparring
 
 NB_MODULE(_native, m) {
@@ -476,7 +488,10 @@ NB_MODULE(_native, m) {
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_goals(m);
+  sparring::bind_layers(m);
   sparring::bind_learning(m);
   sparring::bind_replay(m);
+  sparring::bind_replay_steps(m);
   sparring::bind_shogi(m);
+  sparring::bind_updating(m);
 }

@@ -2,6 +2,12 @@
 // it is finished by everybody. Host only.
 #pragma once
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -15,6 +21,20 @@ namespace sparring {
 
 // More than any machine has cores; a larger number is a mistake.
 inline constexpr int kMaxThreads = 1024;
+
+// How long a thread that has nothing to do looks for news before it sleeps. Waking a sleeper takes
+// longer than a step of a small pool; what is asked of a crew next often follows at once.
+inline constexpr std::chrono::microseconds kAwake{20};
+inline constexpr std::chrono::microseconds kAlert{4};  // without offering the core to others
+
+// Cores that this process may use.
+inline int usable_cores() {
+#if defined(__linux__)
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof(mine), &mine) == 0) return CPU_COUNT(&mine);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
 
 class Job {
  public:
@@ -34,7 +54,7 @@ class Job {
 
 class Crew {
  public:
-  explicit Crew(int workers) {
+  explicit Crew(int workers) : looks_(workers > 0 && workers < usable_cores()) {
     if (workers > kMaxThreads)
       throw Trouble("threads=" + std::to_string(workers) + " is more than " +
                     std::to_string(kMaxThreads) + "; one per core is best, this machine has " +
@@ -65,6 +85,7 @@ class Crew {
       job.phase_ = -1;
       next_phase(job);
       if (job.active_) jobs_.push_back(&job);
+      changes_.fetch_add(1, std::memory_order_release);
     }
     news_.notify_all();
   }
@@ -76,7 +97,7 @@ class Crew {
       if (help && job.taken_ < job.chunks_)
         take(job, lock);
       else
-        news_.wait(lock);
+        await_news(lock);
     }
   }
 
@@ -94,6 +115,7 @@ class Crew {
     {
       std::lock_guard lock(mutex_);
       closing_ = true;
+      changes_.fetch_add(1, std::memory_order_release);
     }
     news_.notify_all();
     for (std::thread& thread : threads_) thread.join();
@@ -111,8 +133,35 @@ class Crew {
       if (ready)
         take(*ready, lock);
       else
-        news_.wait(lock);
+        await_news(lock);
     }
+  }
+
+  // Returns when something has changed since the lock was taken: looks out for it for a moment,
+  // then sleeps. Threads without a core of their own sleep at once, they would only be in the way.
+  void await_news(std::unique_lock<std::mutex>& lock) {
+    const unsigned known = changes_.load(std::memory_order_relaxed);
+    if (looks_) {
+      lock.unlock();
+      const auto began = std::chrono::steady_clock::now();
+      for (auto waited = began - began; waited < kAwake && unchanged(known);
+           waited = std::chrono::steady_clock::now() - began) {
+        for (int i = 0; i < 32 && unchanged(known); ++i) relax();
+        if (waited >= kAlert && unchanged(known)) std::this_thread::yield();
+      }
+      lock.lock();
+    }
+    news_.wait(lock, [&] { return !unchanged(known); });
+  }
+
+  bool unchanged(unsigned known) const { return changes_.load(std::memory_order_acquire) == known; }
+
+  static void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");  // about as long as x86's pause; yield is a no-op on most
+#endif
   }
 
   void take(Job& job, std::unique_lock<std::mutex>& lock) {
@@ -124,6 +173,7 @@ class Crew {
     if (++job.finished_ < job.chunks_) return;
     next_phase(job);
     if (!job.active_) std::erase(jobs_, &job);
+    changes_.fetch_add(1, std::memory_order_release);
     news_.notify_all();
   }
 
@@ -135,6 +185,8 @@ class Crew {
     if (job.chunks_ < 0) job.active_ = false;
   }
 
+  const bool looks_;
+  std::atomic<unsigned> changes_{0};  // grows under the lock, whenever there is news
   std::mutex mutex_;
   std::condition_variable news_;
   std::vector<Job*> jobs_;

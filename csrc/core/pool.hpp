@@ -140,6 +140,9 @@ class AnyPool {
   virtual void send(int slot) = 0;
   virtual void recv(int slot) = 0;
   virtual void step_all() = 0;
+  // Checks the actions of all rows, on all threads, and steps every game; a refusal leaves the
+  // games as they were.
+  virtual Refusal answer_all(const void* actions) = 0;
   virtual void sample(int slot, void* actions) = 0;
   virtual u64 digest() const = 0;
   virtual std::string audit() const = 0;
@@ -286,6 +289,24 @@ class Pool final : public AnyPool {
         return refusal_of<G>(global(row / G::kRows), row, seat[row], legal_[row], action);
     }
     std::memcpy(&actions_[from], given, static_cast<size_t>(to - from) * sizeof(Action));
+    return {};
+  }
+
+  Refusal answer_all(const void* actions) override {
+    for (int slot = 0; slot < options().slots; ++slot) demand_asked(slot);
+    const Action* given = static_cast<const Action*>(actions);
+    const bool at_once = options().slots == 1;
+    for (int slot = 0; slot < options().slots; ++slot) {
+      SlotJob& job = *jobs_[size_t(slot)];
+      job.given = given + slot_begin(slot) * G::kRows;
+      run_now(slot, at_once ? SlotJob::kAnswer : SlotJob::kCheck);
+      if (const i64 row = job.refused; row != kNoRow)
+        return refusal_of<G>(global(row / G::kRows), row, seat[row], legal_[row], actions_[row]);
+    }
+    if (at_once)
+      demand_asked(0);
+    else
+      step_all();
     return {};
   }
 
@@ -463,48 +484,113 @@ class Pool final : public AnyPool {
   }
 
  private:
+  static constexpr i64 kNoRow = std::numeric_limits<i64>::max();
+
   // What a slot can be asked to do. A step: first every game answers its rows, then the games
-  // that ended start anew.
+  // that ended start anew. An answer: a step behind a check of all its actions.
   struct SlotJob final : Job {
-    enum Task { kStep, kRestart, kSample };
+    enum Task { kStep, kRestart, kSample, kCheck, kAnswer };
+    enum Part { kChecks, kSamples, kMoves, kBegins, kDone };
 
     SlotJob(Pool& owner, int index)
         : pool(owner), from(owner.slot_begin(index)), to(owner.slot_end(index)), slot(index) {
       const i64 share = (to - from) / (most(pool.options().threads, 1) * 4);
       chunk_games = most<i64>(least<i64>(share, 512), 16);
+      ended_in.resize(size_t(chunks(to - from)));
+      ended.resize(size_t(to - from));
+    }
+
+    Part part_of(int phase) const {
+      switch (task) {
+        case kAnswer:
+          return Part(least<int>(phase == 0 ? kChecks : kMoves + phase - 1, kDone));
+        case kStep:
+          return Part(least<int>(kMoves + phase, kDone));
+        case kRestart:
+          return Part(least<int>(kBegins + phase, kDone));
+        case kCheck:
+          return phase == 0 ? kChecks : kDone;
+        default:
+          return phase == 0 ? kSamples : kDone;
+      }
     }
 
     int open(int phase) override {
-      if (phase == 0) return task == kRestart ? 0 : chunks(to - from);
-      if (phase == 2 || task == kSample) return -1;
-      ended.clear();
-      if (task == kRestart) pool.clear_results(from, to);
-      for (i64 game = from; game < to; ++game) {
-        if (task == kRestart || pool.terminated[game] || pool.truncated[game])
-          ended.push_back(game);
-      }
-      const i64 count = static_cast<i64>(ended.size());
-      pool.final_count[size_t(slot)] = task == kRestart ? 0 : count;
-      return chunks(count);
+      part = part_of(phase);
+      if (part == kChecks) refused = kNoRow;
+      if (part == kMoves && task == kAnswer && refused != kNoRow) part = kDone;
+      if (part == kDone) return -1;
+      return part == kBegins ? open_begins() : chunks(to - from);
     }
 
-    void run(int phase, int chunk) override {
-      const i64 first = chunk * chunk_games;
-      const Counting counting = pool.counting_in(first_count + chunk * kCountsEach);
-      if (phase == 0) {
-        const i64 end = least(from + first + chunk_games, to);
-        for (i64 game = from + first; game < end && given_up < 0; ++game) {
-          if (task == kSample)
-            pool.sample_game(game, sample_into + (game - from) * G::kRows);
-          else if (!pool.answer_game(game, pool.counting_of(game, counting)))
-            given_up = game;
-        }
-        return;
+    // Lists the games that begin anew, in game order.
+    int open_begins() {
+      anew = 0;
+      if (task == kRestart) {
+        pool.clear_results(from, to);
+        for (i64 game = from; game < to; ++game) ended[size_t(anew++)] = game;
+      } else {
+        for (size_t chunk = 0; chunk < ended_in.size(); ++chunk)
+          for (i64 i = 0; i < ended_in[chunk]; ++i)
+            ended[size_t(anew++)] = ended[size_t(i64(chunk) * chunk_games + i)];
       }
-      const i64 end = least(first + chunk_games, static_cast<i64>(ended.size()));
+      pool.final_count[size_t(slot)] = task == kRestart ? 0 : anew;
+      // A few games would fit into one chunk, for which all threads but one would wait.
+      const i64 shares = static_cast<i64>(ended_in.size());
+      anew_each = most<i64>((anew + shares - 1) / shares, 4);
+      return static_cast<int>((anew + anew_each - 1) / anew_each);
+    }
+
+    void run(int, int chunk) override {
+      const i64 begin = from + chunk * chunk_games, end = least(begin + chunk_games, to);
+      const Counting counting = pool.counting_in(first_count + chunk * kCountsEach);
+      switch (part) {
+        case kChecks:
+          return check(begin * G::kRows, end * G::kRows);
+        case kSamples:
+          for (i64 game = begin; game < end; ++game)
+            pool.sample_game(game, sample_into + (game - from) * G::kRows);
+          return;
+        case kMoves:
+          ended_in[size_t(chunk)] = move(begin, end, counting);
+          return;
+        default:
+          return begin_anew(chunk * anew_each, counting);
+      }
+    }
+
+    // Keeps a copy of the actions, which is what is looked at: the caller's may change meanwhile.
+    void check(i64 row, i64 end) {
+      if (row > refused) return;  // an earlier one is what will be told
+      std::memcpy(&pool.actions_[row], given + (row - from * G::kRows),
+                  static_cast<size_t>(end - row) * sizeof(Action));
+      const int actions = pool.shape().actions;
+      for (; row < end; ++row)
+        if (pool.policy[row] >= 0 &&
+            !is_playable<G>(pool.legal_[row], pool.actions_[row], actions)) {
+          i64 known = refused;
+          while (row < known && !refused.compare_exchange_weak(known, row)) {
+          }
+          return;
+        }
+    }
+
+    // Lists the games that ended from where the chunk begins, and returns their number.
+    i64 move(i64 game, i64 end, Counting counting) {
+      i64* const list = &ended[size_t(game - from)];
+      i64 over = 0;
+      for (; game < end && given_up < 0; ++game) {
+        if (!pool.answer_game(game, pool.counting_of(game, counting))) given_up = game;
+        if (pool.terminated[game] || pool.truncated[game]) list[over++] = game;
+      }
+      return over;
+    }
+
+    void begin_anew(i64 first, Counting counting) {
+      const i64 end = least(first + anew_each, anew);
       for (i64 i = first; i < end && given_up < 0; ++i) {
-        if (task == kStep) pool.keep_final(ended[size_t(i)], from + i);
         const i64 game = ended[size_t(i)];
+        if (task != kRestart) pool.keep_final(game, from + i);
         if (!pool.begin_game(game, pool.counting_of(game, counting))) given_up = game;
       }
     }
@@ -518,9 +604,14 @@ class Pool final : public AnyPool {
     i64 first_count = 0;  // of chunk 0 in counts_
     int slot;
     Task task = kStep;
+    Part part = kDone;
     Action* sample_into = nullptr;
-    std::vector<i64> ended;
-    std::atomic<i64> given_up = -1;  // a game whose table was; nothing goes on until a reset
+    const Action* given = nullptr;
+    std::atomic<i64> refused = kNoRow;  // the first row whose action cannot be played
+    std::vector<i64> ended_in;          // how many, by chunk of games
+    std::vector<i64> ended;             // games; at first where their chunk begins
+    i64 anew = 0, anew_each = 0;        // games that begin, and those of a chunk
+    std::atomic<i64> given_up = -1;     // a game whose table was; nothing goes on until a reset
   };
 
   static constexpr int box_size() {

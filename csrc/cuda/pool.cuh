@@ -61,11 +61,16 @@ struct Share {
   int first, count, game;
   bool mine;
 
-  __device__ explicit Share(const GamesView& games)
-      : first(static_cast<int>(blockIdx.x) * games.per_warp),
-        count(least(games.games - first, games.per_warp)),
-        game(first + Stage::lane()),
-        mine(Stage::lane() < count) {}
+  // The games of a member are shared out among warps of its own.
+  __device__ explicit Share(const GamesView& games) {
+    const int warps = (games.each + games.per_warp - 1) / games.per_warp;
+    const int member = static_cast<int>(blockIdx.x) / warps;
+    const int at = static_cast<int>(blockIdx.x) % warps * games.per_warp;
+    first = member * games.each + at;
+    count = least(games.each - at, games.per_warp);
+    game = first + Stage::lane();
+    mine = Stage::lane() < count;
+  }
 };
 
 SPARRING_FN inline int thread_index() {
@@ -330,14 +335,9 @@ __device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 g
   }
 }
 
-extern "C" __global__ void sizes(i32* out) {
-  out[0] = sizeof(Table<G>);
-  out[1] = sizeof(OwnSetting<G>);
-  out[2] = sizeof(Legal<G>);
-  out[3] = kStaged ? kStageBytes : 0;
-  out[4] = kPerWarpOf<G>;
-}
-
+// The two kernels that hold all rules take long to compile and may be compiled side by side: as
+// unit 0 of a program all but `step`, as unit 1 that alone.
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 1
 extern "C" __global__ void __launch_bounds__(kWarp)
     step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
          SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
@@ -380,6 +380,17 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   }
   rows.write(seen, share.mine, now);
   stage.put_tables();
+}
+
+#endif
+
+#if !defined(SPARRING_UNIT) || SPARRING_UNIT == 0
+extern "C" __global__ void sizes(i32* out) {
+  out[0] = sizeof(Table<G>);
+  out[1] = sizeof(OwnSetting<G>);
+  out[2] = sizeof(Legal<G>);
+  out[3] = kStaged ? kStageBytes : 0;
+  out[4] = kPerWarpOf<G>;
 }
 
 // Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,
@@ -441,20 +452,31 @@ extern "C" __global__ void sample_actions(SPARRING_VIEW GamesView games, const L
   table.sampled = rng.drawn();
 }
 
-// One byte per action, four at a time.
+// One byte per action, kMaskBytes by a thread.
+inline constexpr int kMaskBytes = 16;
 extern "C" __global__ void expand_masks(const Legal<G>* legal, i64 bytes, u8* mask) {
-  const i64 at = (i64{blockIdx.x} * blockDim.x + threadIdx.x) * 4;
+  constexpr int kActions = most(SPARRING_ACTIONS, 1);
+  const i64 at = (i64{blockIdx.x} * blockDim.x + threadIdx.x) * kMaskBytes;
   if (at >= bytes) return;
-  u32 four = 0;
-  for (int i = 0; i < 4; ++i) {
-    const i64 row = (at + i) / most(SPARRING_ACTIONS, 1);
-    const int action = static_cast<int>((at + i) % most(SPARRING_ACTIONS, 1));
-    if (at + i < bytes && legal[row].test(action)) four |= 1u << (8 * i);
+  i64 row = at / kActions;
+  int action = static_cast<int>(at % kActions);
+  u64 some[2] = {};
+  const int count = static_cast<int>(least<i64>(bytes - at, kMaskBytes));
+#pragma unroll
+  for (int i = 0; i < kMaskBytes; ++i) {
+    if (i < count && legal[row].test(action)) some[i / 8] |= u64{1} << (8 * (i % 8));
+    if (++action == kActions) {
+      action = 0;
+      ++row;
+    }
   }
-  if (at + 4 <= bytes)
-    *reinterpret_cast<u32*>(mask + at) = four;
+  if (count == kMaskBytes)
+    *reinterpret_cast<Vector16*>(mask + at) = {{some[0], some[1]}};
   else
-    for (int i = 0; at + i < bytes; ++i) mask[at + i] = static_cast<u8>(four >> (8 * i));
+#pragma unroll
+    for (int i = 0; i < kMaskBytes; ++i)
+      if (i < count) mask[at + i] = static_cast<u8>(some[i / 8] >> (8 * (i % 8)));
 }
+#endif
 
 }  // namespace sparring

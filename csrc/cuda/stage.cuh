@@ -60,17 +60,43 @@ __device__ inline void move_games(Unit* to, int to_stride, const Unit* from, int
       to[game * to_stride + word] = from[game * from_stride + word];
 }
 
+// Sends for tables, all words of all of them at once: the few warps that fit beside each other
+// would else wait for memory a few words at a time, for half as long again as a step takes.
+__device__ inline void fetch_tables(Unit* to, const Unit* from, int games) {
+#if __CUDA_ARCH__ >= 800
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const u32 base = static_cast<u32>(__cvta_generic_to_shared(to));
+  for (int game = 0; game < games; ++game)
+#pragma unroll
+    for (int unit = lane; unit < kTableUnits; unit += kWarp)
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                       base + static_cast<u32>(game * kTableStride + unit * kAlign)),
+                   "l"(from + i64{game} * kTableUnits + unit), "n"(kAlign)
+                   : "memory");
+#else
+  move_games<kTableUnits>(to, kTableStride / kAlign, from, kTableUnits, games);
+#endif
+}
+
+// Waits for what this thread has sent for.
+__device__ inline void await_tables() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // Where this thread's game and its rows are worked on.
 class Stage {
  public:
   // All threads of the warp load together; the first `count` of them have a game.
   __device__ Stage(Table<G>* tables, int count) : tables_(tables), count_(count) {
     if constexpr (kStaged) {
-      move_games<kTableUnits>(reinterpret_cast<Unit*>(staged_tables()), kTableStride / kAlign,
-                              reinterpret_cast<const Unit*>(tables), kTableUnits, count);
+      fetch_tables(reinterpret_cast<Unit*>(staged_tables()), reinterpret_cast<const Unit*>(tables),
+                   count);
       u8* mine = staged_rows() + lane() * kRowStride;
       for (int i = kObsBytes - 16; lane() < count && i < kObsBytes; ++i)
         mine[i] = 0;  // padding stays 0
+      await_tables();
       __syncwarp();
     }
   }

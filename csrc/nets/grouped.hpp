@@ -5,31 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/crew.hpp"
+#include "nets/activation.hpp"
 #include "nets/first_layer.hpp"
-#include "nets/tanh.hpp"
 
 namespace sparring {
-
-enum class Activation : int { kRelu, kTanh, kSilu };
-
-// In place; the count is a multiple of 4.
-inline void activate(Activation kind, f32* x, i64 count) {
-  constexpr f32 kDead = -30;  // where x times its sigmoid rounds to 0 beside anything
-  if (kind == Activation::kRelu) {
-    for (i64 i = 0; i < count; ++i) x[i] = x[i] < 0 ? 0 : x[i];
-    return;
-  }
-  for (i64 i = 0; i < count; i += 4) {
-    const Four four = load_four(x + i);
-    if (kind == Activation::kTanh) {
-      store_four(x + i, tanh_of_four(four));
-    } else {
-      const Four made = four * (tanh_of_four(four * 0.5f) + 1.0f) * 0.5f;
-      for (int j = 0; j < 4; ++j) x[i + j] = four[j] < kDead ? 0 : made[j];
-    }
-  }
-}
 
 // What all of the networks have in common. A network's numbers lie one layer after the other: the
 // first weight as [features, width], the others in panels (see Wide::product), each before its

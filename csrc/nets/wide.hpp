@@ -3,7 +3,11 @@
 // order; `gather` gives the same bits on every x86. Host only.
 #pragma once
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -15,13 +19,36 @@ namespace sparring {
 // Four neighbouring columns.
 using Four = f32 __attribute__((vector_size(16)));
 
+// On ARM by name: compilers move what is copied as bytes through other registers, and run out.
 inline Four load_four(const f32* at) {
+#if defined(__ARM_NEON)
+  return vld1q_f32(at);
+#else
   Four four;
   std::memcpy(&four, at, sizeof four);
   return four;
+#endif
 }
 
-inline void store_four(f32* at, const Four& four) { std::memcpy(at, &four, sizeof four); }
+inline void store_four(f32* at, const Four& four) {
+#if defined(__ARM_NEON)
+  vst1q_f32(at, four);
+#else
+  std::memcpy(at, &four, sizeof four);
+#endif
+}
+
+// The numbers of both vectors, beside each other, at these places.
+template <class Index>
+inline Four shuffled(const Four& a, const Four& b, const Index& places) {
+#if defined(__clang__)
+  Four made;
+  for (int i = 0; i < 4; ++i) made[i] = places[i] < 4 ? a[places[i]] : b[places[i] - 4];
+  return made;
+#else
+  return __builtin_shuffle(a, b, places);
+#endif
+}
 
 // sum + value * from. Networks, unlike games, may use the fused instruction.
 inline Four fused(const Four& sum, f32 value, const Four& from) {
@@ -41,6 +68,34 @@ struct Active {
   int count;
 };
 
+// The same of many rows, one after the other; end[r] is where row r's stop.
+struct ActiveBlock {
+  const int* index;
+  const f32* value;
+  const int* end;
+  int rows;
+};
+
+// The same by feature: those from end[f - 1] on are the rows in which feature f is not 0.
+struct RowsOfFeatures {
+  const int* row;
+  const f32* value;
+  const int* end;
+  int features;
+};
+
+// Which feature the bytes of an observation are, and by what they are divided. All arrays have room
+// for a multiple of kByteGroup.
+struct ByteTable {
+  int bytes;
+  const int* feature;  // -1: none
+  const f32* divisor;
+  const u8* divides;  // by group: whether a divisor is not 1
+};
+inline constexpr int kByteGroup = 16;
+
+enum class Activation : int { kRelu, kTanh, kSilu };
+
 struct Wide {
   // out = bias + the sum over active features of value * weight[index], for so many columns of a
   // matrix whose rows are `stride` numbers apart.
@@ -49,6 +104,34 @@ struct Wide {
   // out [rows, columns] = bias + x [rows, depth] times weight [columns / kPanel, depth, kPanel].
   void (*product)(const f32* x, int rows, int depth, const f32* weight, const f32* bias,
                   int columns, f32* out);
+  // The same between panels: out [rows, kPanel] = bias + x times one panel of weights
+  // [depth, kPanel]. x lies in panels too, [depth / kPanel, stride, kPanel].
+  void (*multiply)(const f32* x, i64 stride, int rows, int depth, const f32* weight,
+                   const f32* bias, f32* out);
+  // sum [kPanel, kPanel] += x [rows, kPanel] turned, times delta [rows, kPanel].
+  void (*outer)(const f32* x, const f32* delta, int rows, f32* sum);
+  // sum [kPanel] += the rows of delta [rows, kPanel].
+  void (*add_rows)(const f32* delta, int rows, f32* sum);
+  // What `multiply` does of a layer whose x is given by its active features: out lies in panels,
+  // `step` numbers apart, weight is [features, columns].
+  void (*gather_rows)(const ActiveBlock& active, const f32* weight, int columns, const f32* bias,
+                      f32* out, i64 step);
+  // And what `outer` does: sum [features, panels * kPanel] += value * delta, which lies as out
+  // does.
+  void (*scatter_rows)(const RowsOfFeatures& active, const f32* delta, i64 step, int panels,
+                       f32* sum);
+  // Lists the bytes of a row that are not 0 and returns how many. Writes up to kByteGroup more.
+  int (*list_bytes)(const u8* row, const ByteTable& table, int* index, f32* value);
+  // The functions between layers, in place, and a gradient times their slope. `out` is what came
+  // out; silu alone needs `in`, what went in. Every width gives the same bits.
+  void (*activate)(Activation kind, f32* x, i64 count);
+  void (*slope)(Activation kind, const f32* in, const f32* out, f32* grad, i64 count);
+};
+
+// A name for SPARRING_KERNELS, and the inner loops that it stands for.
+struct Kernels {
+  const char* name;
+  Wide wide;
 };
 
 namespace wide4 {
@@ -77,20 +160,55 @@ namespace wide16 {
 }  // namespace wide16
 #endif
 
+#define SPARRING_WIDE(space)                                                                      \
+  Wide {                                                                                          \
+    space::gather, space::product, space::multiply, space::outer, space::add_rows,                \
+        space::gather_rows, space::scatter_rows, space::list_bytes, space::activate, space::slope \
+  }
+
+// Those that this machine can run, the widest last.
+inline const std::vector<Kernels>& kernels_here() {
+  static const std::vector<Kernels> found = [] {
+    std::vector<Kernels> all;
+#if defined(__ARM_NEON)
+    all.push_back({"neon", SPARRING_WIDE(wide4)});
+#else
+    all.push_back({"plain", SPARRING_WIDE(wide4)});
+#endif
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+      all.push_back({"avx2", SPARRING_WIDE(wide8)});
+    if (__builtin_cpu_supports("avx512f")) all.push_back({"avx512", SPARRING_WIDE(wide16)});
+#endif
+    return all;
+  }();
+  return found;
+}
+#undef SPARRING_WIDE
+
 // By vectors of at most so many numbers; tests compare them.
 inline Wide wide_of(int lanes) {
-#if defined(__x86_64__)
-  if (lanes >= 16 && __builtin_cpu_supports("avx512f")) return {wide16::gather, wide16::product};
-  if (lanes >= 8 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {wide8::gather, wide8::product};
-#endif
-  static_cast<void>(lanes);
-  return {wide4::gather, wide4::product};
+  const std::vector<Kernels>& all = kernels_here();
+  const size_t want = lanes >= 16 ? 2 : lanes >= 8 ? 1 : 0;
+  return all[want < all.size() ? want : all.size() - 1].wide;
+}
+
+// The widest, or what SPARRING_KERNELS names; null if this machine has no such kernels. Beside amx
+// (nets/amx.hpp), which multiplies only, the widest do the rest.
+inline const Kernels* chosen_kernels() {
+  static const Kernels* const chosen = []() -> const Kernels* {
+    const char* name = std::getenv("SPARRING_KERNELS");
+    if (!name || !*name || !std::strcmp(name, "amx")) return &kernels_here().back();
+    for (const Kernels& some : kernels_here())
+      if (!std::strcmp(some.name, name)) return &some;
+    return nullptr;
+  }();
+  return chosen;
 }
 
 inline const Wide& wide() {
-  static const Wide widest = wide_of(16);
-  return widest;
+  static const Wide& used = chosen_kernels() ? chosen_kernels()->wide : kernels_here().back().wide;
+  return used;
 }
 
 }  // namespace sparring

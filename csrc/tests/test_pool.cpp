@@ -79,6 +79,40 @@ void a_refusal_changes_nothing() {
   }
 }
 
+// Checking and stepping in one go is what `accept` and `step_all` do one after the other: the same
+// games, and of several actions that cannot be played the first is named, whoever found it.
+void answers_are_checked_before_any_game_moves() {
+  constexpr i64 kGames = 600;
+  for (int threads : {1, 2, 3})
+    for (int slots : {1, 4}) {
+      const PoolOptions options{.games = kGames, .seed = 7, .threads = threads, .slots = slots};
+      Pool<skull_king::Game> pool({}, options), plain({}, {.games = kGames, .seed = 7});
+      pool.reset();
+      plain.reset();
+      std::vector<i32> actions(kGames), twins(kGames);
+      for (int step = 0; step < 300; ++step) {
+        for (int slot = 0; slot < slots; ++slot)
+          pool.sample(slot, actions.data() + pool.slot_begin(slot));
+        plain.sample(0, twins.data());
+        CHECK(actions == twins);
+        if (step % 50 == 49) {
+          std::vector<i32> bad = actions;
+          bad[599] = bad[301] = bad[580] = -1;
+          const u64 before = pool.digest();
+          CHECK_EQUAL(pool.answer_all(bad.data()).row, 301);
+          CHECK_EQUAL(pool.digest(), before);
+        }
+        CHECK(pool.answer_all(actions.data()).game < 0);
+        CHECK(plain.accept(0, twins.data()).game < 0);
+        plain.step_all();
+        CHECK_EQUAL(pool.digest(), plain.digest());
+      }
+      i64 ended = 0;
+      for (i64 count : pool.final_count) ended += count;
+      CHECK_EQUAL(ended, plain.final_count[0]);
+    }
+}
+
 void nan_is_refused_and_boxes_are_clipped() {
   Pool<duel::Game> a({}, {.games = 4, .seed = 1}), b({}, {.games = 4, .seed = 1});
   a.reset();
@@ -273,6 +307,7 @@ int main() {
   any_threads_and_split<tic_tac_toe::Game>();
   any_threads_and_split<duel::Game>();
   a_refusal_changes_nothing();
+  answers_are_checked_before_any_game_moves();
   nan_is_refused_and_boxes_are_clipped();
   lineups_are_seat_fair();
   send_and_recv_need_no_second_thread();

@@ -123,7 +123,8 @@ def test_gradients_are_those_of_one_learner_with_all_games(
         (report,) = one.iterate(0.0)
         first = several[0][update]
         for mine, theirs in zip(one.net.parameters(), first["grads"], strict=True):
-            torch.testing.assert_close(theirs, mine.grad, atol=1e-6, rtol=1e-5)
+            # That of a bias is a sum whose terms nearly cancel; the norm is about 0.6.
+            torch.testing.assert_close(theirs, mine.grad, atol=5e-6, rtol=1e-5)
         for mine, theirs in zip(one.net.parameters(), first["weights"], strict=True):
             torch.testing.assert_close(theirs, mine.detach(), atol=2e-5, rtol=1e-4)
         shown = ("losses/policy_loss", "losses/approx_kl", "losses/grad_norm")

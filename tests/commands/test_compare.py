@@ -14,6 +14,7 @@ from commands.run_helpers import make_run, write_results
 from sparring.cli import main
 from sparring.commands.compare_picture import notes
 from sparring.config import NetConfig
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.pairs import share_of_wins
 from sparring.nets.make import make_net
@@ -72,6 +73,18 @@ def test_runs_are_grouped_by_what_differs_but_the_seed(model: Path) -> None:
     same = compare(paths(model, "fast"))
     assert len(same.groups) == 1
     assert "the runs differ in nothing but the seed: one group" in notes(same)
+
+
+def test_runs_that_are_not_asked_for_forced_moves_play_the_same_game(tmp_path: Path) -> None:
+    """`skip_forced` says who is asked, not what is played, so that it can be compared."""
+    for name, flags in {"asked": ["skip_forced=0"], "skipped": ["skip_forced=1"]}.items():
+        make_run(tmp_path, name, {5: 0.1}, set=flags, game="skull_king")
+    make_run(tmp_path, "other", {5: 0.1}, set=["num_players=5"], game="skull_king")
+    assert labels(tmp_path, "asked", "skipped") == ["set.skip_forced=0", "set.skip_forced=1"]
+    found = compare([tmp_path / "asked", tmp_path / "skipped"])
+    assert any("decisions are those that were asked for" in line for line in notes(found))
+    with pytest.raises(ConfigError, match="different rules: num_players"):
+        compare([tmp_path / "asked", tmp_path / "other"])
 
 
 def test_phases_are_told_by_their_names_and_by_what_differs_in_them(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sparring import kernels
+from sparring import _native, kernels
+from sparring.errors import SparringError
 from sparring.games.rules import Rules
+from sparring.kernels import compiling
 from sparring.learn.fused import kernels as learner
 from sparring.nets import flat, grouped_pass
 from sparring.nets.inputs import Inputs
@@ -15,7 +17,7 @@ from sparring.pools import cuda
 from sparring.pools.native import Pool
 
 pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparring[cuda]'")
-GAMES = sorted(kernels._native.game_names())
+GAMES = sorted(_native.game_names())
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +36,35 @@ def pool_code(game: str, memory: int) -> bytes:
     sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1), memory=memory)
     source = cuda.SOURCE.format(name=game)
     return kernels.compiled(source, sizes, exact=True, arch="sm_90", draft=True)
+
+
+def test_programs_are_compiled_side_by_side_and_told_of(
+    own_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was begun ahead is not begun again; a pool in two units has every kernel once."""
+    rules = Rules("tic_tac_toe")
+    sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
+    units = [
+        compiling.program(
+            cuda.SOURCE.format(name=rules.name),
+            sizes | {"SPARRING_UNIT": unit},
+            exact=True,
+            arch="sm_90",
+            draft=True,
+            what=rules.name,
+        )
+        for unit in range(cuda.UNITS)
+    ]
+    begun = [compiling.start(unit) for unit in units]
+    assert [compiling.start(unit) for unit in units] == begun
+    rest, step = (compiling.finish(unit) for unit in units)
+    for name in (b".text.open_rows", b".text.sample_actions", b".text.expand_masks"):
+        assert name in rest and name not in step
+    assert b".text.step" in step and b".text.step" not in rest
+    assert len(list((own_cache / "sm_90").iterdir())) == cuda.UNITS
+    said = capsys.readouterr()
+    assert said.err == "compiling kernels for tic_tac_toe, once per machine ...\n"
+    assert said.out == ""
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -126,15 +157,15 @@ def test_many_actions_compile() -> None:
 
 def test_what_was_compiled_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = learn_code()
-    (file,) = own_cache.iterdir()
-    monkeypatch.setattr(kernels, "run_compiler", lambda *_: pytest.fail("compiled again"))
+    (file,) = (own_cache / "sm_90").iterdir()
+    monkeypatch.setattr(compiling, "run_compiler", lambda *_: pytest.fail("compiled again"))
     assert learn_code() == code
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache.parents[1]))
     file.write_bytes(file.read_bytes()[:-7])  # a damaged file is not trusted
     assert learn_code() == code
     assert learn_code(bf16=False) != code
-    assert len(list(own_cache.iterdir())) == 2
+    assert len(list((own_cache / "sm_90").iterdir())) == 2
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
@@ -146,5 +177,5 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 
 
 def test_complaints_of_the_compiler_are_shown() -> None:
-    with pytest.raises(kernels.SparringError, match="not_a_type"):
+    with pytest.raises(SparringError, match="not_a_type"):
         kernels.compiled("not_a_type x;", {}, exact=False, arch="sm_90")

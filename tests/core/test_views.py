@@ -10,6 +10,7 @@ import torch
 
 from sparring import kernels
 from sparring.errors import SparringError
+from sparring.kernels import compiling
 from sparring.kernels.views import Interface
 
 HEADER = """
@@ -116,8 +117,8 @@ def test_numbers_are_those_that_the_source_is_compiled_for() -> None:
 
 def test_a_layout_that_drifts_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparring[cuda]'")
-    monkeypatch.setattr(kernels, "read_kept", lambda _: None)
-    monkeypatch.setattr(kernels, "keep", lambda *_: None)
+    monkeypatch.setattr(compiling, "read_kept", lambda _: None)
+    monkeypatch.setattr(compiling, "keep", lambda *_: None)
     source = 'struct Pair { float first; };\nextern "C" __global__ void run(Pair pair) {}\n'
     wrong = source.replace("float first", "double first")
 
@@ -125,7 +126,7 @@ def test_a_layout_that_drifts_does_not_compile(monkeypatch: pytest.MonkeyPatch) 
         def __init__(self, _: str, defines: dict[str, object], headers: Path) -> None:
             super().__init__(source.replace("float", "f32"), defines, headers)
 
-    monkeypatch.setattr(kernels, "Interface", Drifted)
+    monkeypatch.setattr(compiling, "Interface", Drifted)
     fine = f"namespace sparring {{\n{source}}}\n"
     assert kernels.compiled(fine, {}, exact=False, arch="sm_90", draft=True)
     drifted = f"namespace sparring {{\n{wrong}}}\n"

@@ -61,5 +61,5 @@ def test_searching_bots_of_shogi() -> None:
 
 
 def test_warps_of_other_sizes_are_refused() -> None:
-    with pytest.raises(ConfigError, match="per_warp=5 must divide 32"):
-        CudaPool("tic_tac_toe", 64, per_warp=5)
+    with pytest.raises(ConfigError, match="per_warp=33 must be 1"):
+        CudaPool("tic_tac_toe", 64, per_warp=33)

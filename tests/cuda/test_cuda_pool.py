@@ -216,6 +216,22 @@ def test_several_seeds_play_as_pools_of_their_own() -> None:
         assert both.state(member) == pool.state()
 
 
+@pytest.mark.parametrize("per_warp", [1, 7, 25])
+def test_warps_of_any_size_play_the_same_games(per_warp: int) -> None:
+    """Also where the games of a seed do not fill whole warps."""
+    usual, shared = (
+        CudaPool("skull_king", 192, seeds=(4, 9), per_warp=games) for games in (None, per_warp)
+    )
+    for pool in (usual, shared):
+        pool.reset()
+        for _ in range(300):
+            pool.step(pool.sample_actions())
+    for member in range(2):
+        assert usual.state(member) == shared.state(member)
+    for name in ARRAYS:
+        assert torch.equal(getattr(usual.batch(), name), getattr(shared.batch(), name)), name
+
+
 def test_an_illegal_action_freezes_its_game_alone() -> None:
     cpu, gpu = pools("skull_king", 64)
     cpu.reset()

@@ -15,9 +15,11 @@ from sparring.commands.bench import pool as bench
 from sparring.commands.bench import train as bench_train
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.learn.room import rooms_of
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.records.metrics import read
+from sparring.training.session import Session
 from sparring.training.train import resume, train_population, train_with
 
 
@@ -44,6 +46,32 @@ def last(run: Path) -> checkpoints.Checkpoint:
     folder = checkpoints.newest_valid(run / "checkpoints")
     assert folder is not None
     return checkpoints.load(folder)
+
+
+@pytest.mark.parametrize("hidden", [(64, 32), (512, 512)])
+def test_the_room_of_a_run_is_what_it_takes(tmp_path: Path, hidden: tuple[int, ...]) -> None:
+    """So that the number of games that is said to fit does, and hardly more would."""
+    wanted = config(
+        tmp_path,
+        opponents=("self=1",),
+        net=NetConfig(hidden=hidden),
+        collect=CollectConfig(games=8192, steps=16),
+    )
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    session, _ = Session.begin([wanted], quiet=True)
+    for _ in range(2):
+        session.learner.iterate(0.0)
+    taken = torch.cuda.max_memory_allocated() - before
+    room = rooms_of(session.plan)[1]
+    assert 0.7 * 8192 * room.per_game < taken <= room.bytes_for(8192)
+
+
+def test_more_games_than_fit_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    wanted = config(tmp_path, collect=CollectConfig(games=10**8, steps=20))
+    with pytest.raises(ConfigError, match=r"collect\.games=100000000: .* at most \d+ games fit"):
+        train_with(wanted, quiet=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_resumes_where_it_stopped(tmp_path: Path) -> None:

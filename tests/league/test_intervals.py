@@ -12,6 +12,7 @@ from sparring.league.intervals import (
     mean_interval,
     share_interval,
     student_95,
+    welch_95,
     wilson,
 )
 
@@ -103,10 +104,18 @@ def test_score_intervals_cover() -> None:
     ("degrees", "wide"),
     [
         *((1, 12.7062), (2, 4.30265), (3, 3.18245), (4, 2.77645), (5, 2.57058)),
-        *((6, 2.44691), (9, 2.26216), (19, 2.09302), (127, 1.97882), (10_000, 1.96020)),
+        *(
+            (1.5, 6.01666),
+            (5.5, 2.50186),
+            (6, 2.44691),
+            (9, 2.26216),
+            (19, 2.09302),
+            (127, 1.97882),
+            (10_000, 1.96020),
+        ),
     ],
 )
-def test_few_deals_say_little_about_their_own_spread(degrees: int, wide: float) -> None:
+def test_few_deals_say_little_about_their_own_spread(degrees: float, wide: float) -> None:
     assert student_95(degrees) == pytest.approx(wide, rel=1e-4)
 
 
@@ -122,3 +131,13 @@ def test_a_deal_with_fewer_games_weighs_less() -> None:
     deal = np.array([0, 0, 1, 1, 2])
     rest = np.array([-0.2, 0.8, -0.6]) * 3 / 5
     assert deal_variance(values, deal) == pytest.approx((rest**2).sum() / 2)
+
+
+def test_welchs_interval_by_hand() -> None:
+    # Variances 1 and 1 over 3 values: error sqrt(2/3), (2/3)^2 / (2 * (1/3)^2 / 2) = 4 degrees.
+    assert welch_95([1, 2, 3], [2, 3, 4]) == pytest.approx(2.776 * math.sqrt(2 / 3), abs=2e-3)
+    # Variances 2 and 18 over 2 values: error sqrt(10), 10^2 / (1^2 + 9^2) degrees.
+    wide = student_95(100 / 82) * math.sqrt(10)
+    assert welch_95([0, 2], [0, 6]) == pytest.approx(wide)
+    assert welch_95([1, 1], [1, 1]) == 0
+    assert welch_95([1], [1, 2]) is None

@@ -26,6 +26,8 @@ class Late(Collector):
         self.learner, self.behind = learner, behind
         self.past: list[dict[str, torch.Tensor]] = []
         self.player = learner.net.twin()
+        self.forward = Forward(self.player, torch.device("cpu"), CollectConfig())
+        self.forward.go_native(1)
         self.lag = np.zeros(self.pool.num_games, np.int32)
 
     def collect(self, number: int, *, anew: bool = True) -> dict[str, float]:
@@ -33,8 +35,7 @@ class Late(Collector):
         lag = min(self.behind(number), len(self.past) - 1)
         self.lag[:] = lag
         self.player.load_state_dict(self.past[-1 - lag])
-        forward = Forward(self.player, torch.device("cpu"), CollectConfig())
-        self.actors[0] = Sampling(forward, self.learner.seed)
+        self.actors[0] = Sampling(self.forward, self.learner.seed)
         return super().collect(number, anew=anew)
 
 

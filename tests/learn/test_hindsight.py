@@ -24,6 +24,7 @@ from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import Examples, Hindsight, example_loss
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import Replay, Samples
+from sparring.learn.steps import Minibatch
 from sparring.learn.timing import Timing
 from sparring.schedule import Moment, Schedule
 
@@ -252,7 +253,8 @@ def test_the_loss_is_ppos_and_the_weighted_cross_entropy_of_examples() -> None:
     knobs = ppo.knobs_at(Moment(0, 0.0))
     ppo.collector.collect(0)
     samples, targets = ppo.targets(knobs)
-    data = ppo.to_device(ppo.tensors(samples, targets))
+    known = ppo.to_device(ppo.tensors(samples, targets))
+    data = Minibatch(known, torch.arange(len(samples)), {}).rows()
     (part,) = ppo.examples(samples).deal(1)
     part["example_weight"] = torch.tensor(0.25)
     plain, _ = ppo.loss(data, knobs)

@@ -19,6 +19,8 @@ from sparring.errors import ConfigError
 from sparring.learn.mirror import STREAM, Mirroring, coins, demand_mirror
 from sparring.learn.ppo import PPO, Knobs, ppo_loss
 from sparring.learn.replay import Samples
+from sparring.learn.steps import Minibatch
+from sparring.learn.together import ALONE
 from sparring.pools.foreign.base import ForeignRules
 from sparring.schedule import Moment, Schedule
 from sparring.training.planning.plan import resolve
@@ -104,14 +106,17 @@ def test_each_row_is_seen_plain_and_mirrored() -> None:
     assert 60 < int(first.sum()) < 140
 
 
+@pytest.mark.parametrize("cpu", ["torch", "float32"])
 @pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
-def test_ppo_steps_on_images_with_their_own_old_numbers(game: str) -> None:
+def test_ppo_steps_on_images_with_their_own_old_numbers(game: str, cpu: str) -> None:
     """A step on mirrored rows is a step on rows that were mirrored by hand; the rest stays."""
-    ours, plain = learner(game), learner(game, replace(COLLECT, mirror=False))
+    ours = learner(game, replace(COLLECT, cpu=cpu))
+    plain = learner(game, replace(COLLECT, cpu=cpu, mirror=False))
     knobs = Knobs.at(ours.config, Moment(0, 0.0))
     ours.collector.collect(0)
-    arrays = ours.tensors(*ours.targets(knobs))
-    data = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    known = ours.to_device(ours.tensors(*ours.targets(knobs)))
+    everyone = torch.arange(len(known["action"]))
+    data = Minibatch(known, everyone, {}).rows()
     plain.net.load_state_dict(ours.net.state_dict())
     rules = ours.rules
     assert rules.mirror
@@ -120,11 +125,12 @@ def test_ppo_steps_on_images_with_their_own_old_numbers(game: str) -> None:
     by_hand["mask"] = torch.from_numpy(rules.mirror.masks(data["mask"].numpy()))
     by_hand["action"] = torch.from_numpy(rules.mirror.play(data["action"].numpy()))
     data["mirrored"] = torch.ones(len(data["obs"]), dtype=torch.bool)
-    losses = ours.descent.step(data, knobs, ours.seen_loss)
-    expected = plain.descent.step(by_hand, knobs, plain.seen_loss)
+    turned, plainly = Minibatch(data, everyone, {}, ours._turn), Minibatch(by_hand, everyone, {})
+    losses = ours.descent.steps.take(turned, knobs, ours.loss, ALONE)
+    expected = plain.descent.steps.take(plainly, knobs, plain.loss, ALONE)
     for name in ("policy_loss", "value_loss", "entropy", "grad_norm"):
-        assert losses[name].item() == expected[name].item(), name
-    assert losses["approx_kl"].item() == 0  # nobody was plain
+        assert float(losses[name]) == float(expected[name]), name
+    assert float(losses["approx_kl"]) == 0  # nobody was plain
 
 
 def test_how_far_the_policy_moved_is_measured_on_plain_rows() -> None:

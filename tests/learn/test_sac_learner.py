@@ -177,7 +177,7 @@ def weights_of(sac: SAC) -> dict[str, Tensor]:
     ],
 )
 def test_a_restored_learner_goes_on_bit_for_bit(game: str, replay: ReplayConfig) -> None:
-    config = SACConfig(critic_norm=True)
+    config = SACConfig(critic_norm=game == "laser_hockey_discrete")
     straight, stopped = make(game, config, replay), make(game, config, replay)
     for _ in range(2):
         straight.iterate(0.0)
@@ -268,7 +268,8 @@ def test_long_gradients_are_shortened() -> None:
     sac.turn_knobs(FIRST)
     sac.descend(some_samples(sac))
     for adam in (sac.actor_adam, sac.critic_adam, sac.temperature_adam):
-        assert float(adam.packed.grad.norm()) == pytest.approx(1e-3, rel=1e-2)
+        # A tenth of the first gradient is what Adam remembers of it.
+        assert float(adam.exp_avg.norm()) == pytest.approx(1e-4, rel=1e-2)
 
 
 def test_its_policies_say_that_critics_hold_the_values() -> None:

@@ -16,32 +16,12 @@ from sparring.measuring.records import (
     change,
     changes,
     differences,
-    half_width,
     since,
-    student,
     verdict,
 )
 
 MACHINE = {"cpu": "a", "cores": 2, "device": "cpu", "torch": "2.1", "load_average": 0.0}
 THEN = Record("bench x", {"game": "go", "games": 4}, MACHINE, {"speed": Figure((10.0, 11.0))})
-
-
-@pytest.mark.parametrize(
-    ("freedom", "known"),
-    [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042), (1e5, 1.960)],
-)
-def test_students_t_is_that_of_the_tables(freedom: float, known: float) -> None:
-    assert student(freedom) == pytest.approx(known, abs=2e-3)
-
-
-def test_welchs_interval_by_hand() -> None:
-    # Variances 1 and 1 over 3 values: error sqrt(2/3), (2/3)^2 / (2 * (1/3)^2 / 2) = 4 degrees.
-    assert half_width([1, 2, 3], [2, 3, 4]) == pytest.approx(2.776 * math.sqrt(2 / 3), abs=2e-3)
-    # Variances 2 and 18 over 2 values: error sqrt(10), 10^2 / (1^2 + 9^2) degrees.
-    wide = student(100 / 82) * math.sqrt(10)
-    assert half_width([0, 2], [0, 6]) == pytest.approx(wide)
-    assert half_width([1, 1], [1, 1]) == 0
-    assert half_width([1], [1, 2]) is None
 
 
 def test_a_ratio_is_one_of_logarithms() -> None:

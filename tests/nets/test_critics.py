@@ -10,12 +10,15 @@ import pytest
 import torch
 
 import sparring
+from sparring import _native
 from sparring.nets.critic_passes import AutogradCritics, LeanCritics, critic_passes
 from sparring.nets.critics import Critics, Widen
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
+from sparring.nets.native_critics import NativeCritics, why_not_critics, widened_runs
 
 ROWS = 5
+SEEN = ("hand", "trick", "seat")
 
 
 def rows_of(game: str, count: int = ROWS) -> tuple[Inputs, torch.Tensor]:
@@ -127,35 +130,78 @@ def test_frozen_weights_still_tell_what_an_action_is_worth() -> None:
 
 @pytest.mark.parametrize("hidden", [(9,), (16, 8), (12, 10, 8)])
 @pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
-def test_passes_that_are_written_out_are_those_of_autograd(
+def test_passes_that_are_written_out_or_native_are_those_of_autograd(
     game: str, hidden: tuple[int, ...]
 ) -> None:
+    (expected, lean, native) = (
+        passed(kind, game, hidden)
+        for kind in (AutogradCritics, LeanCritics, lambda made: NativeCritics(made, threads=2))
+    )
+    for name, tensor in expected.items():
+        torch.testing.assert_close(lean[name], tensor, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(native[name], tensor, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "silu"])
+def test_native_passes_know_every_activation(activation: str) -> None:
+    expected, native = (
+        passed(kind, "laser_hockey", (40, 33), activation)
+        for kind in (AutogradCritics, lambda made: NativeCritics(made, threads=1))
+    )
+    for name, tensor in expected.items():
+        torch.testing.assert_close(native[name], tensor, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.skipif(not _native.has_amx(), reason="products in bfloat16 need AMX")
+@pytest.mark.parametrize("game", ["laser_hockey", "laser_hockey_discrete"])
+def test_native_passes_in_bfloat16_are_within_two_percent(game: str) -> None:
+    expected, native = (
+        passed(kind, game, (64, 48))
+        for kind in (AutogradCritics, lambda made: NativeCritics(made, threads=2, bf16=True))
+    )
+    for name, tensor in expected.items():
+        assert (native[name] - tensor).norm() <= 0.02 * tensor.norm(), name
+
+
+def passed(
+    kind: Any, game: str, hidden: tuple[int, ...], activation: str = "relu"
+) -> dict[str, torch.Tensor]:
+    """What passes of a kind say and find; always the same critics and rows."""
     torch.manual_seed(4)
     inputs, rows = rows_of(game)
-    box, found = inputs.rules.box, []
-    weights = Critics(inputs, hidden).state_dict()
+    box = inputs.rules.box
+    critics = Critics(inputs, hidden, activation=activation)
     action = torch.rand(ROWS, box) * 2 - 1 if box else None
     weight = torch.randn(2, ROWS) if box else torch.randn(2, ROWS, inputs.rules.actions)
-    for kind in (LeanCritics, AutogradCritics):
-        critics = Critics(inputs, hidden)
-        critics.load_state_dict(weights)
-        critics.target.add_(0.1)
-        critics.flat.grad = torch.full_like(critics.flat, 7.0)  # what was there is overwritten
-        critics.flat.grad[..., sum(p.size for p in critics.pieces) :] = 0
-        numbers = critics.widen(rows)
-        passes = kind(critics)
-        ahead = passes.ahead(numbers, action).clone()
-        said = passes.forward(numbers, action, learn=True).clone()
-        passes.backward(weight)
-        assert critics.flat.grad is not None
-        outcome = [ahead, said, critics.flat.grad.clone()]
-        if action is not None:
-            passes.forward(numbers, action, learn=False)
-            outcome.append(passes.action_grad(weight))
-        assert torch.equal(critics.flat.grad, outcome[2])
-        found.append(outcome)
-    for lean, plain_one in zip(*found, strict=True):
-        torch.testing.assert_close(lean, plain_one, atol=1e-5, rtol=1e-5)
+    critics.target.add_(0.1)
+    critics.flat.grad = torch.full_like(critics.flat, 7.0)  # what was there is overwritten
+    critics.flat.grad[..., sum(p.size for p in critics.pieces) :] = 0
+    numbers = critics.widen(rows)
+    passes = kind(critics)
+    found = {"ahead": passes.ahead(numbers, action).clone()}
+    found["said"] = passes.forward(numbers, action, learn=True).clone()
+    passes.backward(weight)
+    assert critics.flat.grad is not None
+    found["grad"] = critics.flat.grad.clone()
+    if action is not None:
+        passes.forward(numbers, action, learn=False)
+        found["action_grad"] = passes.action_grad(weight)
+    assert torch.equal(critics.flat.grad, found["grad"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("game", "seen"), [("laser_hockey", ()), ("skull_king", ()), ("skull_king", SEEN)]
+)
+def test_rows_are_widened_natively_as_critics_read_them(game: str, seen: tuple[str, ...]) -> None:
+    _, rows = rows_of(game)
+    inputs = Inputs(sparring.Rules(game), seen=seen)
+    expected = Widen(inputs)(rows)
+    out = np.zeros((ROWS, expected.shape[1] + 2), np.float32)
+    out[:, -2:] = 7
+    _native.widen(rows.numpy(), out, widened_runs(inputs))
+    np.testing.assert_array_equal(out[:, :-2], expected.numpy())
+    assert (out[:, -2:] == 7).all()
 
 
 def test_critics_of_other_kinds_go_through_autograd() -> None:
@@ -167,3 +213,10 @@ def test_critics_of_other_kinds_go_through_autograd() -> None:
     ):
         critics.flat.grad = torch.zeros_like(critics.flat)
         assert isinstance(critic_passes(critics), kind)
+
+
+def test_critics_say_why_they_have_no_native_passes() -> None:
+    inputs, _ = rows_of("laser_hockey")
+    assert not why_not_critics(Critics(inputs, (8,), activation="silu"))
+    assert "critic_norm" in why_not_critics(Critics(inputs, (8,), norm=True))
+    assert "population" in why_not_critics(Critics(inputs, (8,), members=2))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sparring.config import TrainConfig
 from sparring.sweep.file import read_sweep
-from sparring.sweep.points import check_points, ranges_shared
+from sparring.sweep.points import check_points, may_share, ranges_shared
 
 FOLDER = Path(__file__).parents[2] / "examples" / "sweeps"
 SHARED = {
@@ -28,3 +30,10 @@ def test_an_example_can_be_begun(name: str) -> None:
     file = read_sweep(str(FOLDER / f"{name}.toml"))
     check_points(file)
     assert ranges_shared(file) == SHARED[name]
+
+
+def test_trials_that_pay_roles_otherwise_are_no_members_of_one_population() -> None:
+    """Their decisions are linked otherwise; weights alone may differ."""
+    plain = TrainConfig(game="skull_king", rewards=("win=1",))
+    assert may_share(plain, replace(plain, rewards=("win=2",)))
+    assert not may_share(plain, replace(plain, rewards=("manager.win=1",)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def test_a_plan_decides_everything_once() -> None:
         (0, "captain", "captain"),
     ]
     assert plan.settings == (config.ppo,)
-    assert plan.collect == config.collect
+    assert plan.collect.cpu != "auto", "how the network is computed is decided, too"
+    assert replace(plan.collect, cpu=config.collect.cpu) == config.collect
     pool = plan.host_pool()
     assert (pool.num_games, pool.policies) == (config.collect.games, {0})
 

@@ -21,6 +21,8 @@ MANY_GROUPS = 4
 LONGEST = 56
 """Letters of a group's settings in a picture."""
 BUDGETS: tuple[By, ...] = ("decisions", "minutes")
+FORCED = "set.skip_forced"
+"""The flag by which some runs are asked less often than others in the same games."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,8 @@ def notes(found: Comparison) -> list[str]:
     going_on = [entry.run.name for entry in found.entries if entry.run.state == "running"]
     if going_on:
         told.append(f"still going on: {', '.join(going_on)}")
+    if len({entry.settings.get(FORCED) for entry in found.entries}) > 1:
+        told.append(f"{FORCED}: decisions are those that were asked for; minutes are alike")
     if found.differs("minutes") or found.differs("decisions"):
         told.append(
             "the runs are not equally long: compare them at "

@@ -20,6 +20,7 @@ import sparring
 from sparring import _native
 from sparring.commands.printing import ProgressBar, make_console, print_facts, print_json
 from sparring.config import DoctorConfig
+from sparring.errors import ConfigError
 from sparring.games import Rules, game_names
 from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
@@ -90,6 +91,8 @@ def look_at_versions() -> Iterator[Finding]:
     yield Finding("ok", "numpy", np.__version__)
     built = Path(str(_native.__file__))
     yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
+    tiles = "bfloat16 products by AMX (collect.cpu bf16)" if _native.has_amx() else "no AMX"
+    yield Finding("ok", "kernels", f"float32 products; {tiles}")
     compiler = ask(os.environ.get("CXX", "c++"), "--version")
     if compiler:
         yield Finding("ok", "compiler", compiler.splitlines()[0])
@@ -135,6 +138,11 @@ def test_native() -> Iterator[Finding]:
         yield Finding("problem", "self-test", f"failed: {', '.join(failed)}", rebuild)
     else:
         yield Finding("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
+    names = ", ".join(_native.kernel_names())
+    try:
+        yield Finding("ok", "kernels", f"{_native.kernels_used()} for networks, of {names}")
+    except ConfigError as wrong:
+        yield Finding("problem", "kernels", str(wrong), "unset SPARRING_KERNELS")
 
 
 def look_at_torch() -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from sparring.curriculum.timeline import (
     terms_text,
     timeline_of,
 )
+from sparring.learn.room import room_line
 from sparring.training.budget import budget_of
 from sparring.training.planning.curricula import curriculum_of
 from sparring.training.planning.settings import members_of
@@ -38,12 +39,15 @@ def show_timeline(config: TrainConfig) -> int:
                 "budget": {budget: amount},
                 "phases": [entry.summary() for entry in entries],
                 "checks": checks,
+                **({"memory": room_line(session.plan)} if session.plan.fused else {}),
             }
         )
         return 0
     print_phases(entries)
     for check in checks:
         say(check)
+    if session.plan.fused:
+        say(f"memory: {room_line(session.plan)}")
     say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
     return 0
 

@@ -73,6 +73,9 @@ class CollectConfig(Checked, section="collect"):
     """Groups of games. 2 lets one group step while a network on a GPU answers the other."""
     bf16: bool = True
     """On a GPU, compute in bfloat16; weights stay float32."""
+    cpu: Annotated[str, one_of("auto", "bf16", "float32", "torch")] = "auto"
+    """On a CPU, how a network is computed. float32: natively. bf16: natively with products in
+    bfloat16, on CPUs with AMX. torch: the readable way, slower. auto: the best that there is."""
     compile: bool = False
     """On a GPU, compile the network with torch.compile. Pays off in long runs."""
     mirror: bool = False

@@ -254,6 +254,12 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and type(value).__module__ == "numpy" else value
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a finite number; true and false are none."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and math.isfinite(value)
+
+
 def demand_number(number: float, limit: Any, where: str, value: Any) -> None:
     """Refuse a number that is none, or that is out of range."""
     if isinstance(number, float) and not math.isfinite(number):

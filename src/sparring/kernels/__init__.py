@@ -6,23 +6,17 @@ Needs the extra `cuda` (NVRTC and its bindings) and a CUDA build of torch, no to
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from sparring import _native
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
+from sparring.kernels import compiling
+from sparring.kernels.compiling import HEADERS, Program, checked, version
 from sparring.kernels.views import Interface, View
 
-HEADERS = Path(_native.__file__).parent / "csrc"
-"""The sources that this build of the native core was made from."""
-EXTRA = "the GPU needs the extra cuda: pip install 'sparring[cuda]'"
+__all__ = ["HEADERS", "Kernel", "Module", "ahead", "build", "compiled", "version"]
 
 
 class Kernel:
@@ -64,14 +58,14 @@ class Kernel:
 class Module:
     """Compiled kernels, by name."""
 
-    def __init__(self, code: bytes, device: torch.device, interface: Interface) -> None:
+    def __init__(self, codes: Sequence[bytes], device: torch.device, interface: Interface) -> None:
         from cuda.bindings import driver
 
         self._interface = interface
 
         torch.zeros(1, device=device)  # makes the device's context
         with torch.cuda.device(device):
-            self._module = checked(driver.cuModuleLoadData(code), "load kernels")
+            self._units = [checked(driver.cuModuleLoadData(code), "load kernels") for code in codes]
         self._kernels: dict[str, Kernel] = {}
 
     def __getattr__(self, name: str) -> Kernel:
@@ -80,8 +74,9 @@ class Module:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._kernels:
-            handle = checked(driver.cuModuleGetFunction(self._module, name.encode()), name)
-            self._kernels[name] = Kernel(handle, name, self._interface)
+            found = [driver.cuModuleGetFunction(unit, name.encode()) for unit in self._units]
+            answer = next((one for one in found if not int(one[0])), found[0])
+            self._kernels[name] = Kernel(checked(answer, name), name, self._interface)
         return self._kernels[name]
 
     def view(self, struct: str, /, **fields: Any) -> View:
@@ -93,29 +88,66 @@ class Module:
         return self._interface.names(struct)
 
 
-def checked(answer: tuple[Any, ...], what: str) -> Any:
-    """Return what a driver call gave, or raise what it says went wrong."""
-    code, *values = answer
-    if int(code):
-        raise SparringError(f"CUDA: {what}: {getattr(code, 'name', code)}")
-    return values[0] if values else None
-
-
 def build(
-    source: str, defines: Mapping[str, object], *, exact: bool, device: torch.device
+    source: str,
+    defines: Mapping[str, object],
+    *,
+    exact: bool,
+    device: torch.device,
+    units: int = 1,
+    what: str = "",
 ) -> Module:
     """Compile a source for a device, or take what an earlier call left on disk.
 
     exact: no fused multiply-add, so that floats come out as on a CPU.
+    units: parts that are compiled side by side; the source keeps kernels for the one that
+        SPARRING_UNIT numbers.
+    what: whose kernels they are, for those who wait.
     """
+    programs = programs_of(source, defines, exact=exact, device=device, units=units, what=what)
+    for program in programs:
+        compiling.start(program)
+    codes = [compiling.finish(program) for program in programs]
+    return Module(codes, device, Interface(source, defines, HEADERS))
+
+
+def ahead(
+    source: str,
+    defines: Mapping[str, object],
+    *,
+    exact: bool,
+    device: torch.device,
+    units: int = 1,
+    what: str = "",
+) -> None:
+    """Begin to compile what `build` will ask for with the same arguments."""
+    for program in programs_of(source, defines, exact=exact, device=device, units=units, what=what):
+        compiling.start(program)
+
+
+def programs_of(
+    source: str,
+    defines: Mapping[str, object],
+    *,
+    exact: bool,
+    device: torch.device,
+    units: int = 1,
+    what: str = "",
+) -> list[Program]:
+    """What has to be compiled for a source on a device."""
     if device.index:  # launches go to the current device, which is the first
         raise ConfigError(
             f"device {str(device)!r}: kernels run on the first GPU that is seen; make it that one "
             f"with CUDA_VISIBLE_DEVICES={device.index}"
         )
     major, minor = torch.cuda.get_device_capability(device)
-    code = compiled(source, defines, exact=exact, arch=f"sm_{major}{minor}")
-    return Module(code, device, Interface(source, defines, HEADERS))
+    marks = [{"SPARRING_UNIT": unit} for unit in range(units)] if units > 1 else [{}]
+    return [
+        compiling.program(
+            source, {**defines, **mark}, exact=exact, arch=f"sm_{major}{minor}", what=what
+        )
+        for mark in marks
+    ]
 
 
 def compiled(
@@ -125,96 +157,4 @@ def compiled(
 
     draft: compile quickly, to code that runs slowly.
     """
-    source += Interface(source, defines, HEADERS).checks()
-    options = [
-        "--std=c++20",
-        f"-arch={arch}",
-        f"-I{HEADERS}",
-        "-default-device",
-        f"--fmad={'false' if exact else 'true'}",
-        *(["--Ofast-compile=max"] if draft else []),
-        *(f"-D{name}={value}" for name, value in defines.items()),
-    ]
-    file = cache_folder() / f"{fingerprint(source, options)}.cubin"
-    kept = read_kept(file)
-    if kept is None:
-        kept = run_compiler(source, options)
-        keep(file, kept)
-    return kept
-
-
-def fingerprint(source: str, options: Sequence[str]) -> str:
-    """Return what the machine code depends on, as one number."""
-    digest = hashlib.sha256(headers_digest())
-    for text in (source, *(word for word in options if not word.startswith("-I")), version()):
-        digest.update(text.encode() + b"\0")
-    return digest.hexdigest()[:32]
-
-
-@cache
-def headers_digest() -> bytes:
-    """Return a fingerprint of all headers."""
-    digest = hashlib.sha256()
-    files = sorted(f for f in HEADERS.rglob("*") if f.suffix in (".hpp", ".cuh"))
-    if not files:
-        raise SparringError(f"no headers in {HEADERS}; install sparring again")
-    for file in files:
-        digest.update(str(file.relative_to(HEADERS)).encode() + b"\0" + file.read_bytes())
-    return digest.digest()
-
-
-@cache
-def version() -> str:
-    """Return NVRTC's version; asks for the extra where it is missing."""
-    try:
-        from cuda.bindings import nvrtc
-
-        _, major, minor = nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError) as missing:
-        raise ConfigError(f"{EXTRA} ({missing})") from None
-    return f"{major}.{minor}"
-
-
-def run_compiler(source: str, options: Sequence[str]) -> bytes:
-    """Run NVRTC; its complaints become the error."""
-    from cuda.bindings import nvrtc
-
-    version()
-    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []), "NVRTC")
-    words = [option.encode() for option in options]
-    (code,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
-    if int(code):
-        log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(program), "NVRTC")
-        nvrtc.nvrtcGetProgramLog(program, log)
-        raise SparringError(f"the kernels do not compile:\n{log.decode(errors='replace')}")
-    made: bytes = b" " * checked(nvrtc.nvrtcGetCUBINSize(program), "NVRTC")
-    checked(nvrtc.nvrtcGetCUBIN(program, made), "NVRTC")
-    nvrtc.nvrtcDestroyProgram(program)
-    return made
-
-
-def cache_folder() -> Path:
-    """Return where compiled kernels are kept."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "sparring" / "kernels"
-
-
-def read_kept(file: Path) -> bytes | None:
-    """Return kept machine code; None if there is none or it was damaged."""
-    try:
-        kept = file.read_bytes()
-    except OSError:
-        return None
-    digest, code = kept[:32], kept[32:]
-    return code if hashlib.sha256(code).digest() == digest else None
-
-
-def keep(file: Path, code: bytes) -> None:
-    """Write machine code; where that is impossible, the next start compiles again."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-            temporary.write(hashlib.sha256(code).digest() + code)
-        Path(temporary.name).replace(file)
-    except OSError:
-        return
+    return compiling.finish(compiling.program(source, defines, exact=exact, arch=arch, draft=draft))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from statistics import variance
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,19 @@ Numbers = npt.NDArray[Any]
 Z_95 = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
+FEW = 6
+"""Degrees of freedom below which the series of Student's numbers is not exact enough."""
+GRID = 20_001
 
-FEWEST = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.776445, 5: 2.570582}
-"""Student's numbers where the series is not exact enough."""
 
-
-def student_95(degrees: int) -> float:
+def student_95(degrees: float) -> float:
     """Half the width of a 95 % interval whose spread was estimated with so many degrees of freedom.
 
-    Cornish and Fisher's series (Abramowitz and Stegun 26.7.5).
+    They may be a fraction, as Welch's are. Cornish and Fisher's series (Abramowitz and Stegun
+    26.7.5), and below `FEW` the integral itself.
     """
-    if degrees in FEWEST:
-        return FEWEST[degrees]
+    if degrees < FEW:
+        return student_by_integral(degrees)
     z, n = Z_95, float(degrees)
     terms = (
         (z**3 + z) / 4,
@@ -34,6 +37,34 @@ def student_95(degrees: int) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + sum(term / n**power for power, term in enumerate(terms, start=1))
+
+
+def student_by_integral(degrees: float) -> float:
+    """Student's number by summing up his density.
+
+    With t = sqrt(degrees) tan(angle), what lies between 0 and t is the integral of
+    cos(angle) ** (degrees - 1), as a share of that up to a right angle.
+    """
+    angle = np.linspace(0.0, np.pi / 2, GRID)
+    density = np.cos(angle).clip(0.0) ** (degrees - 1)
+    below = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+    return math.sqrt(degrees) * math.tan(float(np.interp(0.95, below / below[-1], angle)))
+
+
+def welch_95(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
+    """Half the width of Welch's 95 % interval of a difference of means; None from a single value.
+
+    Few values say little about their own spread, which a bootstrap would not notice.
+    """
+    sizes = len(ours), len(theirs)
+    if min(sizes) < 2:
+        return None
+    parts = [variance(values) / len(values) for values in (ours, theirs)]
+    total = sum(parts)
+    if total == 0:
+        return 0.0
+    degrees = total**2 / sum(p**2 / (n - 1) for p, n in zip(parts, sizes, strict=True))
+    return student_95(degrees) * math.sqrt(total)
 
 
 def wilson(share: float, games: float) -> Interval:

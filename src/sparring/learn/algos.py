@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
@@ -14,6 +16,7 @@ from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
 from sparring.learn.q_learning import demand_discrete
+from sparring.learn.room import remembers
 from sparring.learn.sac import SAC
 
 if TYPE_CHECKING:
@@ -98,7 +101,16 @@ def fused(plan: Plan) -> dict[str, Any]:
 def fused_games(plan: Plan) -> Games:
     """The games as learners on a GPU take them: there, or on CPU threads."""
     from sparring.learn.fused import LEAST_SLOTS, DeviceGames, HostGames
+    from sparring.learn.fused.kernels import PPO_SOURCE, REPLAY_SOURCE, compile_ahead
 
+    compile_ahead(
+        plan.rules,
+        REPLAY_SOURCE if remembers(plan) else PPO_SOURCE,
+        [role.net for role in plan.roles] or [plan.net],
+        bf16=plan.collect.bf16,
+        slots=plan.cast.slots,
+        device=torch.device(plan.device),
+    )
     games: Games
     if plan.games_on != CPU:
         games = DeviceGames(plan.device_pool(), plan.own_rules)

@@ -19,6 +19,7 @@ from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_
 from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
+from sparring.nets.net import VALUE
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
@@ -97,6 +98,11 @@ class Sampling:
         self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
     ) -> Answer:
         """Choose an action for every row: one batched forward."""
+        native = self.forward.native
+        if native and isinstance(draws.step, int) and VALUE in native.net.heads:
+            where: dict[str, Any] = {"rows": draws.rows, "rollout": draws.rollout}
+            drawn = native.draw(obs, mask, seed=self.sampler.seed, step=draws.step, **where)
+            return Answer(drawn[0], {"log_prob": drawn[1], "value": drawn[2]})
         heads = self.forward(torch.from_numpy(obs))
         action, log_prob = self.sampler.draw(
             heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
@@ -254,7 +260,7 @@ class Collector:
         rollout, policy = self.rollout, self._policies(asks)
         slots = self.slots.slots if self.slots else 0
         grouped = (policy > LEARNER) & (policy <= slots)
-        for one in np.unique(policy[(policy >= 0) & ~grouped]):
+        for one in present(policy, grouped):
             check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
             if one != LEARNER:
                 self._answer_other(number, int(one), asks)
@@ -284,7 +290,7 @@ class Collector:
 
     def _asked(
         self, number: int, asks: Asks, chosen: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.intp], tuple[Any, Any, Draws]]:
+    ) -> tuple[npt.NDArray[np.intp] | slice, tuple[Any, Any, Draws]]:
         """Where some rows of groups lie, and what their policy is asked."""
         rollout, everyone = self.rollout, bool(chosen.all())
         if len(asks) == 1:
@@ -294,7 +300,8 @@ class Collector:
             obs = rollout.obs[at] if everyone else rollout.obs[at][rows]
             mask = rollout.mask[at] if everyone else rollout.mask[at][rows]
             numbers = self.first_row + group.rows.start + rows
-            return at.start + rows, (obs, mask, Draws(number, step, numbers))
+            places = at if everyone else at.start + rows
+            return places, (obs, mask, Draws(number, step, numbers))
         rows = np.concatenate([np.arange(g.rows.start, g.rows.stop) for _, g in asks])[chosen]
         lengths = [group.rows.stop - group.rows.start for _, group in asks]
         steps = np.repeat([step for step, _ in asks], lengths)[chosen]
@@ -409,3 +416,13 @@ class Collector:
         """Begin other games than those that the pool was made with."""
         self.pool.reset(seed=seed)
         self.groups = groups_of(self.pool)
+
+
+def present(
+    policy: npt.NDArray[np.int16], grouped: npt.NDArray[np.bool_]
+) -> Sequence[int] | npt.NDArray[np.int16]:
+    """Who decides in some rows, each once, without bots and those that are answered together."""
+    if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
+        return [LEARNER] if (policy == LEARNER).any() else []
+    found: npt.NDArray[np.int16] = np.unique(policy[(policy >= 0) & ~grouped])
+    return found

@@ -6,6 +6,7 @@ policy plays this one too, by its best action.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +14,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
+from sparring.learn.dqn_native import NativeGradient
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
 from sparring.learn.normalising import share_normaliser
-from sparring.learn.off_policy import OffPolicy
-from sparring.learn.q_learning import demand_discrete, dqn_gradient, spread_epsilon, td_target
+from sparring.learn.off_policy import Losses, OffPolicy
+from sparring.learn.q_learning import (
+    Learned,
+    demand_discrete,
+    dqn_gradient,
+    spread_epsilon,
+    td_target,
+)
 from sparring.learn.replay import Samples
 from sparring.nets.make import make_net
+from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE, Heads
-from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, Passes, is_lean, passes_of
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -65,14 +75,34 @@ class DQN(OffPolicy):
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and overwritten
             self.target = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads)
         self.target.to(self.device).load_state_dict(self.net.state_dict())
+        share_normaliser(self.net, self.target)
+        self.target.requires_grad_(False)
+        self.passes: Passes
+        self.ahead: Passes
+        self.native: NativeGradient | None = None
+        native = self.forward.go_native(threads)
+        if native is None:
+            self._lay_out(Forward(self.target, self.device, collect))
+        else:
+            self._lay_out_natively(native)
+
+    def _lay_out(self, ahead: Forward) -> None:
+        """Make both networks one array each, so that Adam is one call. ahead: runs the target."""
         self.packed, self.packed_target = Packed(self.net), Packed(self.target)
         self.passes = passes_of(self.packed, self.forward)
-        share_normaliser(self.net, self.target)
-        ahead = Forward(self.target.requires_grad_(False), self.device, collect)
         self.ahead = passes_of(self.packed_target, ahead)
         if is_lean(self.packed):
             self.forward.lean = LeanPasses(self.packed).forward
         self.optimiser = PackedAdam(self.packed)
+
+    def _lay_out_natively(self, net: NativeNet) -> None:
+        """The same where both are computed natively."""
+        target = NativeNet(self.target, threads=net.threads, arithmetic=self.forward.arithmetic)
+        self.native = NativeGradient(net, target, weighted=self.replay_config.prioritised)
+        self.packed, self.packed_target = net.packed, target.packed
+        self.passes, self.ahead = net.passes(), target.passes()
+        work = _native.Updating(net.threads)
+        self.optimiser = PackedAdam(self.packed, native=work, tell=net.changed)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule."""
@@ -87,8 +117,21 @@ class DQN(OffPolicy):
             games, spread = self.pool.num_games, self.config.epsilon_spread
             self.exploring.set_epsilon(spread_epsilon(knobs["epsilon"], spread, games))
 
-    def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
+    def descend(self, samples: Samples) -> tuple[Losses, Tensor]:
         """One optimiser step, and the target's. A loss that is not finite is never stepped on."""
+        native = self.native
+        learned = native.learn(samples, self.config) if native else self.gradient(samples)
+        norm = math.nan
+        if math.isfinite(learned.loss):
+            norm = self.optimiser.descend(self.knobs.max_grad_norm)
+        losses = {"q_loss": learned.loss, "td_error": learned.off, "grad_norm": norm}
+        if not math.isfinite(norm):
+            raise self.diverged(losses)
+        self.follow()
+        return losses, learned.error
+
+    def gradient(self, samples: Samples) -> Learned:
+        """Fill the gradient: the readable way, which `NativeGradient` is held equal to."""
         config, here = self.config, self._here
         heads, target = self.look(samples)
         found = dqn_gradient(
@@ -102,13 +145,7 @@ class DQN(OffPolicy):
             huber=config.huber,
         )
         self.passes.backward(found.policy, found.value)
-        norm = self.optimiser.clip(self.knobs.max_grad_norm)
-        losses = {"q_loss": found.loss, "td_error": found.error.mean(), "grad_norm": norm}
-        if not torch.isfinite(norm + found.loss):
-            raise self.diverged(losses)
-        self.optimiser.step()
-        self.follow()
-        return losses, found.error
+        return Learned(found.loss, found.error.mean(), found.error)
 
     @torch.no_grad()
     def look(self, samples: Samples) -> tuple[Heads, Tensor]:
@@ -136,11 +173,13 @@ class DQN(OffPolicy):
     @torch.no_grad()
     def follow(self) -> None:
         """Move the target network towards the network, or replace it when its time has come."""
-        every = self.config.target_every
-        if every == 0:
-            self.packed_target.weight.lerp_(self.packed.weight, self.knobs.tau)
-        elif (self.steps + 1) % every == 0:
-            self.packed_target.weight.copy_(self.packed.weight)
+        every, share = self.config.target_every, self.knobs.tau
+        if every:
+            share = float((self.steps + 1) % every == 0)
+        if self.native:
+            self.native.follow(share)
+        elif share:
+            self.packed_target.weight.lerp_(self.packed.weight, share)
 
     @property
     def facts(self) -> dict[str, bool]:

@@ -12,22 +12,42 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig
+from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
+from sparring.nets.native_net import NativeNet
+from sparring.nets.native_passes import why_not_net
 from sparring.nets.net import Heads, Net
 
 
 class Forward:
-    """A network on its device: on a GPU in bf16 and compiled, if the configuration says so."""
+    """A network on its device: in bf16, and on a GPU compiled, if the configuration says so."""
 
     def __init__(self, net: Net, device: torch.device, collect: CollectConfig) -> None:
         self.net, self.device = net, device
         on_gpu = device.type == "cuda"
-        self.bf16 = collect.bf16 and on_gpu
+        self.arithmetic = FLOAT32 if on_gpu else resolve_cpu(collect.cpu, net.config.kind)
+        self.bf16 = collect.bf16 if on_gpu else self.arithmetic == BF16 and net.convolves
         self._run: Any = net
         if collect.compile and on_gpu:
             self._run = torch.compile(net, dynamic=True)
         self.lean: Callable[[Tensor], list[Heads]] | None = None
         """The same with fewer calls, where nothing is learned from what it says; that is good
         until it is asked again."""
+        self.native: NativeNet | None = None
+        """What computes it, if that is native."""
+
+    def why_torch(self) -> str:
+        """Say what keeps the network from being computed natively, "" if nothing does."""
+        if self.device.type == "cpu" and self.arithmetic == TORCH:
+            return "collect.cpu is torch"
+        return why_not_net(self.net, self.device)
+
+    def go_native(self, threads: int) -> NativeNet | None:
+        """Compute natively from now on if that can be; the network must not be moved any more."""
+        if self.why_torch():
+            return None
+        self.native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
+        self.lean = self.native.say
+        return self.native
 
     def __call__(self, obs: Tensor) -> Heads:
         """Return what every head says about the rows."""

@@ -25,6 +25,7 @@ from sparring.learn.on_policy import OPTIMISER, Arrays, FromRollouts
 from sparring.learn.plan import RolePlan, Turns
 from sparring.learn.ppo import Knobs, PolicyDescent, has_unit, value_cuts
 from sparring.nets.hierarchy import HierarchyNet
+from sparring.nets.native_net import NativeRoles
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -83,10 +84,15 @@ class Hierarchy(FromRollouts[RoleKnobs]):
         super().__init__(pool, collect, roles[0].net, **options)
         self.roles, self.turns = tuple(roles), turns or Turns()
         self.settings = {plan.role: plan.settings[0] for plan in roles}
+        runs = {role: Forward(self.net.of(role), self.device, collect) for role in self.settings}
+        natives = {role: run.go_native(self.threads) for role, run in runs.items()}
         self.parts = {
-            role: PolicyDescent(Forward(self.net.of(role), self.device, collect), config)
+            role: PolicyDescent(runs[role], config, natives[role])
             for role, config in self.settings.items()
         }
+        found = {role: native for role, native in natives.items() if native}
+        if len(found) == len(natives):
+            self.forward.lean = NativeRoles(self.net, found).say
         self.descents = {f"{OPTIMISER}.{role}": part for role, part in self.parts.items()}
 
     def adjust(self, terms: Terms, member: int = 0) -> None:

@@ -28,6 +28,9 @@ from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
+SEEN = "hindsight"
+"""What curves call the loss of examples."""
+
 
 class Hindsight:
     """Sees a share of the decisions anew, by lot."""

@@ -74,6 +74,7 @@ class HostedLearner(ABC):
         if first is not None:
             adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
+        self.threads = threads
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
         self.phases = Timing()

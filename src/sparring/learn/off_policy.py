@@ -11,6 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from sparring.learn.replay import Replay, Samples
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
+Losses = Mapping[str, Tensor | float]
+"""What curves show of an optimiser step, by name."""
 DECISIONS_PER_UPDATE = 1000
 """About so many are made between two reports."""
 
@@ -90,7 +93,7 @@ class OffPolicy(HostedLearner):
         """
 
     @abstractmethod
-    def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
+    def descend(self, samples: Samples) -> tuple[Losses, Tensor]:
         """One optimiser step of everything. Return losses by name, and every sample's error.
 
         A loss that is not finite is never stepped on: raise `self.diverged(...)`.
@@ -125,7 +128,7 @@ class OffPolicy(HostedLearner):
         """Play and learn; returns what was earned and learned."""
         before = self.collector.decisions, self.steps
         earned: dict[str, float] = {}
-        logged: list[dict[str, Tensor]] = []
+        logged: list[Losses] = []
         with self.forward.best_matmul():
             for number in range(self.rounds):
                 moment = Moment(self.collector.decisions, progress)
@@ -168,9 +171,9 @@ class OffPolicy(HostedLearner):
             self.owed += (collector.decisions - made) * self.replay_config.ratio
         return earned
 
-    def _learn(self, moment: Moment) -> list[dict[str, Tensor]]:
+    def _learn(self, moment: Moment) -> list[Losses]:
         """Make the optimiser steps that are owed."""
-        config, logged = self.replay_config, []
+        config, logged = self.replay_config, list[Losses]()
         while self.owed >= config.batch and len(self.replay):
             with self.phases("sampling"):
                 samples = self.replay.sample(self.steps, config.priority_correction.at(moment))
@@ -188,7 +191,7 @@ class OffPolicy(HostedLearner):
             self.steps += 1
         return logged
 
-    def diverged(self, losses: Mapping[str, Tensor]) -> DivergedError:
+    def diverged(self, losses: Losses) -> DivergedError:
         """What to raise instead of a step on losses that are not finite."""
         shown = ", ".join(f"{name} {float(value):g}" for name, value in losses.items())
         return DivergedError(f"update {self.updates}, optimiser step {self.steps}: {shown}")
@@ -254,6 +257,9 @@ class OffPolicy(HostedLearner):
         return [report]
 
 
-def mean_of(logged: Sequence[Mapping[str, Tensor]], name: str) -> float:
+def mean_of(logged: Sequence[Losses], name: str) -> float:
     """The mean of a loss over optimiser steps."""
-    return float(torch.stack([losses[name].detach() for losses in logged]).mean())
+    values = [losses[name] for losses in logged]
+    if isinstance(values[0], Tensor):
+        return float(torch.stack([torch.as_tensor(value) for value in values]).mean())
+    return fmean(values)

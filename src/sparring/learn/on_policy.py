@@ -6,7 +6,6 @@ times. Then the rollout is forgotten.
 
 from __future__ import annotations
 
-import copy
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -19,12 +18,13 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, PPOConfig
-from sparring.learn.descent import Descent, K, Shown, mean_losses, shuffling, state_of
+from sparring.learn.descent import Descent, K, mean_losses, shuffling
 from sparring.learn.hindsight import Examples
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
+from sparring.learn.steps import Shown, state_of
 from sparring.learn.together import ALONE, Together
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -133,8 +133,6 @@ class FromRollouts(HostedLearner, Generic[Ks]):
     def rehearse(self) -> list[Report]:
         """Do the work of an update with games that cost nothing, and put everything back."""
         collector, kept = self.collector, self.snapshot()
-        learned: list[Any] = [self.net, *(descent.optimiser for descent in self.descents.values())]
-        before = [copy.deepcopy(one.state_dict()) for one in learned]
         front = collector.front()
         knobs = self.knobs_at(Moment(collector.decisions, 0.0))
         started = time.perf_counter()
@@ -143,8 +141,9 @@ class FromRollouts(HostedLearner, Generic[Ks]):
             report = self._report(self.update(knobs))
         left = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(left, 0.0)
-        for one, state in zip(learned, before, strict=True):
-            one.load_state_dict(state)
+        self.net.load_state_dict(kept.tensors["net"])
+        for name, descent in self.descents.items():
+            descent.load(kept.tensors[name])
         collector.put_front(*front)
         self.updates, self.samples = kept.meta["update"], kept.meta["samples"]
         self.read_notes(kept)
@@ -186,7 +185,9 @@ class OnPolicy(FromRollouts[K]):
         """Return what minibatches are picked from: rows and targets."""
 
     @abstractmethod
-    def loss(self, minibatch: Mapping[str, Tensor], knobs: K) -> tuple[Tensor, Shown]:
+    def loss(
+        self, minibatch: Mapping[str, Tensor], knobs: K
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return what is descended on, and what curves show."""
 
     @abstractmethod
@@ -209,9 +210,10 @@ class OnPolicy(FromRollouts[K]):
                 data,
                 knobs,
                 shuffling(self.seed, self.updates),
-                loss=self.seen_loss,
+                loss=self.loss,
                 far_enough=self.far_enough,
                 before=self._epoch if self.mirroring else None,
+                turn=self._turn if self.mirroring else None,
                 examples=examples,
             )
         stats = {f"losses/{name}": mean for name, mean in mean_losses(logged).items()}
@@ -231,13 +233,10 @@ class OnPolicy(FromRollouts[K]):
         """Which samples an epoch sees in the mirror: all that the one before saw plain."""
         return coins(self.seed, self.updates, samples).to(self.device) ^ bool(epoch % 2)
 
-    def seen_loss(self, minibatch: Mapping[str, Tensor], knobs: K) -> tuple[Tensor, Shown]:
-        """The loss of samples, some of which are seen in the mirror."""
-        if not self.mirroring:
-            return self.loss(minibatch, knobs)
-        turned = dict(minibatch)
-        self.mirroring.turn(turned, turned["mirrored"])
-        return self.loss(turned, knobs)
+    def _turn(self, rows: dict[str, Tensor]) -> None:
+        """See some rows in the mirror."""
+        assert self.mirroring
+        self.mirroring.turn(rows, rows["mirrored"])
 
 
 def optimiser_state(snapshot: Snapshot, name: str = OPTIMISER) -> dict[int, dict[str, Tensor]]:

@@ -113,9 +113,7 @@ class Plan:
 
         In one chain what a bid leads to is paid to the cards that are played after it.
         """
-        if self.roles or self.paid_by_role:
-            return True
-        return self.rewards is not None and any(len(set(w)) > 1 for w in self.rewards.values())
+        return bool(self.roles) or pays_apart(self.rewards, self.paid_by_role)
 
     @property
     def spare_threads(self) -> int:
@@ -162,3 +160,8 @@ class Plan:
             records=self.hindsight.sees,
             device=self.device,
         )
+
+
+def pays_apart(rewards: Mapping[str, tuple[float, ...]] | None, paid_by_role: bool) -> bool:
+    """Whether roles are paid differently, now or later on; see `Plan`."""
+    return paid_by_role or any(len(set(weights)) > 1 for weights in (rewards or {}).values())

@@ -14,14 +14,17 @@ from torch import Tensor
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.learn.collect import Actor, Sampling
-from sparring.learn.descent import Descent, Shown
+from sparring.learn.descent import Descent
 from sparring.learn.forward import Forward
-from sparring.learn.hindsight import example_loss
+from sparring.learn.hindsight import SEEN, example_loss
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
+from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
+from sparring.learn.steps import PLACE, Shown
 from sparring.nets.distribution import evaluate_actions
+from sparring.nets.native_net import NativeNet
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -72,8 +75,6 @@ class Losses:
 
 LOGGED = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
 """The losses that curves show."""
-SEEN = "hindsight"
-"""What curves call the loss of examples."""
 
 
 def ppo_loss(
@@ -124,9 +125,12 @@ class PolicyDescent(Descent):
 
     shown = LOGGED
 
-    def __init__(self, forward: Forward, config: PPOConfig) -> None:
-        """Improve the network that this runs."""
-        super().__init__(forward.net, config, eps=EPS)
+    def __init__(
+        self, forward: Forward, config: PPOConfig, native: NativeNet | None = None
+    ) -> None:
+        """Improve the network that this runs. native: the same one, if it is computed natively."""
+        steps = NativeSteps(native, eps=EPS, shown=LOGGED) if native else None
+        super().__init__(forward.net, config, eps=EPS, steps=steps)
         self.forward = forward
         self.has_unit = False
         """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
@@ -149,7 +153,7 @@ class PolicyDescent(Descent):
         scale, advantage = float(self.net.value_scale), targets["advantage"]
         middle = self.together.mean(advantage)
         spread = self.together.spread(advantage) + 1e-8
-        arrays = {name: array[samples] for name, array in rows.items()}
+        arrays = self.rows(rows, samples)
         arrays["value"] = arrays["value"] / scale
         arrays["returns"] = (targets["returns"] / scale).astype(np.float32)
         arrays["advantage"] = ((advantage - middle) / spread).astype(np.float32)
@@ -157,7 +161,16 @@ class PolicyDescent(Descent):
             arrays["advantage"] *= targets["rho"]
         return arrays
 
-    def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
+    def rows(self, rows: Arrays, samples: npt.NDArray[np.intp]) -> Arrays:
+        """Rows of samples; the widest stay where they were played if steps read them there."""
+        if not self.steps.by_place:
+            return {name: array[samples] for name, array in rows.items()}
+        wide = {"obs": rows["obs"], "mask": rows["mask"], PLACE: samples}
+        return wide | {name: array[samples] for name, array in rows.items() if name not in wide}
+
+    def loss(
+        self, minibatch: Mapping[str, Tensor], knobs: Knobs
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """The clipped surrogate and what belongs to it."""
         heads = self.forward(minibatch["obs"])
         losses = ppo_loss(
@@ -189,8 +202,9 @@ class PolicyDescent(Descent):
 
     def far_enough(self, epoch: Sequence[Shown], knobs: Knobs) -> bool:
         """Whether the policy moved as far as it may in one update."""
-        moved = torch.stack([losses["approx_kl"] for losses in epoch])
-        return bool(knobs.target_kl) and float(moved.mean()) > knobs.target_kl
+        if not knobs.target_kl:
+            return False
+        return float(np.mean([float(losses["approx_kl"]) for losses in epoch])) > knobs.target_kl
 
     def stats(
         self, returns: npt.NDArray[np.float32], value: npt.NDArray[np.float32], knobs: Knobs
@@ -225,8 +239,11 @@ class PPO(OnPolicy[Knobs]):
         self.config = config
 
     def make_descent(self, config: Any) -> Descent:
-        """PPO's."""
-        return PolicyDescent(self.forward, config)
+        """PPO's; natively, unless somebody has given it a loss of their own."""
+        own = type(self).loss is not PPO.loss
+        return PolicyDescent(
+            self.forward, config, None if own else self.forward.go_native(self.threads)
+        )
 
     def make_actor(self) -> Actor:
         """Draws actions."""
@@ -261,7 +278,9 @@ class PPO(OnPolicy[Knobs]):
         """Rows and targets."""
         return self.descent.arrays(self.rows(), samples, targets)
 
-    def loss(self, minibatch: Mapping[str, Tensor], knobs: Knobs) -> tuple[Tensor, Shown]:
+    def loss(
+        self, minibatch: Mapping[str, Tensor], knobs: Knobs
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """The clipped surrogate and what belongs to it."""
         return self.descent.loss(minibatch, knobs)
 

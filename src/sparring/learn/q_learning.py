@@ -116,6 +116,16 @@ class Gradient(NamedTuple):
     """[rows]."""
 
 
+class Learned(NamedTuple):
+    """What an optimiser step learns from, as curves and priorities want it."""
+
+    loss: Tensor | float
+    off: Tensor | float
+    """The mean error."""
+    error: Tensor
+    """[rows]."""
+
+
 @torch.no_grad()
 def dqn_gradient(
     policy_head: Tensor,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from sparring.config import DQNConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.learn.footprint import acting_bytes, minibatch_bytes
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MOST_PLACES, check_capacity
@@ -16,16 +19,66 @@ from sparring.pools.limits import bytes_per_game
 
 LINK_BYTES = 17
 """Of every row in `Transitions`: end, next, paid, discount and tail."""
-LIST_BYTES = 12
-"""Of every row in the list of samples that each network has on a GPU, with marks and ranks."""
+LIST_BYTES = 16
+"""Of every row in the lists of samples that each network has on a GPU, with marks and ranks."""
+PASSING_BYTES = 64
+"""Of every row on a GPU: what an update makes and forgets."""
+WORKSPACE = 2**30
+"""What the driver, libraries, graphs and gaps between arrays take of a GPU's memory; on an H200
+0.2 to 0.9 GiB were seen with perceptrons."""
 EXAMPLE_BYTES = 12
 """Of every example on a GPU, besides its row: where it comes from, its place and its action."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a plan takes of one memory: something for every game, and something besides."""
+
+    per_game: int
+    """Of every `collect.games`, for all members together."""
+    besides: int = 0
+
+    def bytes_for(self, games: int) -> int:
+        """Bytes that so many games take."""
+        return self.per_game * games + self.besides
+
+    def games_in(self, free: int) -> int:
+        """The most games that fit."""
+        return max(free - self.besides, 0) // max(self.per_game, 1)
+
+    def demand(self, games: int, what: str, *, free: int | None = None) -> None:
+        """Refuse more games than fit; free: bytes there are, None asks the machine."""
+        left = None if free is None else max(free - self.besides, 0)
+        demand_memory("collect.games", games, self.per_game, what, free=left)
 
 
 def demand_room(plan: Plan) -> None:
     """Refuse games and rollouts that do not fit."""
     rules, collect = plan.rules, plan.collect
-    games = collect.games * len(plan.seeds)
+    host, device = rooms_of(plan)
+    what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
+    if host.per_game:
+        host.demand(collect.games, what)
+    if remembers(plan) and not plan.fused:
+        demand_replay(plan, host.bytes_for(collect.games))
+    if device.per_game:
+        free = torch.cuda.mem_get_info(plan.device)[0]
+        device.demand(collect.games, f"{what} on the GPU", free=free)
+        if remembers(plan) and plan.fused:
+            demand_replay(plan, device.bytes_for(collect.games), free=free)
+    places = (
+        collect.games * len(plan.seeds) * places_per_game(rules, collect.steps, chains_of(plan))
+    )
+    if places > MOST_PLACES:
+        raise ConfigError(
+            f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
+            f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
+        )
+
+
+def rooms_of(plan: Plan) -> tuple[Room, Room]:
+    """What a plan takes of the machine's memory, and of the GPU's."""
+    rules, collect, members = plan.rules, plan.collect, len(plan.seeds)
     pool = 0 if plan.foreign else bytes_per_game(rules)
     memory = plan.foreign.memory_bytes if plan.foreign else 0
     own_learner = plan.settings[0] is None  # what it keeps is its own affair
@@ -34,30 +87,49 @@ def demand_room(plan: Plan) -> None:
     if not own_learner:
         rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
-    what = f"the games and a rollout of {collect.steps} steps (collect.steps)"
-    if host:
-        demand_memory("collect.games", games, host, what)
-    if remembers(plan) and not plan.fused:
-        demand_replay(plan, games * host)
-    # On the GPU a quarter of the rows has room for what cut games looked like.
-    cuts = plan.fused * -(-collect.steps // 4) * rules.rows * rules.obs_bytes
-    device = pool + rollout - host + cuts + (learning_bytes(plan) if plan.fused else 0)
-    if device:
-        free = torch.cuda.mem_get_info(plan.device)[0]
-        demand_memory("collect.games", games, device, f"{what} on the GPU", free=free)
-        if remembers(plan) and plan.fused:
-            demand_replay(plan, games * device, free=free)
-    places = games * places_per_game(rules, collect.steps, chains)
-    if places > MOST_PLACES:
-        raise ConfigError(
-            f"collect.games={collect.games}: with collect.steps={collect.steps} a rollout has "
-            f"{places} rows, at most {MOST_PLACES} can be linked; make either smaller"
-        )
+    if not plan.fused:
+        return Room(members * host), Room(members * (pool + rollout - host))
+    device = pool - host + fused_rollout_bytes(plan) + learning_bytes(plan)
+    device += rules.rows * acting_bytes(plan)
+    return Room(members * host), Room(members * device, minibatch_bytes(plan) + WORKSPACE)
+
+
+def room_line(plan: Plan) -> str:
+    """Say what a game takes of the GPU's memory, and how many fit beside each other."""
+    room = rooms_of(plan)[1]
+    free = torch.cuda.mem_get_info(plan.device)[0] + torch.cuda.memory_reserved(plan.device)
+    each, members = room.per_game // len(plan.seeds), len(plan.seeds)
+    of = f" of each of {members} runs" if members > 1 else ""
+    return (
+        f"{show_size(each)} per game on the GPU and {show_size(room.besides)} besides; of "
+        f"{show_size(free)} that are free, at most {room.games_in(free)} games{of} "
+        "(collect.games) fit"
+    )
 
 
 def chains_of(plan: Plan) -> int:
     """How many decisions of a seat may be open at once."""
     return len(plan.rules.roles) if plan.by_role else 1
+
+
+def fused_rollout_bytes(plan: Plan) -> int:
+    """Bytes per game of the arrays of a rollout on a GPU, asked of the arrays themselves."""
+    from sparring.learn.fused.rollout import FusedRollout
+
+    rollout = FusedRollout(
+        plan.rules,
+        1,
+        plan.collect.steps,
+        members=1,
+        row_bytes=plan.rules.obs_bytes,
+        squash=False,
+        device=torch.device("meta"),
+        chains=chains_of(plan),
+        policies=plan.cast.slots + 1,
+        final_legal=remembers(plan),
+        examples=int(plan.hindsight.sees),
+    )
+    return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
 
 
 def learning_bytes(plan: Plan) -> int:
@@ -66,7 +138,8 @@ def learning_bytes(plan: Plan) -> int:
 
     rules, collect = plan.rules, plan.collect
     networks = max(len(plan.roles), 1)
-    listed = networks * LIST_BYTES * places_per_game(rules, collect.steps, chains_of(plan))
+    place = networks * LIST_BYTES + PASSING_BYTES
+    listed = place * places_per_game(rules, collect.steps, chains_of(plan))
     if not plan.hindsight.sees:
         return listed
     rows = collect.games * collect.steps * rules.rows

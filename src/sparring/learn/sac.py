@@ -15,13 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
-from sparring.learn.off_policy import OffPolicy
+from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.replay import Samples
 from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
-from sparring.nets.critic_passes import critic_passes
+from sparring.learn.sac_native import NativeSteps
+from sparring.nets.arithmetic import BF16
+from sparring.nets.critic_passes import CriticPasses, critic_passes
 from sparring.nets.critics import Critics
 from sparring.nets.distribution import (
     LOG_SQRT_TAU,
@@ -29,8 +32,10 @@ from sparring.nets.distribution import (
     masked_log_probs,
     mean_and_spread,
 )
+from sparring.nets.native_critics import NativeCritics, why_not_critics
+from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY
-from sparring.nets.packed import LeanPasses, Packed, PackedAdam, is_lean, passes_of
+from sparring.nets.packed import LeanPasses, Packed, PackedAdam, Passes, is_lean, passes_of
 from sparring.nets.policy import VALUES
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -164,15 +169,43 @@ class SAC(OffPolicy):
         ).to(self.device)
         first = config.temperature or config.first_temperature
         self.temperature = Temperature(first).to(self.device)
-        # Everything that learns is one array each, so that Adam is one call each.
+        self.passes: Passes
+        self.judges: CriticPasses
+        self.native: NativeSteps | None = None
+        actor = self.forward.go_native(self.threads)
+        if actor is None:
+            self._lay_out()
+        else:
+            self._lay_out_natively(actor)
+        self._learn_from = self._continuous if self.net.box else self._discrete
+        if self.native:
+            self._learn_from = self._natively
+        self.generator = torch.Generator()
+        self.tau = self.max_grad_norm = 0.0
+
+    def _lay_out(self) -> None:
+        """Make everything that learns one array each, so that Adam is one call each."""
         actor, critics = Packed(self.net), Packed(self.critics)
         self.passes, self.judges = passes_of(actor, self.forward), critic_passes(self.critics)
         if is_lean(actor):
             self.forward.lean = LeanPasses(actor).forward
         self.actor_adam, self.critic_adam = PackedAdam(actor), PackedAdam(critics)
         self.temperature_adam = PackedAdam(Packed(self.temperature))
-        self.generator = torch.Generator()
-        self.tau = self.max_grad_norm = 0.0
+
+    def _lay_out_natively(self, actor: NativeNet) -> None:
+        """The same where the actor is computed natively, and critics if they can be."""
+        critics, work = Packed(self.critics), _native.Updating(self.threads)
+        self.passes, self.judges = actor.passes(), critic_passes(self.critics)
+        tell = None
+        if not why_not_critics(self.critics):
+            bf16 = self.forward.arithmetic == BF16
+            self.judges = judges = NativeCritics(self.critics, threads=self.threads, bf16=bf16)
+            tell = judges.changed
+            if self.net.box:
+                self.native = NativeSteps(actor, judges)
+        self.actor_adam = PackedAdam(actor.packed, native=work, tell=actor.changed)
+        self.critic_adam = PackedAdam(critics, native=work, tell=tell)
+        self.temperature_adam = PackedAdam(Packed(self.temperature), native=work)
 
     def turn_knobs(self, moment: Moment) -> dict[str, float]:
         """Read every schedule, set learning rates; return what curves show of them."""
@@ -189,28 +222,38 @@ class SAC(OffPolicy):
         }
 
     @torch.no_grad()
-    def descend(self, samples: Samples) -> tuple[dict[str, Tensor], Tensor]:
+    def descend(self, samples: Samples) -> tuple[Losses, Tensor]:
         """One step of the critics, the actor, the temperature and the targets.
 
         All of them see the temperature as it was before.
         """
-        samples = on_device(samples, self.device)
-        temperature = self.temperature.log.exp()
-        heads = self.passes.forward(samples.obs, samples.next_obs)
-        here, ahead = (head[POLICY].float() for head in heads)
-        kind = self._continuous if self.net.box else self._discrete
-        losses, entropy, aim, error = kind(samples, here, ahead, temperature)
+        losses, off, error = self._learn_from(on_device(samples, self.device))
         if not self.config.temperature:
-            off = (entropy - aim).mean()
-            self.temperature_adam.packed.grad.copy_(off)
+            self.temperature_adam.packed.grad.fill_(off)
             self._step(self.temperature_adam, off, "entropy beyond its target")
-        self.critics.follow(self.tau)
-        return {**losses, "entropy": entropy.mean()}, error
+        if self.native:
+            self.native.follow(self.tau)
+        else:
+            self.critics.follow(self.tau)
+        return losses, error
 
-    def _continuous(
-        self, samples: Samples, here: Tensor, ahead: Tensor, temperature: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor, float, Tensor]:
-        """Step critics and actor; return losses, entropies, what those aim at, and errors."""
+    # Each steps critics and actor. Returned are losses, by how much entropies are beyond their
+    # target, and errors.
+
+    def _natively(self, samples: Samples) -> tuple[Losses, float, Tensor]:
+        """`_continuous`, in native code."""
+        assert self.native
+        noise, temperature = self._noise(), math.exp(float(self.temperature.log))
+        loss, error = self.native.learn_critics(samples, noise, temperature)
+        self._step(self.critic_adam, loss, "critic_loss")
+        policy_loss, entropy = self.native.learn_actor(samples, noise, temperature)
+        self._step(self.actor_adam, policy_loss, "policy_loss")
+        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
+        return losses, entropy - self._aim(), error
+
+    def _continuous(self, samples: Samples) -> tuple[Losses, Tensor, Tensor]:
+        """The readable way for actions that are numbers."""
+        here, ahead, temperature = self._heads(samples)
         judges, widen, noise = self.judges, self.critics.widen, self._noise()
         numbers, following = widen(samples.obs), widen(samples.next_obs)
         (action, next_action), log_probs = squashed_sample(torch.stack((here, ahead)), noise)
@@ -233,14 +276,13 @@ class SAC(OffPolicy):
         grad = head_gradient(here, noise[0], action, of_action, of_log_prob)
         self.passes.backward(grad, grad.new_zeros(len(grad)))
         self._step(self.actor_adam, policy_loss, "policy_loss")
-        aim = self.config.target_entropy or -float(self.net.box)
-        losses = {"critic_loss": loss, "policy_loss": policy_loss}
-        return losses, -log_prob, aim, error.abs().mean(0)
+        entropy = -log_prob.mean()
+        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
+        return losses, entropy - self._aim(), error.abs().mean(0)
 
-    def _discrete(
-        self, samples: Samples, here: Tensor, ahead: Tensor, temperature: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor]:
+    def _discrete(self, samples: Samples) -> tuple[Losses, Tensor, Tensor]:
         """`_continuous`, with expectations over legal actions instead of draws."""
+        here, ahead, temperature = self._heads(samples)
         judges, widen = self.judges, self.critics.widen
         numbers, following = widen(samples.obs), widen(samples.next_obs)
         target = discrete_critic_target(
@@ -263,9 +305,20 @@ class SAC(OffPolicy):
         self.passes.backward(grad, grad.new_zeros(len(grad)))
         policy_loss = policy_loss.detach()
         self._step(self.actor_adam, policy_loss, "policy_loss")
-        losses = {"critic_loss": loss, "policy_loss": policy_loss}
-        aim = entropy_target(samples.mask, self.config)
-        return losses, entropy.detach(), aim, error.abs().mean(0)
+        entropy = entropy.detach()
+        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy.mean()}
+        off = (entropy - entropy_target(samples.mask, self.config)).mean()
+        return losses, off, error.abs().mean(0)
+
+    def _heads(self, samples: Samples) -> tuple[Tensor, Tensor, Tensor]:
+        """What the actor says about decisions and what followed, and the temperature."""
+        heads = self.passes.forward(samples.obs, samples.next_obs)
+        here, ahead = (head[POLICY].float() for head in heads)
+        return here, ahead, self.temperature.log.exp()
+
+    def _aim(self) -> float:
+        """Where the entropy of continuous actions is to be."""
+        return self.config.target_entropy or -float(self.net.box)
 
     def _noise(self) -> Tensor:
         """Standard normal numbers for both draws of a step, [2, batch, box]: by seed and step."""
@@ -273,15 +326,11 @@ class SAC(OffPolicy):
         shape = 2, self.replay_config.batch, self.net.box
         return torch.randn(shape, generator=self.generator).to(self.device)
 
-    def _step(self, adam: PackedAdam, loss: Tensor, name: str) -> None:
+    def _step(self, adam: PackedAdam, loss: Tensor | float, name: str) -> None:
         """Follow the gradient of a loss, if both are finite."""
-        if self.max_grad_norm:
-            norm = adam.clip(self.max_grad_norm)
-        else:
-            norm = torch.linalg.vector_norm(adam.packed.grad)
-        if not math.isfinite(float(norm + loss)):
+        norm = adam.descend(self.max_grad_norm) if math.isfinite(loss) else math.nan
+        if not math.isfinite(norm):
             raise self.diverged({name: loss, "its gradient's norm": norm})
-        adam.step()
 
     @property
     def facts(self) -> dict[str, bool]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from sparring.draw.charts.axes import label
-from sparring.measuring.records import student
+from sparring.league.intervals import student_95
 from sparring.measuring.scaling import Point, Row
 
 LITTLE = 0.03
@@ -57,7 +57,7 @@ def ratio(one: Row, other: Row) -> Ratio:
     middle = mean(logs)
     if len(logs) < 2:
         return Ratio(math.exp(middle))
-    half = student(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
+    half = student_95(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
     return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 

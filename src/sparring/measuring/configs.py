@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.config.ranges import is_number
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST
 from sparring.training.budget import COUNTED, budget_of
@@ -17,6 +18,7 @@ from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sectio
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import said_by, why_unreadable
+from sparring.training.records.told import joined
 from sparring.training.train import complete, demand_given
 
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"
@@ -92,11 +94,6 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
     return Named(configs, seeds, tuple(sorted(reached)))
 
 
-def is_number(value: Any) -> bool:
-    """Whether TOML means a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def complete_one(
     name: str,
     common: Mapping[str, Any],
@@ -131,20 +128,6 @@ def complete_one(
     demand_processes(config)
     resolve([config], played=False)
     return config
-
-
-def joined(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a configuration's tables over those of all; flags of the game add up."""
-    both = dict(common)
-    for key, value in own.items():
-        before = both.get(key)
-        if isinstance(before, Mapping) and isinstance(value, Mapping):
-            both[key] = joined(before, value)
-        elif key == "set" and isinstance(before, list) and isinstance(value, list):
-            both[key] = [*before, *value]
-        else:
-            both[key] = value
-    return both
 
 
 def cost(runs: Sequence[Planned]) -> str:

@@ -12,12 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean, variance
+from statistics import mean
 from typing import Any
 
-import numpy as np
-
 from sparring.errors import ConfigError, SparringError
+from sparring.league.intervals import welch_95
 from sparring.store.files import write_atomic
 from sparring.training.records.run import finite
 
@@ -28,8 +27,6 @@ VERSIONS = ("system", "python", "numpy", "torch", "sparring", "commit")
 """Facts that may be the reason for a difference, and are told."""
 SAME = 0.03
 """Ratios whose interval lies this close to 1 are called the same."""
-CONFIDENCE = 0.95
-GRID = 20_001
 BUSY = 0.5
 """Load beyond that of this share of the cores is told: rates of a busy machine mean little."""
 
@@ -139,7 +136,7 @@ def change(name: str, now: Figure, then: Figure) -> Change:
         [math.log(value) if ratio else value for value in figure.rounds] for figure in (now, then)
     )
     value = mean(mine) - mean(theirs)
-    half = half_width(mine, theirs)
+    half = welch_95(mine, theirs)
     back = math.exp if ratio else float
     low, high = (None, None) if half is None else (back(value - half), back(value + half))
     word = verdict(low, high, higher=now.higher, ratio=ratio)
@@ -159,31 +156,6 @@ def verdict(low: float | None, high: float | None, *, higher: bool, ratio: bool)
     if low > none:
         return good if higher else bad
     return "cannot tell"
-
-
-def half_width(mine: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Return half of Welch's 95 % interval of a difference of means; None from a single value."""
-    if min(len(mine), len(theirs)) < 2:
-        return None
-    parts = [variance(values) / len(values) for values in (mine, theirs)]
-    total = sum(parts)
-    if total == 0:
-        return 0.0
-    sizes = len(mine), len(theirs)
-    freedom = total**2 / sum(p**2 / (n - 1) for p, n in zip(parts, sizes, strict=True))
-    return student(freedom) * math.sqrt(total)
-
-
-def student(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """Return how many standard errors an interval reaches to each side (Student's t).
-
-    With t = sqrt(freedom) tan(angle), what lies between 0 and t is the integral of
-    cos(angle) ** (freedom - 1), as a share of that up to a right angle.
-    """
-    angle = np.linspace(0.0, np.pi / 2, GRID)
-    density = np.cos(angle).clip(0.0) ** (freedom - 1)
-    below = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
-    return math.sqrt(freedom) * math.tan(float(np.interp(confidence, below / below[-1], angle)))
 
 
 def differences(now: Record, then: Record) -> list[str]:

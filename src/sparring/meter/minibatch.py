@@ -16,6 +16,8 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.plan import Plan
 from sparring.learn.ppo import Knobs, PolicyDescent
+from sparring.learn.steps import Minibatch
+from sparring.learn.together import ALONE
 from sparring.meter.advice import Pace
 from sparring.meter.ceilings import Place
 from sparring.meter.kept import Kept, digest
@@ -144,15 +146,16 @@ def per_sample(place: Place, steps: Callable[[], int], size: int) -> float:
 def step_by_step(plan: Plan, learner: Learner, net: Net) -> Make:
     """Steps as `learn.ppo` makes them, from rows of the learner's own games."""
     device, settings = torch.device(plan.device), plan.settings[0]
-    descent = PolicyDescent(Forward(net.to(device), device, plan.collect), settings)
+    forward = Forward(net.to(device), device, plan.collect)
+    descent = PolicyDescent(forward, settings, forward.go_native(plan.threads))
     knobs = Knobs.at(settings, Moment(0, 0.0))
     data = rows_like(plan, learner, max(sizes_of(plan)))
     shuffled = Place(plan.device, 1).random(len(data["obs"])).argsort()
 
     def make(size: int) -> Callable[[], int]:
         def step() -> int:
-            minibatch = {name: tensor[shuffled[:size]] for name, tensor in data.items()}
-            descent.step(minibatch, knobs, descent.loss)
+            minibatch = Minibatch(data, shuffled[:size], {})
+            descent.steps.take(minibatch, knobs, descent.loss, ALONE)
             return 1
 
         return step

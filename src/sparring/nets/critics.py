@@ -92,7 +92,7 @@ class Critics(nn.Module):
         rules = inputs.rules
         self.box, self.actions, self.norm, self.members = rules.box, rules.actions, norm, members
         self.widen = Widen(inputs, normaliser)
-        self.activation = ACTIVATIONS[activation]
+        self.kind, self.activation = activation, ACTIVATIONS[activation]
         self.widths = (self.widen.width + self.box, *hidden, self.actions or 1)
         self.pieces = pieces_of(self.widths, norm=norm)
         used = sum(piece.size for piece in self.pieces)

@@ -181,7 +181,9 @@ class WidenedNet(FlatNet):
         super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
         self.width = widened_width(self.inputs)
         self.constants = row_constants(self.inputs, bf16=bf16)
-        self.kernels: Module = build(SOURCE, self.constants, exact=False, device=device)
+        self.kernels: Module = build(
+            SOURCE, self.constants, exact=False, device=device, what=rules.name
+        )
 
     def make_arrays(self) -> None:
         """Make the flat arrays, once the pieces are laid out."""

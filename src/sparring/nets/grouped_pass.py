@@ -60,7 +60,9 @@ class GroupedFlat(ABC):
             net = make_net(rules, config, memory=memory)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
         self.constants = row_constants(self.inputs, bf16=bf16)
-        self.kernels: Module = build(SOURCE, self.constants, exact=False, device=device)
+        self.kernels: Module = build(
+            SOURCE, self.constants, exact=False, device=device, what=rules.name
+        )
         self.weights = {name: self.room(*shape) for name, shape in self.shapes().items()}
         """What products take [groups, ...]."""
         self.policy_bias = torch.zeros(self.groups, self.action_width, device=device)

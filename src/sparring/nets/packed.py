@@ -7,14 +7,18 @@ written out (`LeanPasses`), other networks those of autograd. A test holds both 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from sparring import _native
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Heads, head_width
 
@@ -49,6 +53,11 @@ class Packed:
         for name, view in self.views(self.grad).items():
             parameters[name].grad = view
 
+    @property
+    def places(self) -> dict[str, int]:
+        """Where every parameter begins."""
+        return {name: first for name, ((first, _), _) in self._places.items()}
+
     def views(self, array: Tensor) -> dict[str, Tensor]:
         """An array of this layout by parameter, in the network's own order."""
         return {
@@ -65,10 +74,51 @@ class Packed:
 class PackedAdam:
     """Adam over all weights in one call; saved and loaded as torch's, by parameter."""
 
-    def __init__(self, packed: Packed) -> None:
-        self.packed, self.lr = packed, 0.0
+    def __init__(
+        self,
+        packed: Packed,
+        *,
+        native: _native.Updating | None = None,
+        tell: Callable[[], None] | None = None,
+    ) -> None:
+        """native: computes it, on a CPU; else torch does. tell: called when weights changed."""
+        self.packed, self.lr, self.native, self.tell = packed, 0.0, native, tell
         self.exp_avg, self.exp_avg_sq = (torch.zeros_like(packed.weight) for _ in range(2))
         self.steps = torch.zeros((), device=packed.weight.device)
+        self._arrays: dict[str, npt.NDArray[np.float32]] = {}
+        if native is not None:
+            held = (packed.grad, packed.weight, self.exp_avg, self.exp_avg_sq)
+            names = ("grad", "weight", "mean", "square")
+            self._arrays = {n: x.numpy() for n, x in zip(names, held, strict=True)}
+            self._steps = self.steps.numpy()
+
+    def descend(self, most: float) -> float:
+        """Follow the gradient, shortened to a norm of at most `most`; return what the norm was.
+
+        A norm that is not finite changes nothing.
+        most: 0 is any.
+        """
+        if self.native is not None:
+            norm = self._descend_natively(most or math.inf)
+        else:
+            norm = float(self.clip(most) if most else torch.linalg.vector_norm(self.packed.grad))
+            if math.isfinite(norm):
+                self.step()
+        if self.tell:
+            self.tell()
+        return norm
+
+    def _descend_natively(self, most: float) -> float:
+        assert self.native is not None
+        norm = self.native.adam(
+            **self._arrays,
+            step=int(self._steps) + 1,
+            lr=self.lr,
+            eps=EPS,
+            max_norm=most,
+        )
+        self._steps += math.isfinite(norm)
+        return norm
 
     def clip(self, most: float) -> Tensor:
         """Shorten the gradient to a norm of at most this; return what the norm was."""

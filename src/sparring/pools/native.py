@@ -153,6 +153,7 @@ class Pool:
             slice(self._native.slot_begin(s) * rows, self._native.slot_end(s) * rows)
             for s in range(self.slots)
         ]
+        self._sampled_in = [self._sampled[rows] for rows in self._row_bounds]
         self._seats: frozenset[int] = frozenset({LEARNER})
         """Policies that line-ups name."""
         self._pots = FilledPots(())
@@ -188,10 +189,11 @@ class Pool:
     def step(self, action: npt.ArrayLike) -> Batch:
         """Answer all rows at once. An illegal action refuses the whole step."""
         self._check_idle()
-        given = self._actions(action, slice(0, self.num_games * self.rules.rows))
-        for slot, rows in enumerate(self._row_bounds):
-            self._accept(slot, given[rows])
-        self._native.step_all()
+        self._check_started()
+        given = as_given(action, len(self._sampled), self.rules.box)
+        refused = (self._native.step_box if self.rules.box else self._native.step_discrete)(given)
+        if refused is not None:
+            raise IllegalActionError(describe_refusal(self.rules, refused))
         return self._whole
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
@@ -218,16 +220,13 @@ class Pool:
     def sample_actions(self, slot: int | None = None) -> npt.NDArray[Any]:
         """Draw uniform legal actions natively. The array is reused by the next call."""
         self._check_started()
+        sample = self._native.sample_box if self.rules.box else self._native.sample_discrete
         for s in range(self.slots) if slot is None else (slot,):
             self._check_slot(s)
             if self._in_flight[s]:
                 raise IllegalActionError(f"slot {s} is still stepping; call recv({s}) first")
-            out = self._sampled[self._row_bounds[s]]
-            if self.rules.box:
-                self._native.sample_box(s, out)
-            else:
-                self._native.sample_discrete(s, out)
-        return self._sampled if slot is None else self._sampled[self._row_bounds[slot]]
+            sample(s, self._sampled_in[s])
+        return self._sampled if slot is None else self._sampled_in[slot]
 
     def set_lineups(self, lineups: Sequence[Lineup], pots: Sequence[str] = ()) -> None:
         """Choose who plays; every game draws one of them at its next reset.
@@ -435,6 +434,6 @@ class Pool:
             raise IllegalActionError("no game has started; call reset() first")
 
     def _check_idle(self) -> None:
-        busy = [slot for slot, flying in enumerate(self._in_flight) if flying]
-        if busy:
-            raise IllegalActionError(f"slot {busy[0]} is still stepping; call recv first")
+        if any(self._in_flight):
+            busy = self._in_flight.index(True)
+            raise IllegalActionError(f"slot {busy} is still stepping; call recv first")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any
 
-from sparring.league.intervals import student_95
+from sparring.league.intervals import welch_95
 from sparring.league.statistics import Found, estimate, improvement
 from sparring.sweep.file import SweepFile
 from sparring.sweep.jobs import Executor, Job, never
@@ -87,19 +86,9 @@ class Confirmed:
 
 
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Found:
-    """By how much the mean of the one is above that of the other, with Welch's 95 % interval.
-
-    Few seeds say little about their own spread, which a bootstrap would not notice.
-    """
-    value = fmean(ours) - fmean(theirs)
-    if min(len(ours), len(theirs)) < 2:
-        return Found(value)
-    one, two = (variance(group) / len(group) for group in (ours, theirs))
-    if one + two == 0:
-        return Found(value, value, value)
-    below = one**2 / (len(ours) - 1) + two**2 / (len(theirs) - 1)
-    half = student_95(max(int((one + two) ** 2 / below), 1)) * math.sqrt(one + two)
-    return Found(value, value - half, value + half)
+    """By how much the mean of the one is above that of the other, with Welch's 95 % interval."""
+    value, half = fmean(ours) - fmean(theirs), welch_95(ours, theirs)
+    return Found(value) if half is None else Found(value, value - half, value + half)
 
 
 def confirm(

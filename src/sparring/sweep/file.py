@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config import SweepConfig, TrainConfig
+from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, nearest
-from sparring.sweep.space import Range, is_number, read_ranges
+from sparring.sweep.space import Range, read_ranges
 from sparring.training.planning.settings import read_file
 
 SAMPLERS = ("random", "tpe", "gp")

@@ -95,7 +95,9 @@ def may_share(one: TrainConfig, two: TrainConfig) -> bool:
         demand_alike([one, replace(two, init=one.init)])
     except ConfigError:
         return False
-    return True
+    if one.rewards == two.rewards:
+        return True
+    return len({resolve([config], played=False).by_role for config in (one, two)}) == 1
 
 
 def ranges_shared(file: SweepFile) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, nearest
 
 FLOAT, INT, CHOICE, PERMUTATION = "float", "int", "choice", "permutation"
@@ -111,12 +112,6 @@ def is_rising(values: Sequence[Any]) -> bool:
     """Whether values are numbers, each larger than the one before."""
     numbers = all(is_number(value) for value in values)
     return numbers and all(one < two for one, two in itertools.pairwise(values))
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of a file is a finite number; true and false are none."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and math.isfinite(value)
 
 
 def read_ranges(given: Any, where: str) -> dict[str, Range]:

@@ -14,9 +14,11 @@ from sparring.curriculum.course import Course
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
+from sparring.kernels import compiling
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.plan import Plan
+from sparring.learn.plan import CPU, Plan
+from sparring.nets.arithmetic import resolve_cpu
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.policy import BY_VALUE, Policy, check_alike
 from sparring.pools.foreign.base import ForeignPool
@@ -34,8 +36,9 @@ from sparring.training.loop import Trainer
 from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
-from sparring.training.planning.demands import demand_processes
+from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
@@ -79,6 +82,7 @@ class Session:
         for config in configs:
             budget_of(config)
             demand_processes(config)
+        compiling.PROGRESS.quiet = quiet
         learned = [with_factor(config, lr_factor) for config in configs]
         plan = resolve(learned, pool=pool, opponents=opponents)
         called = callbacks or Callbacks()
@@ -137,7 +141,8 @@ class Session:
         note: an event of the resume.
         """
         try:
-            return self._finish(runs, resume, note)
+            with within_memory(self.configs[0], self.plan):
+                return self._finish(runs, resume, note)
         finally:
             close_games(self.plan, brought=self.brought)
 
@@ -292,8 +297,12 @@ def lasting(
     pool, opponents: what the program that begins the run brings along.
     """
     rules = rules_of(config, pool)
+    collect = config.collect
+    if choose_device(config.device) == CPU:
+        collect = replace(collect, cpu=resolve_cpu(collect.cpu, config.net.kind))
     return replace(
         config,
+        collect=collect,
         game=lasting_name(config.game),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),

@@ -17,6 +17,7 @@ from sparring.factories import is_factory
 from sparring.store.files import write_atomic
 from sparring.training.planning.settings import OF_A_RUN, as_plain, read_file
 from sparring.training.records.run import word_of
+from sparring.training.records.told import joined
 from sparring.tuning.knobs import Point
 
 MARK = "# Written by sparring tune"
@@ -64,16 +65,6 @@ def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]
     if is_factory(base.game):
         table["workers"] = base.workers
     return joined(table, as_plain(point.table))
-
-
-def joined(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables as one; what the second says goes before."""
-    found = dict(one)
-    for key, value in two.items():
-        inner = found.get(key)
-        both = isinstance(inner, Mapping) and isinstance(value, Mapping)
-        found[key] = joined(inner, value) if both else value  # type: ignore[arg-type]
-    return found
 
 
 def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]) -> None:

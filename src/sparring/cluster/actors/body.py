@@ -24,6 +24,7 @@ from sparring.learn.algos import hosted
 from sparring.learn.collect import Collector
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import groups_of
+from sparring.nets.arithmetic import as_can_be
 from sparring.processes import Shapes
 from sparring.training.courses import with_courses
 from sparring.training.planning.plan import resolve
@@ -156,7 +157,9 @@ def part_of(config: TrainConfig, place: Place) -> TrainConfig:
     """The settings of a run that plays an actor's part of its games, and nothing else."""
     return replace(
         config,
-        collect=replace(config.collect, games=place.games, slots=1),
+        collect=replace(
+            config.collect, games=place.games, slots=1, cpu=as_can_be(config.collect.cpu)
+        ),
         device="cpu",
         pool="cpu",
         actors=0,

@@ -17,6 +17,7 @@ from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.stopping import Interrupted, interruptible
 from sparring.config import BenchConfigsConfig
 from sparring.errors import ConfigError
+from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.measuring.configs import Named, Planned, cost, read_named
 from sparring.measuring.records import Figure
 from sparring.measuring.trained import HaltedError, Progress, train_run
@@ -169,7 +170,8 @@ def of_one_game(
     groups: dict[tuple[Any, ...], dict[str, list[str]]] = {}
     for name, config in named.configs.items():
         if facts[name]:
-            key = config.game, *sorted(config.set)
+            rules = [word for word in config.set if word.partition("=")[0] not in UNIVERSAL_FLAGS]
+            key = config.game, *sorted(rules)
             groups.setdefault(key, {})[name] = [run["run"] for run in facts[name]]
     return [group for group in groups.values() if len(group) > 1]
 

@@ -28,6 +28,7 @@ from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.games.flags import changed_flags
 from sparring.learn.learner import Measured
 from sparring.learn.plan import CPU, Plan
+from sparring.learn.room import room_line, rooms_of
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.measuring.records import Figure
 from sparring.measuring.rounds import Round, fill_slots, measure_round, spread
@@ -79,6 +80,8 @@ def run(config: BenchTrainConfig) -> int:
             report["of_plain"] = fraction(measured[OURS], measured[PLAIN])
         if plan.device != CPU:
             report["memory_bytes"] = torch.cuda.max_memory_allocated()
+            report["memory_bytes_per_game"] = rooms_of(plan)[1].per_game // len(plan.seeds)
+            report["room"] = room_line(plan)
         report["against"] = ledger.end(figures(measured))
     if config.json:
         print_json(report)
@@ -278,6 +281,7 @@ def show(report: dict[str, Any]) -> None:
         busy = report["measured"][OURS]["gpu_busy"]
         told = f"GPU busy {busy:.1%}, " if busy else ""
         out.print(f"{told}{report['memory_bytes'] / 2**30:.2f} GiB of its memory in use")
+        out.print(f"memory: {report['room']}")
     out.print(machine_line(report["machine"]) + f", torch {report['machine']['torch']}")
 
 

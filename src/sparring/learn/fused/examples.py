@@ -50,6 +50,7 @@ class Records:
             ),
             exact=True,
             device=games.device,
+            what=games.rules.name,
         )
         self.of_place = torch.zeros(rollout.places, dtype=torch.int32, device=games.device)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
+from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.kernels import Module, build
+from sparring.kernels import Module, ahead, build
 from sparring.kernels.views import View
-from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass
+from sparring.nets import flat, grouped_pass
+from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
+from sparring.nets.inputs import Inputs
 
 PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
 REPLAY_SOURCE = '#include "cuda/optimiser.cuh"\n#include "cuda/replay.cuh"\n'
@@ -25,7 +30,31 @@ def action_constants(rules: Rules, *, bf16: bool) -> dict[str, int]:
 
 def learner_kernels(rules: Rules, source: str, *, bf16: bool, device: torch.device) -> Module:
     """Compile what a learner launches."""
-    return build(source, action_constants(rules, bf16=bf16), exact=False, device=device)
+    constants = action_constants(rules, bf16=bf16)
+    return build(source, constants, exact=False, device=device, what=rules.name)
+
+
+def compile_ahead(
+    rules: Rules,
+    source: str,
+    nets: Iterable[NetConfig],
+    *,
+    bf16: bool,
+    slots: int,
+    device: torch.device,
+) -> None:
+    """Begin to compile what a learner and its networks will ask for, while games are made.
+
+    slots: of frozen opponents.
+    """
+    programs = [(source, action_constants(rules, bf16=bf16))]
+    for net in nets:
+        inputs = Inputs(rules, seen=net.inputs)
+        programs.append((flat.SOURCE, row_constants(inputs, bf16=bf16)))
+    if slots:
+        programs.append((grouped_pass.SOURCE, row_constants(Inputs(rules), bf16=bf16)))
+    for one, constants in programs:
+        ahead(one, constants, exact=False, device=device, what=rules.name)
 
 
 def heads_view(kernels: Module, net: FlatNet, at: Pass) -> View:

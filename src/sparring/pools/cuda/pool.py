@@ -21,7 +21,7 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import BLOCK, STAGE_BYTES, check_games, sizes_of
+from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import check_header, put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
@@ -29,6 +29,10 @@ from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
+BLOCK = 32
+"""Threads per block, a warp; one plays one game, or has none."""
+UNITS = 2
+"""Parts of the source that are compiled side by side."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -79,15 +83,14 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, a divisor of 32; what they play is the same for any.
-            None: as the game's header says.
+        per_warp: games that a warp plays, up to 32; None: as the game's header says.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        check_games(num_games, len(self.seeds), BLOCK if per_warp is None else per_warp)
+        check_games(num_games, len(self.seeds), per_warp)
         check_memory(memory)
         self.records = records and demand_goals(self.rules)
         demand_memory(
@@ -121,13 +124,14 @@ class CudaPool(CountsOnDevice):
             sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
             exact=True,
             device=self.device,
+            units=UNITS,
+            what=self.rules.name,
         )
         sizes = torch.zeros(5, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
-        table, setting, legal, staged, usual = sizes.tolist()
+        table, setting, legal, self._staged, usual = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
-        self._staged = staged
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
@@ -147,10 +151,10 @@ class CudaPool(CountsOnDevice):
         self.set_starts(starts)
 
     def spread(self, per_warp: int) -> None:
-        """Let a warp play so many games, from the next launch on."""
+        """Let a warp play so many games; what they play is the same for any number."""
         self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
-            kernel.reserve(self._staged * per_warp)
+            kernel.reserve(self._staged * self.per_warp)
         self._games = self.view(
             "GamesView",
             tables=self.tables,
@@ -432,10 +436,10 @@ class CudaPool(CountsOnDevice):
         return -(-self.num_games // BLOCK)
 
     def _warps(self) -> int:
-        return -(-self.num_games // self.per_warp)
+        return len(self.seeds) * warps_for(self.each, self.per_warp)
 
     def _expand_mask(self) -> None:
         mask = self._batch.mask
         if self._observe and mask.numel():
-            blocks = -(-mask.numel() // (4 * 256))
+            blocks = -(-mask.numel() // (MASK_BYTES * 256))
             self._kernels.expand_masks(blocks, 256, self._batch.legal, mask.numel(), mask)

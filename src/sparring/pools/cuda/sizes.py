@@ -6,8 +6,9 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.pools.native import Pool
 
-BLOCK = 32
-"""Threads per block, a warp; one plays one game, or has none."""
+WARP = 32
+MASK_BYTES = 16
+"""What a thread writes of a mask; kMaskBytes in csrc/cuda/pool.cuh."""
 STAGE_BYTES = 96 * 1024
 """Shared memory that every GPU of the last years gives a block."""
 
@@ -27,11 +28,16 @@ def sizes_of(
     }
 
 
-def check_games(games: int, seeds: int, per_warp: int) -> None:
+def check_games(games: int, seeds: int, per_warp: int | None) -> None:
     """Refuse numbers of games that cannot be spread over seeds and warps."""
-    if per_warp < 1 or BLOCK % per_warp:
-        raise ConfigError(f"per_warp={per_warp} must divide {BLOCK}: 1, 2, 4, 8, 16 or 32")
+    if per_warp is not None and not 1 <= per_warp <= WARP:
+        raise ConfigError(f"per_warp={per_warp} must be 1..{WARP}")
     if games < 1 or games % seeds:
         raise ConfigError(f"num_games={games} must be a multiple of the {seeds} seeds")
-    if seeds > 1 and games // seeds % BLOCK:
-        raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
+    if seeds > 1 and games // seeds % WARP:
+        raise ConfigError(f"pools of several seeds need multiples of {WARP} games for each")
+
+
+def warps_for(games: int, per_warp: int) -> int:
+    """Warps that play a member's games."""
+    return -(-games // per_warp)

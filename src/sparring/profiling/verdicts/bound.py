@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
+from sparring.meter.share import WORDS
 from sparring.profiling.verdicts.case import Case
 from sparring.profiling.verdicts.told import CANNOT_TELL, LEARNING, Verdict, counted, percent
 
-WORDS = {
-    "stepping": "stepping games",
-    "inference": "answering rows",
-    "update": "the update",
-    "sampling": "sampling the replay",
-    "replay": "filling the replay",
-    "advantage": "advantages",
-    "transfer": "moving data",
-    "other": "other things",
-}
 KNOWN = 0.5
 """Share of the time that has to be explained for a word about the whole."""
 

@@ -17,6 +17,8 @@ import torch
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.learn.plan import Plan
+from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
@@ -177,8 +179,8 @@ def nothing_left_in(folder: str) -> Iterator[list[Run]]:
 
 
 @contextmanager
-def within_memory(config: TrainConfig) -> Iterator[None]:
-    """Turn running out of memory while a learner is made into advice."""
+def within_memory(config: TrainConfig, plan: Plan) -> Iterator[None]:
+    """Turn running out of memory into advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as wrong:
@@ -188,4 +190,5 @@ def within_memory(config: TrainConfig) -> Iterator[None]:
         raise ConfigError(
             f"out of memory with collect.games {config.collect.games}, collect.steps "
             f"{config.collect.steps} and {described(config)}; make them smaller"
+            + (f": {room_line(plan)}" if plan.fused else "")
         ) from None

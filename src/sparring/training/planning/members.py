@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from sparring.curriculum.rewards import weights_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.adjust import Terms
-from sparring.learn.plan import Plan
+from sparring.learn.plan import pays_apart
 from sparring.training.planning.own import rules_of
 
 MAY_DIFFER = (
@@ -21,10 +21,6 @@ MAY_DIFFER = (
 )
 """What members may have otherwise than the first, besides the algorithm's own. Of `set` those
 flags that may change while games run."""
-LINKED = (
-    "rewards: some members of the population pay every role its own and others do not, so that "
-    "decisions are linked otherwise; give all of them weights by role, or train them apart"
-)
 
 
 def demand_alike(configs: Sequence[TrainConfig]) -> None:
@@ -38,8 +34,6 @@ def demand_alike(configs: Sequence[TrainConfig]) -> None:
             raise ConfigError(f"members of a population share {', '.join(differ)}")
         if other.set != configs[0].set:
             demand_live(rules_of(configs[0]), rules_of(other))
-        if len({any("." in word.partition("=")[0] for word in one.rewards) for one in configs}) > 1:
-            raise ConfigError(LINKED)
 
 
 def rules_of_members(configs: Sequence[TrainConfig], rules: Rules) -> tuple[Rules, ...]:
@@ -82,10 +76,17 @@ def own_terms(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Te
     return tuple(terms) if any(one != Terms() for one in terms) else ()
 
 
-def demand_same_chains(plans: Sequence[Plan]) -> None:
-    """Refuse members of which only some pay their roles differently: decisions link otherwise."""
-    if len({plan.by_role for plan in plans}) > 1:
-        raise ConfigError(LINKED)
+def demand_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse members of which only some pay their roles differently: decisions link otherwise.
+
+    paid: what every member's plan says of what is paid.
+    """
+    if len({pays_apart(**one) for one in paid}) > 1:
+        raise ConfigError(
+            "rewards: some members of the population pay every role its own and others do not, so "
+            "that decisions are linked otherwise; give all of them weights by role, or train them "
+            "apart"
+        )
 
 
 def under_phase(own: Terms, phase: Terms) -> Terms:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from sparring.config import TrainConfig
+from sparring.config import CollectConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import load_factory
@@ -22,6 +22,7 @@ from sparring.learn.mirror import demand_mirror
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
+from sparring.nets.arithmetic import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.protocol import GamePool
@@ -38,7 +39,7 @@ from sparring.training.planning.members import (
     rules_of_members,
 )
 from sparring.training.planning.own import by_factory, own_pool, rules_of
-from sparring.training.planning.place import choose_place, played_elsewhere
+from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 
@@ -74,6 +75,8 @@ def resolve(
     played_by = rules_of_members(configs, rules)
     curricula = [curriculum_of(*one, cast) for one in zip(configs, played_by, strict=True)]
     curriculum = curricula[0]
+    if not config.hierarchy.on:  # whose roles have decisions of their own in any case
+        demand_same_chains([paid_by(one) for one in curricula])
     place = choose_place(configs, rules.box, cast, own=own)
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         check_demands(theirs, member)
@@ -97,7 +100,7 @@ def resolve(
         device=place.device,
         games_on=place.games_on,
         fused=place.fused,
-        collect=config.collect,
+        collect=computed(config, place),
         net=config.net,
         settings=tuple(getattr(member, config.algo, None) for member in configs),
         replay=config.replay,
@@ -109,10 +112,16 @@ def resolve(
         turns=turns_of(config.hierarchy),
         first=own_terms(played_by, curricula),
     )
-    demand_same_chains([replace(plan, **paid_by(one)) for one in curricula])
     demand_mirror(plan)
     demand_room(plan)
     return plan
+
+
+def computed(config: TrainConfig, place: Place) -> CollectConfig:
+    """How games are played and networks computed; on a CPU as this machine can."""
+    if place.device != CPU:
+        return config.collect
+    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, config.net.kind))
 
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:
@@ -167,7 +176,7 @@ REPLICATED = "sparring.cluster.replicas.learner:make_learner"
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
-    with within_memory(config):
+    with within_memory(config, plan):
         if config.replicas > 1:
             first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
             return first

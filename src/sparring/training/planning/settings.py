@@ -46,6 +46,8 @@ MAY_CHANGE = frozenset(
     | {"population", "vary", "seeds"}
 )
 """Settings that a resumed run may have otherwise than before."""
+MACHINES = frozenset({"collect.cpu"})
+"""And those inside a section: what another machine may not have."""
 
 
 def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
@@ -278,7 +280,7 @@ def demand_same(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to resume under settings that would make it another run."""
     then = flat({key: value for key, value in before.items() if key not in MAY_CHANGE})
     there = flat(now)
-    changed = [key for key in then if then[key] != there.get(key)]
+    changed = [key for key in then if key not in MACHINES and then[key] != there.get(key)]
     if changed:
         lines = ", ".join(f"{key} was {then[key]}, is {there.get(key)}" for key in changed)
         raise ConfigError(

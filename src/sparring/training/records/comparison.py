@@ -15,7 +15,7 @@ from sparring.draw.charts.axes import By, Curve, Floats, placed
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
-from sparring.games.rules import Rules, game_names
+from sparring.games.rules import UNIVERSAL_FLAGS, Rules, game_names
 from sparring.league.statistics import (
     Band,
     Found,
@@ -210,7 +210,7 @@ def read_entries(paths: Sequence[Path]) -> tuple[Rules, list[Entry]]:
     opponents = common_opponents(runs)
     settings = spread([flat(written(read_config(run.config, str(run.path)))) for run in runs])
     entries = [
-        Entry(run, known, opponents, rules.seats == 1)
+        Entry(run, known | asking(run), opponents, rules.seats == 1)
         for run, known in zip(runs, settings, strict=True)
     ]
     for entry in entries:
@@ -248,7 +248,11 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
     rules = rules_of(first)
     for run in others:
         mine = rules_of(run).config
-        differ = [key for key, value in rules.config.items() if mine.get(key) != value]
+        differ = [
+            key
+            for key, value in rules.config.items()
+            if key not in UNIVERSAL_FLAGS and mine.get(key) != value
+        ]
         if differ:
             told = ", ".join(f"{k} is {rules.config[k]} and {mine.get(k)}" for k in differ)
             raise ConfigError(
@@ -267,6 +271,12 @@ def rules_of(run: Overview) -> Rules:
     if is_factory(run.game):
         return own_rules(run.path)
     return read_rules(run.game, latest(run.config.get("set", ())))
+
+
+def asking(run: Overview) -> dict[str, Any]:
+    """Return the flags that say when a policy is asked: a way of learning, not another game."""
+    flags = rules_of(run).config
+    return {f"set.{key}": flags[key] for key in UNIVERSAL_FLAGS if key in flags}
 
 
 def version_of(run: Overview) -> int | None:

@@ -26,6 +26,20 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
+def joined(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Put tables of settings over those that are common; flags of the game add up."""
+    both = dict(common)
+    for key, value in own.items():
+        before = both.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            both[key] = joined(before, value)
+        elif key == "set" and isinstance(before, list) and isinstance(value, list):
+            both[key] = [*before, *value]
+        else:
+            both[key] = value
+    return both
+
+
 def spread(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give every setting of a role and of a phase a name of its own, beside the whole lists.
 

@@ -1,0 +1,1 @@
+"""What benchmarks share that hold several sides against each other: words, cores, processes."""

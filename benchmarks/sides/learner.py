@@ -1,0 +1,133 @@
+"""A side's process: makes one learner from the sparring of a given source tree, and times it.
+
+python benchmarks/sides/learner.py TREE      requests and answers are JSON objects, one per line
+
+It imports nothing of this folder: everything but these lines comes from the tree, so that another
+checkout is measured as it is. Trees without `sparring.measuring` are too old.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+SIDE = "side"
+
+
+def use_tree(tree: Path) -> None:
+    """Let `import sparring` mean that tree, whatever is installed."""
+    sys.path[0] = str(tree)
+    sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
+    import sparring
+
+    found = Path(sparring.__file__).resolve().parents[1]
+    if found != tree.resolve():
+        raise SystemExit(f"{tree} holds no sparring to measure; {found} was found instead")
+
+
+class Side:
+    """A learner, what it has to compute, and what this machine computes at best."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        from sparring.machine import git_commit
+        from sparring.measuring.process import Ready, opened
+        from sparring.measuring.steady import steady
+        from sparring.meter.ceilings import Place
+        from sparring.meter.work import work_of
+        from sparring.training.planning.settings import written
+        from sparring.training.train import complete
+
+        changes = {**request["settings"], "threads": request["threads"], "device": "cpu"}
+        config = steady(complete(request["game"], request["file"], changes))
+        self.held: dict[str, Ready] = {}
+        opened(self.held, {"name": SIDE, "config": written(config), "warm_up": request["warm_up"]})
+        plan, learner = self.held[SIDE].plan, self.held[SIDE].learner
+        self.place = Place("cpu", plan.threads)
+        net = learner.policy().net
+        density = density_in(plan) if plan.foreign is None else 1.0
+        self.work = work_of(plan, config.algo, net, density)
+        self.dense = work_of(plan, config.algo, net, 1.0)
+        self.facts = {
+            "commit": git_commit(),
+            "games": plan.collect.games,
+            "steps": plan.collect.steps,
+            "parameters": sum(one.numel() for one in net.parameters()),
+            "density": density,
+        }
+
+    def time(self, seconds: float) -> dict[str, Any]:
+        """Play and learn for a while; return rates, and products per second of the update."""
+        from sparring.measuring.process import timed
+
+        rounds = timed(self.held, {"name": SIDE, "seconds": seconds, "least": 1})["rounds"]
+        took = sum(one["seconds"] for one in rounds)
+        update = sum(one["phases"].get("update", 0.0) for one in rounds)
+        return {
+            "seconds": took,
+            "samples_per_s": sum(one["samples"] for one in rounds) / took,
+            "decisions_per_s": sum(one["decisions"] for one in rounds) / took,
+            "update_share": update / took,
+            "cores": sum(one["cpu_s"] for one in rounds) / took,
+            "gflops": self.gflops(rounds, self.work, update),
+            "gflops_dense": self.gflops(rounds, self.dense, update),
+            **{f"matmul_{name}": self.matmul(name) for name in ("float32", "bf16")},
+        }
+
+    def gflops(self, rounds: list[dict[str, Any]], work: Any, update_s: float) -> float | None:
+        """Of the update alone; None where several roles share it, or nothing is timed."""
+        if len(work.learned) > 1 or update_s <= 0:
+            return None
+        (role,) = work.learned
+        made = sum(work.passes_made(role, one["samples"], one["optimiser_steps"]) for one in rounds)
+        return float(2e-9 * made * work.learned[role] / update_s)
+
+    def matmul(self, precision: str, seconds: float = 0.3) -> float:
+        """What `a @ b` reaches here and now, in GFLOP/s."""
+        import torch
+
+        from sparring.meter.ceilings import on_threads, products
+
+        with on_threads(self.place), torch.no_grad():
+            return float(2e-9 * products(self.place, precision, seconds))
+
+
+def density_in(plan: Any) -> float:
+    """Share of what is observed that is not 0, the same on every machine and in every run."""
+    from sparring.meter.stepping import density_of
+    from sparring.pools.native import Pool
+
+    pool = Pool(plan.rules, 256, lineups=plan.cast.lineups, pots=plan.cast.pots)
+    pool.reset()
+    found = []
+    for _ in range(16):
+        pool.run_random(16)
+        found.append(density_of(plan.rules.widen(pool.batch().obs)))
+    return sum(found) / len(found)
+
+
+def main() -> None:
+    """Make the learner that the first line asks for, then time it for as long as each line says."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    use_tree(Path(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    from sparring.errors import SparringError
+
+    def tell(answer: dict[str, Any]) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    try:
+        side = Side(json.loads(sys.stdin.readline()))
+        tell(side.facts)
+        for line in sys.stdin:
+            tell(side.time(float(line)))
+    except (SparringError, ImportError) as wrong:  # such as a tree without its extension
+        tell({"refused": str(wrong)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+// Adam behind a clipped gradient, over flat arrays: the twin of torch.optim.Adam and of
+// clip_grad_norm_. Host only.
+#pragma once
+
+#include <vector>
+
+#include "core/crew.hpp"
+#include "nets/rowwise.hpp"
+
+namespace sparring {
+
+struct AdamArrays {
+  const f32* grad;
+  f32 *weight, *mean, *square;
+  i64 count;
+};
+
+struct AdamKnobs {
+  f64 lr, eps;
+  f64 max_norm;  // of the gradient
+  i64 step;      // the number of this one, from 1
+};
+
+// Finds the norm of the gradient in one order, whoever computes which part of it; one that is not
+// finite changes nothing.
+class AdamStep final : public Job {
+ public:
+  static constexpr f64 kMean = 0.9, kSquare = 0.999;
+  static constexpr i64 kCount = 1 << 13;  // per chunk
+
+  AdamStep(const AdamArrays& arrays, const AdamKnobs& knobs)
+      : arrays_(arrays), knobs_(knobs), sums_(static_cast<size_t>(chunks())) {}
+
+  f64 norm() const { return norm_; }
+
+  int open(int phase) override {
+    if (phase == 0) return chunks();
+    if (phase == 2) return -1;
+    f64 sum = 0;
+    for (const f64 one : sums_) sum += one;
+    norm_ = std::sqrt(sum);
+    if (!std::isfinite(norm_)) return -1;
+    const f64 clip = knobs_.max_norm / (norm_ + 1e-6);
+    const f64 step = static_cast<f64>(knobs_.step);
+    terms_ = {static_cast<f32>(clip < 1 ? clip : 1.0),
+              static_cast<f32>(1 - kMean),
+              static_cast<f32>(kSquare),
+              static_cast<f32>(1 - kSquare),
+              static_cast<f32>(knobs_.lr / (1 - std::pow(kMean, step))),
+              static_cast<f32>(1 / std::sqrt(1 - std::pow(kSquare, step))),
+              static_cast<f32>(knobs_.eps)};
+    return chunks();
+  }
+
+  void run(int phase, int chunk) override {
+    const i64 first = chunk * kCount, count = least(kCount, arrays_.count - first);
+    if (phase == 0)
+      sums_[static_cast<size_t>(chunk)] = rowwise().squares(arrays_.grad + first, count);
+    else
+      rowwise().follow(terms_, arrays_.grad + first, arrays_.weight + first, arrays_.mean + first,
+                       arrays_.square + first, count);
+  }
+
+ private:
+  int chunks() const { return static_cast<int>((arrays_.count + kCount - 1) / kCount); }
+
+  AdamArrays arrays_;
+  AdamKnobs knobs_;
+  std::vector<f64> sums_;
+  AdamTerms terms_{};
+  f64 norm_ = 0;
+};
+
+}  // namespace sparring

@@ -1,0 +1,62 @@
+"""What networks keep on a GPU for their passes: made once, so it is known before anything is."""
+
+from __future__ import annotations
+
+from sparring.config import NetConfig
+from sparring.games.rules import Rules
+from sparring.learn.plan import CPU, Plan
+from sparring.nets.flat import VALUE_WIDTH, rounded_up, widened_width
+from sparring.nets.inputs import Inputs
+from sparring.nets.net import head_width
+from sparring.nets.residual import layout_of
+
+SORT_BYTES = 16
+"""Of every row that frozen networks answer: its place, the row and the group there, its turn."""
+GAPS = 2
+"""Passes over boards make what they need anew, and graphs keep it: about as much lies between."""
+BOARDS = 4
+"""Boards of all channels that a pass over a residual net has at once, those that it reads too."""
+
+
+def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
+    """Bytes of a row in a pass; with learn, of its gradients too."""
+    number, heads = 2 if bf16 else 4, rounded_up(head_width(rules)) + VALUE_WIDTH
+    inside = inside_of(rules, net, learn=learn)
+    widened = widened_width(Inputs(rules, seen=net.inputs))
+    return number * (widened + inside + heads * learn) + 4 * heads
+
+
+def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
+    """Numbers of a row inside a network."""
+    if net.kind == "mlp":
+        return sum(net.hidden) * (1 if net.shared else 2) * (2 if learn else 1)
+    if net.kind != "residual":
+        return 0  # somebody's own; nobody knows
+    boards = BOARDS + (2 * net.blocks if learn else 0)
+    return boards * net.channels * layout_of(rules).squares
+
+
+def acting_bytes(plan: Plan) -> int:
+    """Bytes of a row for those who answer it: every network for itself, frozen ones together.
+
+    With games on CPU threads, which are answered slot by slot, another pass looks at cut games.
+    """
+    bf16, rules = plan.collect.bf16, plan.rules
+    nets = [role.net for role in plan.roles] or [plan.net]
+    passes = 2 if plan.games_on == CPU else 1
+    own = passes * sum(pass_bytes(rules, net, bf16=bf16, learn=False) for net in nets)
+    if not plan.cast.slots:
+        return own
+    return own + pass_bytes(rules, plan.net, bf16=bf16, learn=False) + SORT_BYTES
+
+
+def minibatch_bytes(plan: Plan) -> int:
+    """Bytes of all minibatches that are learned from at once: one of each member."""
+    bf16, rules = plan.collect.bf16, plan.rules
+    pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
+    return len(plan.seeds) * sum(
+        getattr(own, "minibatch", 0)
+        * pass_bytes(rules, net, bf16=bf16, learn=True)
+        * (GAPS if net.kind == "residual" else 1)
+        for net, own in pairs
+    )

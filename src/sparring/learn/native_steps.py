@@ -1,0 +1,199 @@
+"""PPO's optimiser steps in native code: forward, loss, backward, clipping and Adam.
+
+A minibatch is a handful of calls, and rows are read where they were played. `learn.steps` and
+`ppo.ppo_loss` are the readable reference, and what runs where `Forward.why_torch` has something to
+say; tests hold both equal. The sums have one order each: any number of threads gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.learn.hindsight import SEEN
+from sparring.learn.steps import PLACE, Loss, Minibatch, Shown, diverged, mean_of_all
+from sparring.learn.together import Together
+from sparring.nets.native_net import NativeNet
+from sparring.nets.net import POLICY, VALUE
+
+if TYPE_CHECKING:
+    from sparring.learn.ppo import Knobs
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of samples, as native code takes it."""
+
+    obs: npt.NDArray[np.uint8]
+    place: npt.NDArray[np.int64] | None
+    """Where each one's obs and mask lie; None: in their order."""
+    judged: Mapping[str, Any]
+    """Of the loss."""
+
+    @classmethod
+    def of(cls, data: Mapping[str, Tensor]) -> Known:
+        """Read tensors, without copies."""
+        mirrored = data.get("mirrored")
+        names = ("mask", "log_prob", "value", "advantage", "returns")
+        judged = {name: data[name].numpy() for name in names} | action_of(data["action"])
+        judged["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
+        return cls(data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, judged)
+
+
+class NativeSteps:
+    """Steps of one network, as `learn.steps.Steps`."""
+
+    by_place = True
+
+    def __init__(self, native: NativeNet, *, eps: float, shown: Sequence[str]) -> None:
+        """Improve a network. eps: Adam's. shown: what curves call the losses of PPO."""
+        assert list(native.net.heads) == [POLICY, VALUE]
+        self.native, self.eps, self.shown = native, eps, shown
+        self.work = native.work
+        packed = native.packed
+        self.mean, self.square = (torch.zeros_like(packed.weight) for _ in range(2))
+        self.steps = 0
+        """Made so far."""
+        # As native code takes them, once: between passes, which empty caches, a call costs tenfold.
+        arrays = {"grad": packed.grad, "weight": packed.weight}
+        arrays |= {"mean": self.mean, "square": self.square}
+        self._arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in arrays.items()}
+        self._rooms: Floats = np.empty((2, 0, 1), np.float32)
+        self._epoch: Mapping[str, Tensor] = {}
+        self._known = Known(np.empty(0, np.uint8), None, {})
+
+    def take(self, minibatch: Minibatch, knobs: Knobs, loss: Loss, together: Together) -> Shown:
+        """One optimiser step on PPO's loss; `loss` is its readable twin and not asked."""
+        if together.size == 1:
+            total, shown = self._learn(minibatch, knobs)
+        else:
+            total, shown = self._summed(minibatch, knobs, together)
+        norm = math.nan
+        if math.isfinite(total):
+            norm = self.work.adam(
+                **self._arrays,
+                step=self.steps + 1,
+                lr=knobs.lr,
+                eps=self.eps,
+                max_norm=knobs.max_grad_norm,
+            )
+            self.native.changed()
+        if not math.isfinite(norm):
+            raise diverged(total, norm, knobs.lr)
+        self.steps += 1
+        return {**shown, "grad_norm": norm}
+
+    def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
+        """Fill the gradient; return the loss and what curves show of it."""
+        known = self._known_of(minibatch)
+        picked = None if minibatch.turn else minibatch.picked.numpy()
+        place = picked if known.place is None or picked is None else known.place[picked]
+        layers, rows = self.native.passes().layers, len(minibatch)
+        said, grad = self._room(rows)
+        layers.forward(known.obs, place, said, True)
+        policy, value, entropy, moved, clipped, plain = self.work.policy_loss(
+            said=said,
+            place=place,
+            sample=picked,
+            **known.judged,
+            clip=knobs.clip,
+            value_clip=knobs.value_clip,
+            value_weight=knobs.value_weight,
+            entropy=knobs.entropy,
+            grad=grad,
+        )
+        layers.backward(grad, self._arrays["grad"], None, False)
+        plain = max(plain, 1.0)
+        means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
+        shown = dict(zip(self.shown, means, strict=True))
+        total = means[0] + knobs.value_weight * means[1] - knobs.entropy * means[2]
+        if "example_obs" in minibatch.examples:
+            shown[SEEN] = self._learn_examples(minibatch.examples)
+            total += float(minibatch.examples["example_weight"]) * shown[SEEN]
+        return total, shown
+
+    def _learn_examples(self, part: Mapping[str, Tensor]) -> float:
+        """Add the gradient of examples; return their loss."""
+        obs = part["example_obs"]
+        if not len(obs):
+            return 0.0
+        layers = self.native.passes().layers
+        said, grad = self._room(len(obs))
+        layers.forward(obs.numpy(), None, said, True)
+        missed: float = self.work.example_loss(
+            said=said,
+            mask=part["example_mask"].numpy(),
+            **action_of(part["example_action"]),
+            weight=float(part["example_weight"]),
+            grad=grad,
+        )
+        layers.backward(grad, self._arrays["grad"], None, True)
+        return missed / len(obs)
+
+    def _summed(
+        self, minibatch: Minibatch, knobs: Knobs, together: Together
+    ) -> tuple[float, dict[str, float]]:
+        """Loss and gradient of everybody's rows, who may be torch's."""
+        packed, told = self.native.packed, torch.zeros(len(self.shown) + 1)
+        if len(minibatch):
+            total, shown = self._learn(minibatch, knobs)
+            told = torch.tensor([total, *(shown[name] for name in self.shown)])
+        else:
+            packed.grad.zero_()
+        grads = list(packed.views(packed.grad).values())
+        means, told = mean_of_all(grads, told, len(minibatch), together)
+        for grad, mean in zip(grads, means, strict=True):
+            grad.copy_(mean)
+        total, *rest = told.tolist()
+        return total, dict(zip(self.shown, rest, strict=True))
+
+    def _room(self, rows: int) -> tuple[Floats, Floats]:
+        """Where what is said goes, and its gradient."""
+        if rows > self._rooms.shape[1]:
+            self._rooms = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
+        return self._rooms[0, :rows], self._rooms[1, :rows]
+
+    def _known_of(self, minibatch: Minibatch) -> Known:
+        """What an epoch knows of its samples; of images, what is known of these alone."""
+        if minibatch.turn:
+            return Known.of(minibatch.rows())
+        if minibatch.data is not self._epoch:
+            self._epoch, self._known = minibatch.data, Known.of(minibatch.data)
+        return self._known
+
+    # As torch's Adam is saved, so that either goes on from the other
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copy Adam's memory of every parameter; nothing before the first step."""
+        if not self.steps:
+            return {}
+        packed, found = self.native.packed, dict[str, Tensor]()
+        views = [packed.views(array).values() for array in (self.mean, self.square)]
+        for index, (mean, square) in enumerate(zip(*views, strict=True)):
+            kept = {"step": torch.tensor(float(self.steps)), "exp_avg": mean, "exp_avg_sq": square}
+            found |= {f"{index}.{name}": value.clone() for name, value in kept.items()}
+        return found
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on with `tensors` of another moment."""
+        for name, array in (("exp_avg", self.mean), ("exp_avg_sq", self.square)):
+            array.zero_()
+            for index, view in enumerate(self.native.packed.views(array).values()):
+                if tensors:
+                    view.copy_(tensors[f"{index}.{name}"])
+        self.steps = int(tensors["0.step"]) if tensors else 0
+
+
+def action_of(action: Tensor) -> dict[str, Any]:
+    """The actions of rows as the native loss takes them."""
+    drawn = action.is_floating_point()
+    return {"action": None if drawn else action.numpy(), "drawn": action.numpy() if drawn else None}

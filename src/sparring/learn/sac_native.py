@@ -1,0 +1,97 @@
+"""SAC's gradients for continuous actions in native code: passes, draws, targets and losses.
+
+`SAC._continuous` with `learn.sac_gradients` is the readable reference, and what runs where networks
+have no native passes; tests hold both equal. Every sum has one order: any number of threads gives
+the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring import _native
+from sparring.learn.replay import Samples
+from sparring.nets.critics import CRITICS
+from sparring.nets.native_critics import NativeCritics, widened_runs
+from sparring.nets.native_net import NativeNet
+
+Floats = npt.NDArray[np.float32]
+
+
+class NativeSteps:
+    """The gradients of one batch, in the order in which they are followed."""
+
+    def __init__(self, actor: NativeNet, critics: NativeCritics) -> None:
+        self.actor, self.critics, self.box = actor, critics, critics.critics.box
+        self.work = _native.ReplaySteps(actor.threads)
+        self.runs = widened_runs(actor.net.inputs)
+        self.head_width = sum(actor.net.heads.values())
+        self._make_room(0)
+
+    def _make_room(self, rows: int) -> None:
+        def room(width: int) -> Floats:
+            return np.zeros((rows, width), np.float32)
+
+        self.rows = rows
+        # What critics read, with actions last, of decisions and of what followed; its gradient.
+        self.read, self.next_read, self.read_grad = (
+            room(self.critics.critics.widths[0]) for _ in range(3)
+        )
+        self.head, self.next_head, self.head_grad = (room(self.head_width) for _ in range(3))
+        self.q, self.next_q, self.q_grad = (room(CRITICS) for _ in range(3))
+        self.log_prob, self.next_log_prob = (np.zeros(rows, np.float32) for _ in range(2))
+
+    def learn_critics(
+        self, samples: Samples, noise: Tensor, temperature: float
+    ) -> tuple[float, Tensor]:
+        """Fill the gradient of the critics; return the loss and every sample's error.
+
+        noise: [2, batch, box], of the draws at decisions and at what followed.
+        """
+        if len(samples.obs) != self.rows:
+            self._make_room(len(samples.obs))
+        work, critics, actor = self.work, self.critics, self.actor.passes()
+        actor.layers.forward(samples.next_obs.numpy(), None, self.next_head, False)
+        _native.widen(samples.next_obs.numpy(), self.next_read, self.runs)
+        work.draw(self.next_head, noise[1].numpy(), self.next_read, self.next_log_prob)
+        critics.say_ahead(self.next_read, self.next_q)
+        _native.widen(samples.obs.numpy(), self.read, self.runs)
+        self.read[:, -self.box :] = samples.action.numpy()
+        critics.say(self.read, self.q)
+        error = np.empty(self.rows, np.float32)
+        loss = work.critic_loss(
+            q=self.q,
+            next_q=self.next_q,
+            next_log_prob=self.next_log_prob,
+            paid=samples.paid.numpy(),
+            discount=samples.discount.numpy(),
+            weight=samples.weight.numpy(),
+            temperature=temperature,
+            grad=self.q_grad,
+            error=error,
+        )
+        critics.learn(self.q_grad)
+        return loss, torch.from_numpy(error)
+
+    def learn_actor(
+        self, samples: Samples, noise: Tensor, temperature: float
+    ) -> tuple[float, float]:
+        """Fill the gradient of the actor, of the batch before; return the loss and the entropy."""
+        work, critics, actor, drawn = self.work, self.critics, self.actor.passes(), noise[0].numpy()
+        actor.layers.forward(samples.obs.numpy(), None, self.head, True)
+        entropy = -work.draw(self.head, drawn, self.read, self.log_prob)
+        critics.say(self.read, self.q)
+        loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
+        critics.follow_back(self.q_grad, self.read_grad)
+        share = temperature / self.rows
+        work.draw_gradient(self.head, drawn, self.read, self.read_grad, share, self.head_grad)
+        actor.learn(torch.from_numpy(self.head_grad))
+        return loss, entropy
+
+    def follow(self, tau: float) -> None:
+        """Move the targets towards the critics by a share of the way."""
+        self.work.follow(self.critics.weight, tau, self.critics.target)
+        self.critics.followed()

@@ -1,0 +1,159 @@
+"""Native passes of critics on a CPU: both critics in a call, their targets in another.
+
+`csrc/nets/layers.hpp` computes; here is which numbers of the flat arrays are which layer's. Tests
+hold it equal to autograd's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring import _native
+from sparring.games.rules import runs_of
+from sparring.nets.critics import CRITICS, Critics
+from sparring.nets.grouped import NATIVE_ACTIVATIONS
+from sparring.nets.inputs import Inputs
+from sparring.nets.native_passes import Layer, Tower
+
+Floats = npt.NDArray[np.float32]
+
+
+class NativeCritics:
+    """Those of critics for which `why_not_critics` has nothing to say, as `CriticPasses`.
+
+    What critics read is a row of numbers, with the action last; what they say is [rows, 2], or
+    [rows, 2 * actions].
+    """
+
+    def __init__(self, critics: Critics, *, threads: int, bf16: bool = False) -> None:
+        """Take over critics whose weights, targets and gradients stay where they are.
+
+        bf16: products in bfloat16, on a CPU with AMX.
+        """
+        assert critics.flat.grad is not None
+        self.critics, self.each = critics, critics.actions or 1
+        layout: dict[str, Any] = {
+            "runs": [],
+            "numbers": critics.widths[0],
+            "sparse": False,
+            "activation": NATIVE_ACTIVATIONS.index(critics.kind),
+            "head_width": CRITICS * self.each,
+            "towers": towers_of(critics),
+            "threads": threads,
+            "bf16": bf16,
+        }
+        self.layers, self.targets = (_native.Layers(**layout) for _ in range(2))
+        self.weight: Floats = critics.flat.detach().numpy().reshape(-1)
+        self.target: Floats = critics.target.numpy().reshape(-1)
+        self.grad: Floats = critics.flat.grad.numpy().reshape(-1)
+        self._seen = self._seen_target = -1
+
+    def changed(self) -> None:
+        """Native code has written other weights."""
+        self._seen = -1
+
+    def followed(self) -> None:
+        """Native code has written other targets."""
+        self._seen_target = -1
+
+    def say(self, read: Floats, out: Floats) -> None:
+        """What the critics say; `learn` or `follow_back` may follow."""
+        seen = self.critics.flat._version
+        if seen != self._seen:
+            self.layers.load(self.weight)
+            self._seen = seen
+        self.layers.forward_numbers(read, out, True)
+
+    def say_ahead(self, read: Floats, out: Floats) -> None:
+        """What the targets say."""
+        seen = self.critics.target._version
+        if seen != self._seen_target:
+            self.targets.load(self.target)
+            self._seen_target = seen
+        self.targets.forward_numbers(read, out, False)
+
+    def learn(self, grad: Floats) -> None:
+        """Write the gradient of the weights, from that of what was said last."""
+        self.layers.backward(grad, self.grad, None, False)
+
+    def follow_back(self, grad: Floats, read_grad: Floats) -> None:
+        """Write the gradient of what was read, from that of what was said last."""
+        self.layers.backward(grad, None, read_grad, False)
+
+    # As `CriticPasses`
+
+    def ahead(self, numbers: Tensor, action: Tensor | None) -> Tensor:
+        """Ask the targets."""
+        read, out = self._room(numbers, action)
+        self.say_ahead(read, out)
+        return self._shown(out)
+
+    def forward(self, numbers: Tensor, action: Tensor | None, *, learn: bool) -> Tensor:
+        """Ask the critics."""
+        self.changed()  # torch's Adam writes past the version of `flat`
+        read, out = self._room(numbers, action)
+        self.say(read, out)
+        return self._shown(out)
+
+    def backward(self, grad: Tensor) -> None:
+        """From estimates down to the weights."""
+        self.learn(self._given(grad))
+
+    def action_grad(self, grad: Tensor) -> Tensor:
+        """From estimates down to the actions, past the weights."""
+        given = self._given(grad)
+        read_grad = np.empty((len(given), self.critics.widths[0]), np.float32)
+        self.follow_back(given, read_grad)
+        return torch.from_numpy(read_grad)[:, -self.critics.box :]
+
+    def _room(self, numbers: Tensor, action: Tensor | None) -> tuple[Floats, Floats]:
+        read = numbers if action is None else torch.cat((numbers, action), -1)
+        out = np.empty((len(read), CRITICS * self.each), np.float32)
+        return read.contiguous().numpy(), out
+
+    def _shown(self, out: Floats) -> Tensor:
+        said = torch.from_numpy(out).view(-1, CRITICS, self.each).transpose(0, 1)
+        return said if self.critics.actions else said.squeeze(-1)
+
+    def _given(self, grad: Tensor) -> Floats:
+        rows = grad.shape[1]
+        given: Floats = grad.transpose(0, 1).reshape(rows, -1).contiguous().numpy()
+        return given
+
+
+def why_not_critics(critics: Critics) -> str:
+    """Say what keeps critics from being passed natively, "" if nothing does."""
+    if critics.flat.device.type != "cpu":
+        return "native passes are for CPUs"
+    if critics.members > 1:
+        return "members of a population have no native passes"
+    if critics.norm:
+        return "layer norm (sac.critic_norm) has no native passes"
+    return ""
+
+
+def towers_of(critics: Critics) -> list[Tower]:
+    """Where the weights of every layer of either critic lie."""
+    each = critics.flat.shape[-1]
+    towers: list[Tower] = []
+    for number in range(CRITICS):
+        place, layers = number * each, list[Layer]()
+        for weight, bias in zip(critics.pieces[::2], critics.pieces[1::2], strict=True):
+            start = place + weight.size
+            piece = (0, weight.columns, weight.rows, place, start, weight.columns, 1)
+            layers.append((weight.rows, weight.columns, [piece]))
+            place = start + bias.size
+        towers.append((number * (critics.actions or 1), layers))
+    return towers
+
+
+def widened_runs(inputs: Inputs) -> list[tuple[int, int, int, int, float]]:
+    """What `Widen` reads, as the native core takes it. What is not seen is left as it is."""
+    _, order, _ = inputs.stretches()
+    seen = None if inputs.seen is None else {order.index(i) for i in inputs.seen}
+    return runs_of([inputs.features[i] for i in order], seen)
