@@ -26,6 +26,7 @@ KINDS = 16
 """Kinds of a bot's decisions that are told apart: the phases of a game."""
 MEASURED = ("bot", "rules", "look")
 PER_WARP = (32, 16, 8, 4, 2, 1)
+CLOCKED_AT = (32, 8)
 CASES: dict[str, tuple[dict[str, Any], list[Lineup], tuple[str, ...]]] = {
     "kuhhandel": (
         {"skip_forced": 1, "reward": "POTENTIAL"},
@@ -68,12 +69,13 @@ __device__ inline Game::Action forced_action(const Legal<Game>& legal) {
     return {};
 }
 
-// What is added up: [3, 16, count cycles longest].
-__device__ inline void clock_in(u64* sums, int what, int kind, i64 cycles) {
-  u64* to = sums + (what * 16 + kind) * 3;
-  atomicAdd(to, u64{1});
-  atomicAdd(to + 1, static_cast<u64>(cycles));
-  atomicMax(to + 2, static_cast<u64>(cycles));
+// What is added up: [3, 16, count cycles longest], in shared memory, where it hardly disturbs.
+__shared__ u32 clocks[3 * 16 * 3];
+__device__ inline void clock_in(int what, int kind, i64 cycles) {
+  u32* to = clocks + (what * 16 + kind) * 3;
+  atomicAdd(to, 1u);
+  atomicAdd(to + 1, static_cast<u32>(cycles) / 16);
+  atomicMax(to + 2, static_cast<u32>(cycles) / 16);
 }
 
 extern "C" __global__ void __launch_bounds__(kWarp)
@@ -85,6 +87,8 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   const int game = share.game;
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
   u8* side = games.side_of(game);
+  for (int i = Stage::lane(); i < 144; i += kWarp) clocks[i] = 0;
+  __syncwarp();
   for (int decision = 0; decision < decisions; ++decision) {
     const i64 begun = clock64();
     u32 played = 0;
@@ -109,19 +113,19 @@ extern "C" __global__ void __launch_bounds__(kWarp)
           } else {
             const i64 from = clock64();
             actions[row] = bot_action(table, setting, row, player, legal[row], bots, side);
-            clock_in(sums, 0, kind_of(table.game), clock64() - from);
+            clock_in(0, kind_of(table.game), clock64() - from);
           }
         }
         table.bots_drawn = bots.drawn();
         const int kind = kind_of(table.game);
         i64 from = clock64();
         take_step(table, setting, global, side, actions, result);
-        clock_in(sums, 1, kind, clock64() - from);
+        clock_in(1, kind, clock64() - from);
         ++played;
         if (result.over()) deal_episode(table, setting, global, side);
         from = clock64();
         turn = look(table, setting, side, legal);
-        clock_in(sums, 2, 0, clock64() - from);
+        clock_in(2, 0, clock64() - from);
         if (turn == Turn::kPolicies) break;
       }
       table.sampled = dice.drawn();
@@ -134,6 +138,12 @@ extern "C" __global__ void __launch_bounds__(kWarp)
       atomicMax(moves + 4, took);
     }
     __syncwarp();
+  }
+  for (int i = Stage::lane(); i < 144; i += kWarp) {
+    if (i % 3 == 2)
+      atomicMax(sums + i, u64{clocks[i]} * 16);
+    else
+      atomicAdd(sums + i, u64{clocks[i]} * (i % 3 == 1 ? 16 : 1));
   }
 }
 
@@ -172,13 +182,12 @@ def measured(game: str, games: int) -> dict[str, Any]:
         for _ in range(200):
             own.step(own.sample_actions())
         steps[name] = {per: round(step_us(own, per), 1) for per in PER_WARP}
-    return {"step_us": steps, "clocks": {per: clocks(pool, per) for per in (32, 8, 1)}}
+    return {"step_us": steps, "clocks": {per: clocks(pool, per) for per in CLOCKED_AT}}
 
 
 def step_us(pool: CudaPool, per_warp: int, steps: int = 32) -> float:
     """Microseconds of one step kernel, as a graph has it: with sampling, less sampling alone."""
-    pool._per_warp = per_warp
-    pool._spread()
+    pool.spread(per_warp)
     took = [graph_ms(lambda: pool.step(pool.sample_actions()), steps)]
     took += [graph_ms(lambda: (pool.sample_actions(), pool._expand_mask()), steps)]
     return 1000 * (took[0] - took[1]) / steps
@@ -205,8 +214,7 @@ def graph_ms(work: Any, times: int) -> float:
 
 def clocks(pool: CudaPool, per_warp: int, decisions: int = 16) -> dict[str, Any]:
     """Play copies of the games and return the cycles by kind of decision."""
-    pool._per_warp = per_warp
-    pool._spread()
+    pool.spread(per_warp)
     host = Pool(pool.rules, 1, threads=1)
     source = SOURCE.format(name=pool.rules.name) + CLOCKED
     kernels = build(source, sizes_of(pool.rules, host), exact=True, device=pool.device)

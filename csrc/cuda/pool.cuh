@@ -390,6 +390,7 @@ extern "C" __global__ void sizes(i32* out) {
   out[1] = sizeof(OwnSetting<G>);
   out[2] = sizeof(Legal<G>);
   out[3] = kStaged ? kStageBytes : 0;
+  out[4] = kPerWarpOf<G>;
 }
 
 // Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,

@@ -21,6 +21,12 @@ struct alignas(16) Vector16 {
   u64 half[2];
 };
 inline constexpr int kWarp = 32;
+// A game may say that fewer games to a warp are faster: where some move far longer than others.
+template <class Game>
+inline constexpr int kPerWarpOf = kWarp;
+template <class Game>
+  requires requires { Game::kPerWarp; }
+inline constexpr int kPerWarpOf<Game> = Game::kPerWarp;
 using Word = u32;
 inline constexpr int kWordBytes = static_cast<int>(sizeof(Word));
 inline constexpr int kAlign = static_cast<int>(alignof(Table<G>));

@@ -91,6 +91,7 @@ struct Game {
   using Action = i32;
   static constexpr int kMaxSeats = kPlayers, kRows = 1, kRoles = 2, kActions = 95;
   static constexpr int kSignedRoles = 1;
+  static constexpr int kPerWarp = 16;  // trades between bots are long rows of moves
   static constexpr const char* kParts[] = {"rank",
                                            "win",
                                            "score_zs",

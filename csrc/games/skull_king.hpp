@@ -401,10 +401,11 @@ struct Game {
   }
 
   // Whether ranks alone decide: no leviathan, and not both king and mermaid.
-  SPARRING_FN bool is_plain() const {
+  SPARRING_FN static bool is_plain(int kinds) {
     constexpr int kBoth = 1 << kKing | 1 << kMermaid;
-    return trick_kinds < 1 << kKraken && (trick_kinds & kBoth) != kBoth;
+    return kinds < 1 << kKraken && (kinds & kBoth) != kBoth;
   }
+  SPARRING_FN bool is_plain() const { return is_plain(trick_kinds); }
 
   // Keeps `winning` true after a card was laid; equal to resolve(), without looking back.
   SPARRING_FN void update_winning(const Config& config, int token) {
@@ -423,6 +424,25 @@ struct Game {
       winning = static_cast<i8>(trick_size - 1);
       winning_power = static_cast<u8>(power);
     }
+  }
+
+  // Whether a card would win the trick as it lies if it were laid now; no leviathan.
+  SPARRING_FN bool would_win(const Config& config, int token) const {
+    const int kind = kToken.kind[token];
+    if (!is_plain(trick_kinds | 1 << kind)) return resolves_to(config, token);
+    if (trick_size == 0) return true;
+    if (kind != kSuit) return kToken.power[token] > winning_power;
+    const int suit = kToken.suit[token], number = kToken.number[token];
+    const bool follows = lead_suit == 4 || suit == lead_suit;
+    return (suit == 0 ? 20 + number : follows ? number : 0) > winning_power;
+  }
+
+  // The same by looking at all cards.
+  SPARRING_APART SPARRING_FN bool resolves_to(const Config& config, int token) const {
+    u8 trick[8];
+    for (int i = 0; i < trick_size; ++i) trick[i] = trick_token[i];
+    trick[trick_size] = static_cast<u8>(token);
+    return resolve(trick, trick_size + 1, config).winner == trick_size;
   }
 
   // A Loot allies its player with the trick's winner, card by card (section 8).

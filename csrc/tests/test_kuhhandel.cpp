@@ -106,6 +106,91 @@ void best_piles() {
   }
 }
 
+// Any hand that the box allows, against taking every number of every card in turn.
+template <class Better>
+Money best_of_all(Money hand, Better&& better) {
+  Money best = ~Money{0};
+  each_pile(below(hand, 6) & ~below(hand, 2), [&](Money large) {
+    for (int small = 0; small <= count_of(hand, 1); ++small)
+      better(large | money_of(1, small), best);
+  });
+  return best == ~Money{0} ? 0 : best;
+}
+
+void large_piles() {
+  Rng rng(5, 0, 0, Stream::kSampling);
+  const auto rank = [](Money pile) { return tens_in(pile) << 8 | cards_in(pile); };
+  for (int i = 0; i < 60; ++i) {
+    const Money hand = random_hand(rng);
+    const int amount = rng.below(tens_in(hand) + 20);
+    CHECK_EQUAL(auto_payment(hand, amount), best_of_all(hand, [&](Money pile, Money& best) {
+                  if (tens_in(pile) < amount) return;
+                  if (best == ~Money{0} || rank(pile) < rank(best) ||
+                      (rank(pile) == rank(best) && pile > best))
+                    best = pile;
+                }));
+    CHECK_EQUAL(largest_pile(hand, amount), best_of_all(hand, [&](Money pile, Money& best) {
+                  if (tens_in(pile) > amount) return;
+                  const int gain = best == ~Money{0} ? 1 : tens_in(pile) - tens_in(best);
+                  const int fewer = best == ~Money{0} ? 0 : cards_in(best) - cards_in(pile);
+                  if (gain > 0 || (gain == 0 && (fewer > 0 || (fewer == 0 && pile > best))))
+                    best = pile;
+                }));
+  }
+}
+
+// A dealer that tells most draws to fail without making their piles plays, and draws, what one does
+// that makes all of them.
+i32 patient_dealer(const KuhhandelGame& game, const Config& config,
+                   const Legal<KuhhandelGame>& legal, Rng& rng) {
+  const Dealer dealer{game, config};
+  const Money held = game.hand(game.actor);
+  for (int i = 0; i < Dealer::kTries; ++i) {
+    if (game.phase == kTensDigit) {
+      const int cap = Dealer::drawn_cap(dealer.budget(Dealer::kAuctionShare), rng);
+      if (cap <= game.high_tens) continue;
+      const int wanted = game.high_tens + 1 + rng.below(cap - game.high_tens);
+      const int tens = tens_in(auto_payment(held, wanted));
+      if (tens <= cap && tens >= game.high_tens + 2 && tens / 10 == game.hundreds)
+        return kNumberFirst + tens - 10 * game.hundreds;
+    } else {
+      const Money whole = Dealer::pile(held, Dealer::drawn_limit(dealer.stake(), rng));
+      const int named = 8 * (game.pointer + 1);
+      if (whole >> named == game.chosen >> named)
+        return kNumberFirst + count_of(whole, game.pointer);
+    }
+  }
+  return legal.lowest();
+}
+
+void dealers_draw_alike() {
+  for (u32 number = 0; number < 60; ++number) {
+    Config config;
+    config.num_players = 3 + static_cast<int>(number % 3);
+    config.bluff = static_cast<int>(number % 2) * kForbid;
+    KuhhandelGame game;
+    Rng chance(7, number, 1, Stream::kChance), rng(7, number, 1, Stream::kBots);
+    f32 reward[kPlayers * 2] = {}, weight[64] = {};
+    u8 side[kEvents * kEventBytes] = {};
+    Result result{.reward = reward, .weight = weight, .roles = 2, .wanted = 0};
+    game.reset(config, chance, side);
+    while (!result.over()) {
+      Legal<KuhhandelGame> legal;
+      game.legal(config, 0, legal, side);
+      Rng other = rng;
+      // Now and then somebody else has begun the pile.
+      i32 action = game.act(kDealer, config, 0, legal, rng, side);
+      if (game.phase == kTensDigit || game.phase == kOffer || game.phase == kCounter) {
+        CHECK_EQUAL(action, patient_dealer(game, config, legal, other));
+        CHECK_EQUAL(rng.drawn(), other.drawn());
+      }
+      if (number % 4 == 3 && chance.below(8) == 0)
+        action = legal.select(chance.below(legal.count()));
+      game.step(config, &action, chance, result, side);
+    }
+  }
+}
+
 bool is_minimal(Money pile, int price) {
   if (tens_in(pile) < price) return false;
   for (int d = 1; d < kDenominations; ++d)
@@ -217,6 +302,8 @@ int main() {
   packed_money();
   automatic_payments();
   best_piles();
+  large_piles();
+  dealers_draw_alike();
   minimal_sets();
   bots_play_everything();
   resampled_games_go_on();

@@ -84,8 +84,47 @@ void bots_play_everything() {
   }
 }
 
+// Ranks say who would win a trick wherever looking at all cards says so.
+void cards_that_would_win() {
+  Rng rng(6, 0, 0, Stream::kSampling);
+  for (int round = 0; round < 20000; ++round) {
+    Config config;
+    config.num_players = 8;
+    skull_king::Game game{};
+    game.clear_trick();
+    Cards left = config.deck_cards();
+    const auto draw = [&] {
+      int id = rng.below(kCards);
+      while (!left.test(id)) id = rng.below(kCards);
+      left.clear(id);
+      return id == kTigressId && rng.below(2) ? kTigressEscape : id + 1;
+    };
+    const int size = rng.below(8);
+    u8 trick[8];
+    for (int i = 0; i < size; ++i) {
+      trick[i] = game.trick_token[i] = static_cast<u8>(draw());
+      ++game.trick_size;
+      game.update_winning(config, trick[i]);
+    }
+    const int token = draw();
+    if (kToken.kind[token] >= kKraken) continue;
+    trick[size] = static_cast<u8>(token);
+    CHECK_EQUAL(game.would_win(config, token), resolve(trick, size + 1, config).winner == size);
+  }
+}
+
+// Counted by words of bits, and card by card.
+void cards_that_are_higher() {
+  for (int id = 10; id <= 65; ++id)
+    for (int other = 0; other < kCards; ++other)
+      CHECK_EQUAL(higher_than(id).test(other),
+                  kNumbered.test(other) && suit_of(other) == suit_of(id) && other > id);
+}
+
 int main() {
   round_scores();
   half_even();
+  cards_that_would_win();
+  cards_that_are_higher();
   bots_play_everything();
 }

@@ -134,28 +134,32 @@ struct Dealer {
     return game.drawn == kDeck || completes ? best : kAuction;
   }
 
-  // A bid in tens, 0 to pass.
-  SPARRING_FN int bid_tens(Rng& rng) const {
-    const i64 chance = rng.next() >> 8;  // U(.9, 1.1) = (9 + 2 * chance) / 10
-    const int cap = static_cast<int>(budget(kAuctionShare) * (9 * kChance + 2 * chance) /
-                                     (10 * kChance * 100 * kUnit));
-    const int lowest = game.high_tens + 1;
-    if (cap < lowest) return 0;
-    const int wanted = lowest + rng.below(cap - lowest + 1);
-    const int payable = tens_in(auto_payment(game.hand(game.actor), wanted));
-    return payable <= cap ? payable : 0;
+  // The most that is bid: `budget` times U(.9, 1.1) = (9 + 2 * chance) / 10, in tens.
+  SPARRING_FN static int drawn_cap(i64 budget, Rng& rng) {
+    const i64 chance = rng.next() >> 8;
+    return static_cast<int>(budget * (9 * kChance + 2 * chance) / (10 * kChance * 100 * kUnit));
   }
 
   SPARRING_FN i32 bid(Rng& rng) const {
-    const int tens = bid_tens(rng);
-    return tens == 0 ? kPass : bid_action(game, tens);
+    const int cap = drawn_cap(budget(kAuctionShare), rng), lowest = game.high_tens + 1;
+    if (cap < lowest) return kPass;
+    const int wanted = lowest + rng.below(cap - lowest + 1);
+    const int payable = tens_in(auto_payment(game.hand(game.actor), wanted));
+    return payable <= cap ? bid_action(game, payable) : kPass;
   }
 
   SPARRING_FN i32 digit(const Legal<Game>& legal, Rng& rng) const {
+    const i64 ready = budget(kAuctionShare);
+    const Money held = game.hand(game.actor);
+    const int lowest = game.high_tens + 1, from = 10 * game.hundreds;
+    const int first = most(lowest + 1, from), last = from + 9;
     for (int i = 0; i < kTries; ++i) {
-      const int tens = bid_tens(rng);
-      if (tens >= game.high_tens + 2 && tens / 10 == game.hundreds)
-        return kNumberFirst + tens - 10 * game.hundreds;
+      const int cap = drawn_cap(ready, rng);
+      if (cap < lowest) continue;
+      const int wanted = lowest + rng.below(cap - lowest + 1);
+      if (wanted > last || wanted + kLarge <= first) continue;  // nobody overpays by 500
+      const int payable = tens_in(auto_payment(held, wanted));
+      if (payable >= first && payable <= least(last, cap)) return kNumberFirst + payable - from;
     }
     return legal.lowest();
   }
@@ -172,12 +176,17 @@ struct Dealer {
                         game.high_tens - tens_in(game.chosen));
   }
 
-  SPARRING_FN Money pile(Rng& rng) const {
+  // What a pile may be worth at most is `stake` times U(.5, 1) = (1 + chance) / 2, in tens.
+  SPARRING_FN i64 stake() const {
     const int other = game.actor == game.turn ? game.target : game.turn;
-    const i64 worth = stake_worth(game.actor, other, game.traded, game.stake);
-    const i64 chance = rng.next() >> 8;  // U(.5, 1) = (1 + chance) / 2
-    const i64 limit = trade_share() * worth * (kChance + chance) / (2 * kChance * 100 * kUnit);
-    const Money held = game.hand(game.actor);
+    return trade_share() * stake_worth(game.actor, other, game.traded, game.stake);
+  }
+  SPARRING_FN static i64 drawn_limit(i64 stake, Rng& rng) {
+    const i64 chance = rng.next() >> 8;
+    return stake * (kChance + chance) / (2 * kChance * 100 * kUnit);
+  }
+
+  SPARRING_FN static Money pile(Money held, i64 limit) {
     if (limit >= tens_in(held)) {
       const Money all = without_zeros(held);
       return all ? all : money_of(0, 1);
@@ -187,9 +196,18 @@ struct Dealer {
   }
 
   SPARRING_FN i32 count(const Legal<Game>& legal, Rng& rng) const {
+    const i64 worth = stake();
+    const Money held = game.hand(game.actor);
     const int named = 8 * (game.pointer + 1);  // the bits of counts not yet named lie below
+    // A pile comes within a card of its limit unless it is all there is. So limits from which none
+    // with this beginning can follow are told without making one.
+    const int all = tens_in(held), begun = tens_in(game.chosen);
+    const int least_limit = begun - kLarge;
+    const int most_limit = begun + tens_in(below(held, game.pointer + 1)) + kLarge;
     for (int i = 0; i < kTries; ++i) {
-      const Money whole = pile(rng);
+      const i64 limit = drawn_limit(worth, rng);
+      if (limit < all && (limit < least_limit || limit > most_limit)) continue;
+      const Money whole = pile(held, limit);
       if (whole >> named == game.chosen >> named)
         return kNumberFirst + count_of(whole, game.pointer);
     }

@@ -64,49 +64,65 @@ static_assert(tens_in(start_hand()) == 9 && cards_in(start_hand()) == 7);
 static_assert(tens_in(0x0505050a140a) == 470 && cards_in(0x0505050a140a) == 55);  // the box
 static_assert(less(0x0302, 0x0104) == 0x0200 && holds(0x0302, 0x0202) && !holds(0x0302, 0x0003));
 
-// Calls f(pile, tens) for every pile of fifties and above worth at most `most_tens`, those with
-// more of the larger cards first.
-template <class F>
-SPARRING_FN inline void each_large_pile(Money hand, int most_tens, F&& f) {
-  const auto fitting = [&](int d, int left) { return least(count_of(hand, d), left / kTens[d]); };
-  for (int a = fitting(5, most_tens); a >= 0; --a) {
-    const int after_a = most_tens - a * kTens[5];
-    for (int b = fitting(4, after_a); b >= 0; --b) {
-      const int after_b = after_a - b * kTens[4];
-      for (int c = fitting(3, after_b); c >= 0; --c) {
-        const int after_c = after_b - c * kTens[3];
-        for (int d = fitting(2, after_c); d >= 0; --d)
-          f(money_of(5, a) | money_of(4, b) | money_of(3, c) | money_of(2, d),
-            most_tens - after_c + d * kTens[2]);
-      }
-    }
+// Every card but the 500 is worth a multiple of the next smaller one. Whoever takes such cards from
+// the largest down therefore comes as near to a sum as they can, and with the fewest cards: two or
+// more small ones that make up a larger one that is left could be changed for it.
+struct Pile {
+  Money cards;
+  int tens, left;  // its worth; what is missing to the sum
+
+  SPARRING_FN int rank() const { return tens << 8 | cards_in(cards); }
+};
+
+// As many of the hand's cards up to 200 as come nearest to `most_tens` from below.
+SPARRING_FN inline Pile small_pile(Money hand, int most_tens) {
+  Pile pile{0, 0, most_tens};
+  for (int d = 4; d >= 1; --d) {
+    const int count = least(count_of(hand, d), pile.left / kTens[d]);
+    pile.cards |= money_of(d, count);
+    pile.left -= count * kTens[d];
   }
+  pile.tens = most_tens - pile.left;
+  return pile;
 }
+
+inline constexpr int kLarge = kTens[kDenominations - 1];
 
 // The payment of pay_mode AUTO (K5): least overpaid, then fewest cards, then larger cards.
 // The hand must be worth the price.
 SPARRING_APART SPARRING_FN inline Money auto_payment(Money hand, int price_tens) {
+  if (price_tens <= 0 || tens_in(hand) < price_tens) return 0;
+  const Money rest = below(hand, 5);
+  const int rest_tens = tens_in(rest);
+  // A set that overpays by 500 or more could leave a card out. Who pays 1000 or more in smaller
+  // cards and has two 500s left could change them.
+  const int largest = least(count_of(hand, 5), (price_tens + kLarge - 1) / kLarge);
   Money best = 0;
   int best_rank = 1 << 30;
-  // A set that overpays by 500 or more could leave a card out.
-  each_large_pile(hand, price_tens + kTens[5] - 1, [&](Money pile, int tens) {
-    const int small = most(0, price_tens - tens);
-    if (small > count_of(hand, 1)) return;
-    const int rank = (tens + small) << 8 | (cards_in(pile) + small);
-    if (rank < best_rank) best = pile | money_of(1, small), best_rank = rank;
-  });
+  for (int a = largest; a >= most(0, largest - 2); --a) {
+    const int due = most(0, price_tens - a * kLarge);
+    if (due > rest_tens) break;
+    // What is kept of the rest is as much as can be; the others pay that sum exactly.
+    const int paid = rest_tens - small_pile(rest, rest_tens - due).tens;
+    const Pile pile = small_pile(rest, paid);
+    const int rank = a * (kLarge << 8 | 1) + pile.rank();
+    if (rank < best_rank) best = pile.cards | money_of(5, a), best_rank = rank;
+  }
   return best;
 }
 
 // The largest sum up to a limit, with the fewest cards, then larger cards.
 SPARRING_APART SPARRING_FN inline Money largest_pile(Money hand, int limit_tens) {
+  const Money rest = below(hand, 5);
+  const int largest = least(count_of(hand, 5), limit_tens / kLarge);
   Money best = 0;
   int best_rank = -1;
-  each_large_pile(hand, limit_tens, [&](Money pile, int tens) {
-    const int small = least(count_of(hand, 1), limit_tens - tens);
-    const int rank = (tens + small) << 8 | (0xff - cards_in(pile) - small);
-    if (rank > best_rank) best = pile | money_of(1, small), best_rank = rank;
-  });
+  // Who leaves two 500s that fit has less than 1000 in smaller cards, or could change them.
+  for (int a = largest; a >= most(0, largest - 1); --a) {
+    const Pile pile = small_pile(rest, limit_tens - a * kLarge);
+    const int rank = (a * kLarge + pile.tens) << 8 | (0xff - cards_in(pile.cards) - a);
+    if (rank > best_rank) best = pile.cards | money_of(5, a), best_rank = rank;
+  }
   return best;
 }
 

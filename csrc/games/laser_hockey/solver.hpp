@@ -108,15 +108,34 @@ SPARRING_FN inline Vec slip_of(const Body& first, const Body& second, const Cont
          cross(first.spin, point.arm[0]);
 }
 
-SPARRING_FN inline void push(World& world, const Contact& contact, const ContactPoint& point,
-                             Vec impulse) {
-  Body& first = world.body[contact.first];
-  Body& second = world.body[contact.second];
-  first.velocity = first.velocity - kInverseMass[contact.first] * impulse;
-  first.spin -= kInverseInertia[contact.first] * cross(point.arm[0], impulse);
-  second.velocity = second.velocity + kInverseMass[contact.second] * impulse;
-  second.spin += kInverseInertia[contact.second] * cross(point.arm[1], impulse);
-}
+// The two bodies of a contact while it is solved: copies, so that they stay in registers. They are
+// never the same.
+struct Pair {
+  Body first, second;
+  f32 inverse_mass[2], inverse_inertia[2];
+
+  SPARRING_FN Pair(const World& world, const Contact& contact)
+      : first(world.body[contact.first]),
+        second(world.body[contact.second]),
+        inverse_mass{kInverseMass[contact.first], kInverseMass[contact.second]},
+        inverse_inertia{kInverseInertia[contact.first], kInverseInertia[contact.second]} {}
+
+  SPARRING_FN Vec slip(const ContactPoint& point) const { return slip_of(first, second, point); }
+
+  SPARRING_FN void push(const ContactPoint& point, Vec impulse) {
+    first.velocity = first.velocity - inverse_mass[0] * impulse;
+    first.spin -= inverse_inertia[0] * cross(point.arm[0], impulse);
+    second.velocity = second.velocity + inverse_mass[1] * impulse;
+    second.spin += inverse_inertia[1] * cross(point.arm[1], impulse);
+  }
+
+  SPARRING_FN void put_back(World& world, const Contact& contact) const {
+    world.body[contact.first].velocity = first.velocity;
+    world.body[contact.first].spin = first.spin;
+    world.body[contact.second].velocity = second.velocity;
+    world.body[contact.second].spin = second.spin;
+  }
+};
 
 // Inverse of the velocity that a unit impulse along `direction` gives.
 SPARRING_FN inline f32 effective_inverse(const Contact& contact, Vec arm_first, Vec arm_second,
@@ -172,42 +191,38 @@ SPARRING_FN inline void prepare(const World& world, Contact& contact) {
   if (contact.points == 2) couple(contact);
 }
 
-SPARRING_FN inline f32 solve_friction(World& world, Contact& contact, ContactPoint& point) {
+SPARRING_FN inline f32 solve_friction(Pair& pair, const Contact& contact, ContactPoint& point) {
   const Vec tangent = right_of(contact.normal);
-  const Vec slip = slip_of(world.body[contact.first], world.body[contact.second], point);
+  const Vec slip = pair.slip(point);
   const f32 limit = contact.material.friction * point.normal_impulse;
   const f32 wanted = point.tangent_impulse - point.tangent_mass * dot(slip, tangent);
   const f32 total = clamp(wanted, -limit, limit);
   const f32 change = total - point.tangent_impulse;
   point.tangent_impulse = total;
-  push(world, contact, point, change * tangent);
+  pair.push(point, change * tangent);
   return magnitude(change);
 }
 
-SPARRING_FN inline f32 solve_one(World& world, Contact& contact, ContactPoint& point) {
-  const Vec slip = slip_of(world.body[contact.first], world.body[contact.second], point);
+SPARRING_FN inline f32 solve_one(Pair& pair, const Contact& contact, ContactPoint& point) {
+  const Vec slip = pair.slip(point);
   const f32 wanted =
       point.normal_impulse - point.normal_mass * (dot(slip, contact.normal) - point.bias);
   const f32 total = most(wanted, 0.0f);
   const f32 change = total - point.normal_impulse;
   point.normal_impulse = total;
-  push(world, contact, point, change * contact.normal);
+  pair.push(point, change * contact.normal);
   return magnitude(change);
 }
 
 // Two points that press at once: the first of four cases that fits (both, one, the other, none).
-SPARRING_FN inline f32 solve_two(World& world, Contact& contact) {
+SPARRING_FN inline f32 solve_two(Pair& pair, Contact& contact) {
   ContactPoint& a = contact.point[0];
   ContactPoint& b = contact.point[1];
-  const Body& first = world.body[contact.first];
-  const Body& second = world.body[contact.second];
   const f32 k11 = contact.coupling[0], k12 = contact.coupling[1], k22 = contact.coupling[2];
   const f32 had_a = a.normal_impulse, had_b = b.normal_impulse;
   // The speed that would be left without any impulse of this contact.
-  const f32 left_a =
-      dot(slip_of(first, second, a), contact.normal) - a.bias - (k11 * had_a + k12 * had_b);
-  const f32 left_b =
-      dot(slip_of(first, second, b), contact.normal) - b.bias - (k12 * had_a + k22 * had_b);
+  const f32 left_a = dot(pair.slip(a), contact.normal) - a.bias - (k11 * had_a + k12 * had_b);
+  const f32 left_b = dot(pair.slip(b), contact.normal) - b.bias - (k12 * had_a + k22 * had_b);
   const f32 scale = 1 / (k11 * k22 - k12 * k12);
   f32 new_a = -scale * (k22 * left_a - k12 * left_b);
   f32 new_b = -scale * (k11 * left_b - k12 * left_a);
@@ -225,18 +240,20 @@ SPARRING_FN inline f32 solve_two(World& world, Contact& contact) {
   }
   a.normal_impulse = new_a;
   b.normal_impulse = new_b;
-  push(world, contact, a, (new_a - had_a) * contact.normal);
-  push(world, contact, b, (new_b - had_b) * contact.normal);
+  pair.push(a, (new_a - had_a) * contact.normal);
+  pair.push(b, (new_b - had_b) * contact.normal);
   return most(magnitude(new_a - had_a), magnitude(new_b - had_b));
 }
 
 // Friction of all points, then what keeps the bodies apart. Returns the largest change.
 SPARRING_FN inline f32 solve(World& world, Contact& contact) {
   f32 change = 0;
+  Pair pair(world, contact);
   for (int i = 0; i < contact.points; ++i)
-    change = most(change, solve_friction(world, contact, contact.point[i]));
+    change = most(change, solve_friction(pair, contact, contact.point[i]));
   const f32 pressing =
-      contact.points == 1 ? solve_one(world, contact, contact.point[0]) : solve_two(world, contact);
+      contact.points == 1 ? solve_one(pair, contact, contact.point[0]) : solve_two(pair, contact);
+  pair.put_back(world, contact);
   return most(change, pressing);
 }
 

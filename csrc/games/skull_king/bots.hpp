@@ -45,19 +45,40 @@ SPARRING_FN inline int captain_value(int id) {
   return id == kKingId ? 1400 : id == kTigressId ? 1260 : 70;
 }
 
-// How many unseen cards would beat this one later, in tenths.
-SPARRING_FN inline int captain_threat(int id, const Cards& unseen) {
-  const int king = unseen.test(kKingId), tigress = unseen.test(kTigressId);
-  const int mermaids = (unseen & kMermaids).count(), pirates = (unseen & kPirates).count();
-  if (id == kKingId) return 10 * mermaids;
-  if (kPirates.test(id) || id == kTigressId) return 10 * king;
-  if (kMermaids.test(id)) return 10 * pirates + 5 * tigress;
-  const int specials = 10 * (king + mermaids + pirates) + 5 * tigress;
+// Cards that may still turn up, counted once for all cards that they threaten.
+struct Unseen {
+  Cards cards;
+  int king, tigress, mermaids, pirates, black;
+
+  SPARRING_FN explicit Unseen(const Cards& set)
+      : cards(set),
+        king(set.test(kKingId)),
+        tigress(set.test(kTigressId)),
+        mermaids((set & kMermaids).count()),
+        pirates((set & kPirates).count()),
+        black((set & kSuits[0]).count()) {}
+};
+
+// Those of the suit of a numbered card that are higher.
+SPARRING_FN inline Cards higher_than(int id) {
   const int suit = suit_of(id);
-  const int above = 14 - number_of(id);
-  const Cards higher = above ? unseen & cards_from(id + 1, id + above) : Cards::none();
-  if (suit == 0) return 10 * higher.count() + specials;
-  return 10 * higher.count() + 6 * (unseen & kSuits[0]).count() + specials;
+  Cards higher = kNumbered;
+  higher.word[0] &= id < 63 ? ~u64{0} << (id + 1) : 0;
+  higher.word[1] &= id < 63 ? ~u64{0} : ~u64{0} << (id - 63);
+  const int last = 23 + 14 * suit;
+  higher.word[0] &= last < 63 ? (u64{2} << last) - 1 : ~u64{0};
+  higher.word[1] &= last < 64 ? 0 : (u64{2} << (last - 64)) - 1;
+  return higher;
+}
+
+// How many unseen cards would beat this one later, in tenths.
+SPARRING_FN inline int captain_threat(int id, const Unseen& unseen) {
+  if (id == kKingId) return 10 * unseen.mermaids;
+  if (kPirates.test(id) || id == kTigressId) return 10 * unseen.king;
+  if (kMermaids.test(id)) return 10 * unseen.pirates + 5 * unseen.tigress;
+  const int specials = 10 * (unseen.king + unseen.mermaids + unseen.pirates) + 5 * unseen.tigress;
+  const int higher = 10 * (unseen.cards & higher_than(id)).count();
+  return higher + specials + (suit_of(id) == 0 ? 0 : 6 * unseen.black);
 }
 
 SPARRING_FN inline f64 power(f64 base, int exponent) {
@@ -122,17 +143,53 @@ SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, con
   return extreme_card(left, -1, strength);
 }
 
+// CAPTAIN's chance that a card of a fresh deck takes a trick, by deck, players and card; 0 for
+// those that it does not count on.
+struct BidTable {
+  f64 chance[3][7][kCards];
+};
+
+SPARRING_FN constexpr BidTable make_bids() {
+  BidTable table{};
+  for (int kind = 0; kind < 3; ++kind) {
+    Config config;
+    config.deck = kind;
+    const Cards deck = config.deck_cards();
+    for (int id = 0; id < kCards; ++id) {
+      if (kEscapes.test(id) || kLoots.test(id) || id == kKrakenId || id == kWhaleId) continue;
+      int higher = 0, black = 0;
+      for (int other = 10; other <= 65; ++other) {
+        black += deck.test(other) && suit_of(other) == 0;
+        higher += deck.test(other) && suit_of(other) == suit_of(id) && other > id;
+      }
+      int threat = 10 * higher + 10 * (1 + 2 + 5) + 5;  // king, mermaids, pirates and the Tigress
+      if (kNumbered.test(id) && suit_of(id) != 0) threat += 6 * black;
+      if (id == kKingId) threat = 10 * 2;
+      if (kPirates.test(id) || id == kTigressId) threat = 10;
+      if (kMermaids.test(id)) threat = 10 * 5 + 5;
+      const f64 lost =
+          static_cast<f64>(threat + 20) / static_cast<f64>(10 * (config.deck_size() - 1));
+      f64 chance = 1;
+      for (int others = 1; others < 8; ++others) {
+        chance *= 1 - lost;
+        table.chance[kind][others - 1][id] = chance;
+      }
+    }
+  }
+  return table;
+}
+
+inline constexpr BidTable kBids = make_bids();
+
 SPARRING_APART SPARRING_FN inline int captain_bid(const Game& game, const Config& config) {
-  const Cards deck = config.deck_cards();
+  const f64* chance = kBids.chance[config.deck][config.num_players - 2];
+  const f64 suited = game.cards <= 2 ? 0.6875 : 0.55;
   f64 expected = 0;
   game.hand[game.actor].each([&](int id) {
-    if (kEscapes.test(id) || kLoots.test(id) || id == kKrakenId || id == kWhaleId) return;
-    const f64 lost = static_cast<f64>(captain_threat(id, deck) + 20) /
-                     static_cast<f64>(10 * (config.deck_size() - 1));
     f64 share = 1;
     if (id == kTigressId) share = 0.6;
-    if (kNumbered.test(id)) share = suit_of(id) == 0 ? 0.95 : game.cards <= 2 ? 0.6875 : 0.55;
-    expected += power(1 - lost, config.num_players - 1) * share;
+    if (kNumbered.test(id)) share = suit_of(id) == 0 ? 0.95 : suited;
+    expected += chance[id] * share;
   });
   const int bid = static_cast<int>(0.95 * expected + 0.5 + 1e-9);
   return least(most(bid, 0), static_cast<int>(game.cards));
@@ -145,17 +202,12 @@ struct Option {
   f64 wins;
 };
 
-SPARRING_APART SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config,
-                                                     int token, const Cards& unseen) {
+SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config, int token,
+                                      const Unseen& unseen, int pool) {
   const int kind = kToken.kind[token];
-  if (kind >= kKraken) return 0;
-  u8 trick[8];
-  for (int i = 0; i < game.trick_size; ++i) trick[i] = game.trick_token[i];
-  trick[game.trick_size] = static_cast<u8>(token);
-  if (resolve(trick, game.trick_size + 1, config).winner != game.trick_size) return 0;
+  if (kind >= kKraken || !game.would_win(config, token)) return 0;
   const int after = config.seats() - game.trick_size - 1;
   if (kind <= kLoot) return after == 0 ? 1 : 0.02;
-  const int pool = most(1, unseen.count());
   const int threat = captain_threat(token - 1, unseen) + (after > 0 ? 10 : 0);
   return power(1 - least(1.0, static_cast<f64>(threat) / static_cast<f64>(10 * pool)), after);
 }
@@ -168,13 +220,14 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   const bool last = game.trick_size + 1 == config.seats();
   Cards seen = game.hand[me];
   for (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
-  const Cards unseen = config.deck_cards() - seen;
+  const Unseen unseen(config.deck_cards() - seen);
+  const int pool = most(1, unseen.cards.count());
 
   Option option[11];
   int count = 0;
   f64 lowest = 2;
   const auto add = [&](int action, int token, int value) {
-    const f64 wins = captain_chance(game, config, token, unseen);
+    const f64 wins = captain_chance(game, config, token, unseen, pool);
     option[count++] = {action, value, wins};
     lowest = least(lowest, wins);
   };

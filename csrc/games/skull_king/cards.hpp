@@ -112,7 +112,9 @@ struct Config {
   SPARRING_FN bool has_ghost() const { return num_players == 2 && ghost; }
   SPARRING_FN int seats() const { return has_ghost() ? 3 : num_players; }
   SPARRING_FN bool extended() const { return abilities || cannonball; }
-  SPARRING_FN int deck_size() const { return deck == kFull74 ? 74 : deck == kStandard70 ? 70 : 66; }
+  SPARRING_FN constexpr int deck_size() const {
+    return deck == kFull74 ? 74 : deck == kStandard70 ? 70 : 66;
+  }
 
   SPARRING_FN int round_count() const {
     int count = 0;
@@ -126,13 +128,12 @@ struct Config {
     return least(rounds[round - 1], least(cap, 10));
   }
 
-  SPARRING_FN Cards deck_cards() const {
-    Cards all = cards_from(0, 73);
+  SPARRING_FN constexpr Cards deck_cards() const {
+    constexpr Cards all = cards_from(0, 73), standard = all - cards_from(1, 2) - kLoots;
+    constexpr Cards fourteens =
+        cards_from(23, 23) | cards_from(37, 37) | cards_from(51, 51) | cards_from(65, 65);
     if (deck == kFull74) return all;
-    all = all - cards_from(1, 2) - kLoots;
-    if (deck == kClassic66)
-      for (int id = 23; id <= 65; id += 14) all.clear(id);
-    return all;
+    return deck == kStandard70 ? standard : standard - fourteens;
   }
 };
 

@@ -45,11 +45,6 @@ class Lineup:
     """Draw the seats anew for every game, so that nobody owns a good one."""
 
 
-def seats_bots(lineups: Iterable[Lineup]) -> bool:
-    """Whether line-ups seat bots by name."""
-    return any(isinstance(player, str) for lineup in lineups for player in lineup.players)
-
-
 def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):

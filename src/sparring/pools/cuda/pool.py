@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.goals import demand_goals
 from sparring.games.rules import Rewards, Rules, configured
 from sparring.games.seeds import seed_bits
@@ -21,16 +21,11 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.sizes import (
-    MASK_BYTES,
-    STAGE_BYTES,
-    games_per_warp,
-    sizes_of,
-    warps_for,
-)
+from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
+from sparring.pools.cuda.states import check_header, put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
-from sparring.pools.lineups import Lineup, PlayerId, Pots, seats_bots
+from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
@@ -88,21 +83,14 @@ class CudaPool(CountsOnDevice):
         count: False leaves the game's counters alone, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, up to 32; chosen by who plays unless it is said.
+        per_warp: games that a warp plays, up to 32; None: as the game's header says.
         """
         self.rules = configured(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
-        if per_warp is not None and not 1 <= per_warp <= BLOCK:
-            raise ConfigError(f"per_warp={per_warp} must be 1..{BLOCK}")
-        if num_games < 1 or num_games % len(self.seeds):
-            raise ConfigError(
-                f"num_games={num_games} must be a multiple of the {len(self.seeds)} seeds"
-            )
-        if len(self.seeds) > 1 and num_games // len(self.seeds) % BLOCK:
-            raise ConfigError(f"pools of several seeds need multiples of {BLOCK} games for each")
+        check_games(num_games, len(self.seeds), per_warp)
         check_memory(memory)
         self.records = records and demand_goals(self.rules)
         demand_memory(
@@ -139,13 +127,11 @@ class CudaPool(CountsOnDevice):
             units=UNITS,
             what=self.rules.name,
         )
-        sizes = torch.zeros(4, dtype=torch.int32, device=self.device)
+        sizes = torch.zeros(5, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
-        table, setting, legal, staged = sizes.tolist()
+        table, setting, legal, self._staged, usual = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
-        self._staged, self._per_warp = staged, per_warp
-        self._bots = [seats_bots(lineups or ())] * len(self.seeds)
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
@@ -160,13 +146,13 @@ class CudaPool(CountsOnDevice):
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._counting = self._make_counts(self.rules, len(self.seeds), self.device, on=count)
         self._make_views()
-        self._spread()
+        self.spread(per_warp or usual)
         self._starts = [DeviceStarts() for _ in self.seeds]
         self.set_starts(starts)
 
-    def _spread(self) -> None:
-        """Choose how many games a warp plays; what they play is the same for any number."""
-        self.per_warp = self._per_warp or games_per_warp(bots=any(self._bots))
+    def spread(self, per_warp: int) -> None:
+        """Let a warp play so many games; what they play is the same for any number."""
+        self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * self.per_warp)
         self._games = self.view(
@@ -333,9 +319,6 @@ class CudaPool(CountsOnDevice):
         """The game as those of one seed begin it."""
         return self._hosts[member].rules
 
-    def _numbers_of(self, member: int | None) -> Sequence[int]:
-        return range(len(self.seeds)) if member is None else [member]
-
     def _of(self, member: int | None) -> list[Pool]:
         """Whom a change concerns: the games of one seed, or all."""
         return self._hosts if member is None else [self._hosts[member]]
@@ -356,9 +339,6 @@ class CudaPool(CountsOnDevice):
         """
         for host in self._of(member):
             host.set_lineups(lineups, pots)
-        for chosen in self._numbers_of(member):
-            self._bots[chosen] = seats_bots(lineups)
-        self._spread()
         self._upload()
 
     def set_pots(self, pots: Pots, member: int | None = None) -> None:
@@ -393,7 +373,7 @@ class CudaPool(CountsOnDevice):
         """
         packed = self._hosts[0].pack_starts(starts)
         there = DeviceStarts(packed, self.device)
-        for chosen in self._numbers_of(member):
+        for chosen in range(len(self.seeds)) if member is None else [member]:
             self._hosts[chosen].take_starts(packed)
             self._starts[chosen] = there
         self._upload()
@@ -423,40 +403,23 @@ class CudaPool(CountsOnDevice):
         games = self._games_of(member)
         arrays = (self.tables, self.side, self.memory)
         body = b"".join(array[games].cpu().numpy().tobytes() for array in arrays)
-        more = {
-            "games": self.each,
-            "first_game": self.first_game,
-            "seed": self._hosts[member].seed,
-            "table": self.tables.shape[1],
-            **memory_entry(self.memory_bytes),
-        }
+        more = {**self._facts(member), **memory_entry(self.memory_bytes)}
         return seal(self.rules_of(member), more, body)
+
+    def _facts(self, member: int) -> dict[str, int]:
+        """What a header says of the games, in the order of a CPU pool's."""
+        own = {"games": self.each, "first_game": self.first_game}
+        return {**own, "seed": self._hosts[member].seed, "table": int(self.tables.shape[1])}
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         header, body = unseal(raw)
         rules = self.rules_of(member)
-        mine = {
-            "game": rules.name,
-            "config": rules.config,
-            "games": self.each,
-            "first_game": self.first_game,
-            "table": self.tables.shape[1],
-            "memory": self.memory_bytes,
-        }
-        for key, value in mine.items():
-            found = header.get(key, 0 if key == "memory" else None)
-            if found != value:
-                raise StateError(f"the state has {key} {found}, this pool has {value}")
+        mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
+        check_header(header, mine | {"seed": header["seed"], "memory": self.memory_bytes})
         check_version(rules, header)
         games = self._games_of(member)
-        arrays = [array[games] for array in (self.tables, self.side, self.memory)]
-        sizes = [array.numel() for array in arrays]
-        if len(body) != sum(sizes):
-            raise StateError("the state was saved by another build of the native core")
-        flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
-        for array, stretch in zip(arrays, torch.split(flat, sizes), strict=True):
-            array.copy_(stretch.view_as(array))
+        put_body(body, [array[games] for array in (self.tables, self.side, self.memory)])
         self._hosts[member]._native.reseed(header["seed"])
         self._upload()
         self._open_rows(restart=False)

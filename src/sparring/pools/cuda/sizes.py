@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.pools.native import Pool
 
 WARP = 32
 MASK_BYTES = 16
 """What a thread writes of a mask; kMaskBytes in csrc/cuda/pool.cuh."""
-BOT_GAMES = 8
-"""Of a warp that plays games with bots: all wait for the one whose bots move most."""
 STAGE_BYTES = 96 * 1024
 """Shared memory that every GPU of the last years gives a block."""
 
@@ -29,9 +28,14 @@ def sizes_of(
     }
 
 
-def games_per_warp(*, bots: bool) -> int:
-    """How many games a warp plays."""
-    return BOT_GAMES if bots else WARP
+def check_games(games: int, seeds: int, per_warp: int | None) -> None:
+    """Refuse numbers of games that cannot be spread over seeds and warps."""
+    if per_warp is not None and not 1 <= per_warp <= WARP:
+        raise ConfigError(f"per_warp={per_warp} must be 1..{WARP}")
+    if games < 1 or games % seeds:
+        raise ConfigError(f"num_games={games} must be a multiple of the {seeds} seeds")
+    if seeds > 1 and games // seeds % WARP:
+        raise ConfigError(f"pools of several seeds need multiples of {WARP} games for each")
 
 
 def warps_for(games: int, per_warp: int) -> int:
