@@ -190,7 +190,6 @@ def on_gpu(plan: Plan) -> Make:
     """Steps as `learn.fused` makes them: passes and Adam of all members, as a graph."""
     from sparring.learn.fused.adam import FlatAdam
     from sparring.learn.fused.kernels import PPO_SOURCE, learner_kernels
-    from sparring.learn.fused.learner import no_garbage
     from sparring.learn.fused.update import EPSILON
     from sparring.nets.flat_kinds import make_flat
 
@@ -217,17 +216,26 @@ def on_gpu(plan: Plan) -> Make:
             at.backward()
             adam.step(lr, norm, apart=1)
 
+        return Captured(step)
+
+    return make
+
+
+class Captured:
+    """Steps as one graph. Holds the step itself: what it reads and writes must not be freed."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        from sparring.learn.fused.learner import no_garbage
+
+        self.step = step
         for _ in range(2):
             step()
-        graph = torch.cuda.CUDAGraph()
-        with no_garbage(), torch.cuda.graph(graph):
+        self.graph = torch.cuda.CUDAGraph()
+        with no_garbage(), torch.cuda.graph(self.graph):
             for _ in range(IN_A_GRAPH):
                 step()
 
-        def replay() -> int:
-            graph.replay()
-            return IN_A_GRAPH
-
-        return replay
-
-    return make
+    def __call__(self) -> int:
+        """Make them."""
+        self.graph.replay()
+        return IN_A_GRAPH
