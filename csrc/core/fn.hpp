@@ -15,6 +15,14 @@
 #define SPARRING_APART
 #endif
 
+// Put before a loop of a game: a GPU compiler would write out its turns one behind the other, and
+// a step whose code is larger than what a processor keeps of it waits for instructions.
+#if defined(__CUDACC__)
+#define SPARRING_ROLLED _Pragma("unroll 1")
+#else
+#define SPARRING_ROLLED
+#endif
+
 // Promises that a row is written through this pointer only, so that the game's own fields can
 // stay in registers while it is.
 #define SPARRING_RESTRICT __restrict__
