@@ -24,7 +24,7 @@ struct PhiloxBlock {
 };
 
 SPARRING_FN inline PhiloxBlock philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
-  SPARRING_ROLLED for (int round = 0; round < 10; ++round) {
+  SPARRING_FOR (int round = 0; round < 10; ++round) {
     const u64 p0 = u64{0xD2511F53} * c0;
     const u64 p1 = u64{0xCD9E8D57} * c2;
     const u32 n0 = static_cast<u32>(p1 >> 32) ^ c1 ^ k0;

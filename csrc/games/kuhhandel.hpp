@@ -177,7 +177,7 @@ struct Game {
 
   // Shuffles what has not been drawn, from the top down.
   SPARRING_FN void shuffle(Rng& rng) {
-    SPARRING_ROLLED for (int i = drawn; i + 1 < kDeck; ++i) {
+    SPARRING_FOR (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
       const u8 kept = deck[i];
       deck[i] = deck[j];
@@ -195,12 +195,12 @@ struct Game {
   SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
     *this = Game{};
     if (config.history) zero_bytes(side, side_bytes(config));
-    SPARRING_ROLLED for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
+    SPARRING_FOR (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
     shuffle(rng);
-    SPARRING_ROLLED for (u8& count : unseen) count = 4;
-    SPARRING_ROLLED for (int p = 0; p < config.num_players; ++p) {
+    SPARRING_FOR (u8& count : unseen) count = 4;
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p) {
       in_play += start_hand();
-      SPARRING_ROLLED for (int j = 0; j < config.num_players; ++j) known[p][j] = start_hand();
+      SPARRING_FOR (int j = 0; j < config.num_players; ++j) known[p][j] = start_hand();
     }
     clear_auction();
     clear_trade();
@@ -213,9 +213,9 @@ struct Game {
     switch (phase) {
       case kTurn:
         out.word[0] = u64{drawn < kDeck};
-        SPARRING_ROLLED for (int k = 1; k < config.num_players; ++k) out.word[0] |=
-            static_cast<u64>(owns[actor] & owns[wrap(actor + k, config.num_players)])
-            << (kTradeFirst + kKinds * (k - 1));
+        SPARRING_FOR (int k = 1; k < config.num_players; ++k)
+          out.word[0] |= static_cast<u64>(owns[actor] & owns[wrap(actor + k, config.num_players)])
+                         << (kTradeFirst + kKinds * (k - 1));
         break;
       case kBid: {
         out.word[0] = u64{1} << kPass | u64{1} << kMinRaise;
@@ -260,7 +260,7 @@ struct Game {
   }
 
   SPARRING_FN void count_game(const Config& config, Result& result) const {
-    SPARRING_ROLLED for (int at = 0; at < config.num_players; ++at) {
+    SPARRING_FOR (int at = 0; at < config.num_players; ++at) {
       result.count(kGames, at);
       result.count(kQuartets, at, quartets[at]);
     }
@@ -313,8 +313,8 @@ struct Game {
     lot = static_cast<i8>(deck[drawn++]);
     --unseen[lot];
     note(step, kAuctionStart, turn, -1, lot);
-    SPARRING_ROLLED for (int at = 0; step.result.counts && at < step.config.num_players;
-                         ++at) if (at != turn) step.result.count(kLots, at);
+    SPARRING_FOR (int at = 0; step.result.counts && at < step.config.num_players; ++at)
+      if (at != turn) step.result.count(kLots, at);
     if (lot == kDonkey) pay_out_donkey(step);
     ask_next_bidder(step);
   }
@@ -322,9 +322,9 @@ struct Game {
   SPARRING_FN void pay_out_donkey(Step& step) {
     const int players = step.config.num_players;
     const Money card = money_of(2 + donkeys, 1);
-    SPARRING_ROLLED for (int p = 0; p < players; ++p) {
+    SPARRING_FOR (int p = 0; p < players; ++p) {
       in_play += card;
-      SPARRING_ROLLED for (int j = 0; j < players; ++j) known[p][j] += card;
+      SPARRING_FOR (int j = 0; j < players; ++j) known[p][j] += card;
     }
     ++donkeys;
     note(step, kDonkeyEvent, -1, -1, donkeys);
@@ -376,7 +376,7 @@ struct Game {
     int out = passed | 1 << turn;
     if (high_bidder >= 0) out |= 1 << high_bidder;
     if (step.config.bluff == kExclude) out |= exposed;
-    SPARRING_ROLLED for (int k = 1; k <= players; ++k) {
+    SPARRING_FOR (int k = 1; k <= players; ++k) {
       const int at = wrap(actor + k, players);
       if (out >> at & 1) continue;
       if (limit_tens(step.config, at) > high_tens) {
@@ -392,8 +392,8 @@ struct Game {
       return;
     }
     note(step, kFree, turn, -1, lot);
-    SPARRING_ROLLED for (int at = 0; at < players; ++at)
-        step.result.pay(kSeedFree, at, at == turn ? 1.0f : -1.0f);
+    SPARRING_FOR (int at = 0; at < players; ++at)
+      step.result.pay(kSeedFree, at, at == turn ? 1.0f : -1.0f);
     close_auction(step, turn);
   }
 
@@ -401,7 +401,7 @@ struct Game {
   SPARRING_FN void expose(Step& step) {
     const int by = high_bidder;
     const Money shown = hand(by);
-    SPARRING_ROLLED for (int p = 0; p < step.config.num_players; ++p) known[p][by] = shown;
+    SPARRING_FOR (int p = 0; p < step.config.num_players; ++p) known[p][by] = shown;
     note(step, kExposed, by, count_of(shown, 0), count_of(shown, 1), count_of(shown, 2),
          count_of(shown, 3), count_of(shown, 4), count_of(shown, 5));
     exposed |= static_cast<u8>(1 << by);
@@ -414,7 +414,7 @@ struct Game {
     high_tens = 0;
     high_bidder = -1;
     passed = hundreds = 0;
-    SPARRING_ROLLED for (i16& bid : last_bid_tens) bid = 0;
+    SPARRING_FOR (i16& bid : last_bid_tens) bid = 0;
   }
 
   SPARRING_FN void clear_auction() {
@@ -586,7 +586,7 @@ struct Game {
                                            Money from_b, bool open) {
     const Money any_from_a = static_cast<Money>(cards_in(from_a)) * kEachOne;
     const Money any_from_b = static_cast<Money>(cards_in(from_b)) * kEachOne;
-    SPARRING_ROLLED for (int p = 0; p < config.num_players; ++p) {
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p) {
       Money* of = known[p];
       if (open || p == a || p == b) {
         of[a] = less(of[a], from_a) + from_b;
@@ -613,7 +613,7 @@ struct Game {
   // To the left; who can do nothing is skipped (K13), and if nobody can, the game is over.
   SPARRING_APART SPARRING_FN void pass_turn(const Config& config) {
     const int players = config.num_players;
-    SPARRING_ROLLED for (int k = 1; k <= players; ++k) {
+    SPARRING_FOR (int k = 1; k <= players; ++k) {
       const int at = wrap(turn + k, players);
       if (drawn < kDeck || can_trade(config, at)) {
         turn = actor = static_cast<u8>(at);
@@ -626,7 +626,8 @@ struct Game {
 
   SPARRING_FN bool can_trade(const Config& config, int at) const {
     int others = 0;
-    SPARRING_ROLLED for (int p = 0; p < config.num_players; ++p) if (p != at) others |= owns[p];
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p)
+      if (p != at) others |= owns[p];
     return owns[at] & others;
   }
 
@@ -641,8 +642,8 @@ struct Game {
       pay_end(step.config, step.result);
       step.result.terminate(1);
     } else {
-      SPARRING_ROLLED for (int at = 0; at < step.config.num_players; ++at)
-          pay_return(step.config, at, step.result);
+      SPARRING_FOR (int at = 0; at < step.config.num_players; ++at)
+        pay_return(step.config, at, step.result);
       step.result.truncate(1);
     }
   }
@@ -673,11 +674,11 @@ struct Game {
   SPARRING_APART SPARRING_FN void pay_end(const Config& config, Result& result) const {
     const int players = config.num_players;
     int sum = 0;
-    SPARRING_ROLLED for (int at = 0; at < players; ++at) sum += points_tens(at);
-    SPARRING_ROLLED for (int at = 0; at < players; ++at) {
+    SPARRING_FOR (int at = 0; at < players; ++at) sum += points_tens(at);
+    SPARRING_FOR (int at = 0; at < players; ++at) {
       const int own = points_tens(at);
       int better = 0, equal = 0;
-      SPARRING_ROLLED for (int other = 0; other < players; ++other) {
+      SPARRING_FOR (int other = 0; other < players; ++other) {
         better += points_tens(other) > own;
         equal += points_tens(other) == own;
       }

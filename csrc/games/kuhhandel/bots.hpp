@@ -100,8 +100,8 @@ struct Dealer {
 
   SPARRING_FN i64 lot_worth() const {
     int rival = 0;
-    SPARRING_ROLLED for (int at = 0; at < config.num_players; ++at) if (at != game.actor) rival =
-        most(rival, claim(at, game.lot, 1));
+    SPARRING_FOR (int at = 0; at < config.num_players; ++at)
+      if (at != game.actor) rival = most(rival, claim(at, game.lot, 1));
     return 100 * claim(game.actor, game.lot, 1) + denial_share() * rival;
   }
 
@@ -153,7 +153,7 @@ struct Dealer {
     const Money held = game.hand(game.actor);
     const int lowest = game.high_tens + 1, from = 10 * game.hundreds;
     const int first = most(lowest + 1, from), last = from + 9;
-    SPARRING_ROLLED for (int i = 0; i < kTries; ++i) {
+    SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const int cap = drawn_cap(ready, rng);
       if (cap < lowest) continue;
       const int wanted = lowest + rng.below(cap - lowest + 1);
@@ -204,7 +204,7 @@ struct Dealer {
     const int all = tens_in(held), begun = tens_in(game.chosen);
     const int least_limit = begun - kLarge;
     const int most_limit = begun + tens_in(below(held, game.pointer + 1)) + kLarge;
-    SPARRING_ROLLED for (int i = 0; i < kTries; ++i) {
+    SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const i64 limit = drawn_limit(worth, rng);
       if (limit < all && (limit < least_limit || limit > most_limit)) continue;
       const Money whole = pile(held, limit);

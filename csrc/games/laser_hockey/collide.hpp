@@ -74,7 +74,7 @@ SPARRING_APART SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& 
   Vec corner[kMaxVertices];  // b in the coordinates of a
   for (int j = 0; j < b.count; ++j) corner[j] = to_local(at_a, to_world(at_b, b.vertex[j]));
   Face best = {0, -1e30f};
-  SPARRING_ROLLED for (int i = 0; i < a.count; ++i) {
+  SPARRING_FOR (int i = 0; i < a.count; ++i) {
     f32 deepest = 1e30f;
     for (int j = 0; j < b.count; ++j)
       deepest = least(deepest, dot(a.normal[i], corner[j] - a.vertex[i]));

@@ -34,7 +34,7 @@ SPARRING_APART SPARRING_FN inline void find_wall_contacts(const World& world, in
   if (near && !is_puck)
     near = walls_around(near, bounds_of(kRacket[index], world.pose(index)), margin);
   const Material material = is_puck ? kPuckOnWall : kRacketOnWall;
-  SPARRING_ROLLED for (; near; near &= near - 1) {
+  SPARRING_FOR (; near; near &= near - 1) {
     const int wall = lowest_bit(near);
     contacts.add(kRink, index, material, touch_wall(world, wall, index), wall);
   }
@@ -45,7 +45,7 @@ SPARRING_FN inline u8 find_contacts(const World& world, Contacts& contacts) {
   u8 touches = 0;
   const Vec puck = world.body[kPuck].centre;
   contacts.count = 0;
-  SPARRING_ROLLED for (int racket = kLeft; racket <= kRight; ++racket) {
+  SPARRING_FOR (int racket = kLeft; racket <= kRight; ++racket) {
     constexpr f32 kReach = kRacketReach + kSkin + kPuckRadius;
     const Vec away = puck - world.body[racket].centre;
     if (dot(away, away) > kReach * kReach) continue;
@@ -81,35 +81,36 @@ struct Groups {
 
 SPARRING_FN inline Groups group(const Contacts& contacts) {
   int lowest[kBodies] = {kLeft, kRight, kPuck, kRink};
-  SPARRING_ROLLED for (int i = 0; i < contacts.count; ++i) {
+  SPARRING_FOR (int i = 0; i < contacts.count; ++i) {
     const Contact& contact = contacts.at[i];
     if (contact.first == kRink) continue;
     const int joined = least(lowest[contact.first], lowest[contact.second]);
     const int gone = most(lowest[contact.first], lowest[contact.second]);
-    SPARRING_ROLLED for (int body = kLeft; body <= kPuck; ++body) if (lowest[body] == gone)
-        lowest[body] = joined;
+    SPARRING_FOR (int body = kLeft; body <= kPuck; ++body)
+      if (lowest[body] == gone) lowest[body] = joined;
   }
   Groups groups{};
-  SPARRING_ROLLED for (int i = 0; i < contacts.count; ++i)
-      groups.contacts[lowest[contacts.at[i].second]] |= 1u << i;
+  SPARRING_FOR (int i = 0; i < contacts.count; ++i)
+    groups.contacts[lowest[contacts.at[i].second]] |= 1u << i;
   return groups;
 }
 
 SPARRING_FN inline void advance(World& world, const Drive (&drive)[3], Contacts& contacts,
                                 const Effort& effort) {
   constexpr f32 kShare = 0.2f, kAllowed = 3 * kSlop;
-  SPARRING_ROLLED for (int i = kLeft; i <= kPuck; ++i) accelerate(world.body[i], i, drive[i]);
+  SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) accelerate(world.body[i], i, drive[i]);
   const Groups groups = group(contacts);
-  SPARRING_ROLLED for (u32 members : groups.contacts) if (members)
-      solve_velocities(world, contacts, members, effort.velocity_passes);
+  SPARRING_FOR (u32 members : groups.contacts)
+    if (members) solve_velocities(world, contacts, members, effort.velocity_passes);
   Vec from[3];
   f32 from_angle[3];
-  SPARRING_ROLLED for (int i = kLeft; i <= kPuck; ++i) {
+  SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) {
     from[i] = world.body[i].centre;
     from_angle[i] = world.body[i].angle;
     move(world, i, kStepSeconds);
   }
-  SPARRING_ROLLED for (u32 members : groups.contacts) if (members)
+  SPARRING_FOR (u32 members : groups.contacts)
+    if (members)
       solve_positions(world, contacts, members, effort.position_passes, kShare, kAllowed);
   stop_at_walls(world, kPuck, from[kPuck], from_angle[kPuck], effort);
   if (!effort.racket_impacts) return;

@@ -169,7 +169,7 @@ SPARRING_FN inline void prepare(const World& world, Contact& contact) {
   const Body& first = world.body[contact.first];
   const Body& second = world.body[contact.second];
   contact.points = static_cast<u8>(contact.manifold.points);
-  SPARRING_ROLLED for (int i = 0; i < contact.points; ++i) {
+  SPARRING_FOR (int i = 0; i < contact.points; ++i) {
     const Overlap overlap = overlap_of(world, contact, i);
     // Halfway between the two surfaces.
     const f32 owner_radius = radius_of(contact.manifold.on_second ? contact.second : contact.first);
@@ -249,8 +249,8 @@ SPARRING_FN inline f32 solve_two(Pair& pair, Contact& contact) {
 SPARRING_FN inline f32 solve(World& world, Contact& contact) {
   f32 change = 0;
   Pair pair(world, contact);
-  SPARRING_ROLLED for (int i = 0; i < contact.points; ++i) change =
-      most(change, solve_friction(pair, contact, contact.point[i]));
+  SPARRING_FOR (int i = 0; i < contact.points; ++i)
+    change = most(change, solve_friction(pair, contact, contact.point[i]));
   const f32 pressing =
       contact.points == 1 ? solve_one(pair, contact, contact.point[0]) : solve_two(pair, contact);
   pair.put_back(world, contact);
@@ -261,12 +261,12 @@ SPARRING_FN inline f32 solve(World& world, Contact& contact) {
 SPARRING_APART SPARRING_FN inline void solve_velocities(World& world, Contacts& contacts,
                                                         u32 members, int passes) {
   constexpr f32 kSettled = 1e-5f;  // newton seconds
-  SPARRING_ROLLED for (u32 rest = members; rest; rest &= rest - 1)
-      prepare(world, contacts.at[lowest_bit(rest)]);
-  SPARRING_ROLLED for (int pass = 0; pass < passes; ++pass) {
+  SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1)
+    prepare(world, contacts.at[lowest_bit(rest)]);
+  SPARRING_FOR (int pass = 0; pass < passes; ++pass) {
     f32 change = 0;
-    SPARRING_ROLLED for (u32 rest = members; rest; rest &= rest - 1) change =
-        most(change, solve(world, contacts.at[lowest_bit(rest)]));
+    SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1)
+      change = most(change, solve(world, contacts.at[lowest_bit(rest)]));
     if (change < kSettled) return;
   }
 }
@@ -290,11 +290,11 @@ SPARRING_APART SPARRING_FN inline void solve_positions(World& world, const Conta
                                                        u32 members, int passes, f32 share,
                                                        f32 allowed) {
   constexpr f32 kLargestCorrection = 0.2f;
-  SPARRING_ROLLED for (int pass = 0; pass < passes; ++pass) {
+  SPARRING_FOR (int pass = 0; pass < passes; ++pass) {
     f32 worst = 0;
-    SPARRING_ROLLED for (u32 rest = members; rest; rest &= rest - 1) {
+    SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1) {
       const Contact& contact = contacts.at[lowest_bit(rest)];
-      SPARRING_ROLLED for (int i = 0; i < contact.manifold.points; ++i) {
+      SPARRING_FOR (int i = 0; i < contact.manifold.points; ++i) {
         const Overlap overlap = overlap_of(world, contact, i);
         const f32 gap = overlap.distance - radius_of(contact.first) - radius_of(contact.second);
         worst = least(worst, gap);

@@ -83,7 +83,7 @@ SPARRING_FN inline int captain_threat(int id, const Unseen& unseen) {
 
 SPARRING_FN inline f64 power(f64 base, int exponent) {
   f64 value = 1;
-  SPARRING_ROLLED for (int i = 0; i < exponent; ++i) value *= base;
+  SPARRING_FOR (int i = 0; i < exponent; ++i) value *= base;
   return value;
 }
 
@@ -139,8 +139,8 @@ SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, con
   if (plan == kWinIt) return extreme_card(legal, 1, strength);
   if (plan == kLoseIt) return extreme_card(legal, -1, strength);
   Cards left = legal;
-  SPARRING_ROLLED for (int skip = legal.count() / 2; skip > 0; --skip)
-      left.clear(extreme_card(left, -1, strength));
+  SPARRING_FOR (int skip = legal.count() / 2; skip > 0; --skip)
+    left.clear(extreme_card(left, -1, strength));
   return extreme_card(left, -1, strength);
 }
 
@@ -220,7 +220,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   const int need = game.need(me), left = game.cards - game.tricks_done;
   const bool last = game.trick_size + 1 == config.seats();
   Cards seen = game.hand[me];
-  SPARRING_ROLLED for (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
+  SPARRING_FOR (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
   const Unseen unseen(config.deck_cards() - seen);
   const int pool = most(1, unseen.cards.count());
 
@@ -235,7 +235,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   legal.each([&](int id) {
     const int value = captain_value(id);
     int action = kPlayFirst + id, token = id + 1;
-    SPARRING_ROLLED for (int ways = id == kTigressId ? 2 : 1; ways > 0; --ways) {
+    SPARRING_FOR (int ways = id == kTigressId ? 2 : 1; ways > 0; --ways) {
       add(action, token, value);
       action = kPlayTigressEscape, token = kTigressEscape;
     }
@@ -246,7 +246,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   int best = -1;
   const auto choose = [&](f64 from, f64 to, By by) {
     int best_key = 0;
-    SPARRING_ROLLED for (int i = 0; i < count; ++i) {
+    SPARRING_FOR (int i = 0; i < count; ++i) {
       const Option& o = option[i];
       if (o.wins < from || o.wins > to) continue;
       int key = o.value;
@@ -280,8 +280,8 @@ SPARRING_APART SPARRING_FN inline i32 ability_choice(const Game& game, bool capt
   if (game.phase == kWager) return kWagerFirst;
   if (game.phase == kHarryBid) {
     int best = 0;
-    SPARRING_ROLLED for (int change : {-1, 1}) if (legal.test(kHarryFirst + 1 + change) &&
-                                                   absolute(need + change) < absolute(need + best))
+    SPARRING_FOR (int change : {-1, 1})
+      if (legal.test(kHarryFirst + 1 + change) && absolute(need + change) < absolute(need + best))
         best = change;
     return kHarryFirst + 1 + best;
   }
