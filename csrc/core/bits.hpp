@@ -54,14 +54,14 @@ struct Bits {
 
   // The k-th smallest member, counting from 0; -1 when there are not that many.
   SPARRING_FN int select(int k) const {
-    for (int w = 0; w < kWords; ++w) {
+    SPARRING_FOR (int w = 0; w < kWords; ++w) {
       u64 rest = word[w];
       const int here = popcount(rest);
       if (k >= here) {
         k -= here;
         continue;
       }
-      for (; k > 0; --k) rest &= rest - 1;
+      SPARRING_FOR (; k > 0; --k) rest &= rest - 1;
       return w * 64 + lowest_bit(rest);
     }
     return -1;
@@ -70,8 +70,8 @@ struct Bits {
   // Calls f(member) in ascending order.
   template <class F>
   SPARRING_FN void each(F&& f) const {
-    for (int w = 0; w < kWords; ++w)
-      for (u64 rest = word[w]; rest; rest &= rest - 1) f(w * 64 + lowest_bit(rest));
+    SPARRING_FOR (int w = 0; w < kWords; ++w)
+      SPARRING_FOR (u64 rest = word[w]; rest; rest &= rest - 1) f(w * 64 + lowest_bit(rest));
   }
 
   SPARRING_FN friend constexpr Bits operator&(Bits a, const Bits& b) {
@@ -124,7 +124,7 @@ SPARRING_FN inline void expand_bits_over(const Bits<Count>& set, u8* out) {
     if (left > 48) vst1q_u8(out + 48, spread16<3>(word));
   }
 #else
-  for (int i = 0; i < Count; i += 8) {
+  SPARRING_FOR (int i = 0; i < Count; i += 8) {
     store8(out + i, spread8(static_cast<u32>(set.word[i >> 6] >> (i & 63))));
   }
 #endif
@@ -144,7 +144,7 @@ SPARRING_FN inline void expand_bits(const Bits<N>& set, int count, u8* out) {
     vst1q_u8(out + i + 48, spread16<3>(word));
   }
 #endif
-  for (; i + 8 <= count; i += 8) {
+  SPARRING_FOR (; i + 8 <= count; i += 8) {
     store8(out + i, spread8(static_cast<u32>(words[i >> 6] >> (i & 63))));
   }
   if constexpr (Bits<N>::kWords > 1) {
@@ -156,7 +156,7 @@ SPARRING_FN inline void expand_bits(const Bits<N>& set, int count, u8* out) {
       return;
     }
   }
-  for (; i < count; ++i) out[i] = static_cast<u8>(words[i >> 6] >> (i & 63) & 1);
+  SPARRING_FOR (; i < count; ++i) out[i] = static_cast<u8>(words[i >> 6] >> (i & 63) & 1);
 }
 
 }  // namespace sparring

@@ -15,6 +15,14 @@
 #define SPARRING_APART
 #endif
 
+// A `for` of a game. A GPU compiler would write out its turns one behind the other, and a step
+// whose code is larger than what a processor keeps of it waits for instructions.
+#if defined(__CUDACC__)
+#define SPARRING_FOR _Pragma("unroll 1") for
+#else
+#define SPARRING_FOR for
+#endif
+
 // Promises that a row is written through this pointer only, so that the game's own fields can
 // stay in registers while it is.
 #define SPARRING_RESTRICT __restrict__

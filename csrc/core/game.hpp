@@ -59,7 +59,7 @@ struct Result {
 
   SPARRING_FN void pay(int part, int seat, f32 amount) {
     if (!wants(part)) return;
-    for (int role = 0; role < roles; ++role)
+    SPARRING_FOR (int role = 0; role < roles; ++role)
       reward[seat * roles + role] += weight[part * roles + role] * amount;
   }
   // What came of a seat's goal, see core/goals.hpp; not 0. The first one of a step counts.

@@ -24,7 +24,7 @@ struct PhiloxBlock {
 };
 
 SPARRING_FN inline PhiloxBlock philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1) {
-  for (int round = 0; round < 10; ++round) {
+  SPARRING_FOR (int round = 0; round < 10; ++round) {
     const u64 p0 = u64{0xD2511F53} * c0;
     const u64 p1 = u64{0xCD9E8D57} * c2;
     const u32 n0 = static_cast<u32>(p1 >> 32) ^ c1 ^ k0;
@@ -58,7 +58,7 @@ class Rng {
                       static_cast<u32>(seed_ >> 32));
       at_ = wanted;
     }
-    return block_.word[drawn_++ & 3];
+    return word(drawn_++ & 3);
   }
 
   // Uniform in 0..m-1 without bias (Lemire: multiply, reject the short remainder).
@@ -78,6 +78,17 @@ class Rng {
   SPARRING_FN u32 drawn() const { return drawn_; }
 
  private:
+  // A GPU would keep the words in memory, and all of the Rng, if they were found by a number.
+  SPARRING_FN u32 word(u32 at) const {
+#if defined(__CUDA_ARCH__)
+    const u32 low = at & 1 ? block_.word[1] : block_.word[0];
+    const u32 high = at & 1 ? block_.word[3] : block_.word[2];
+    return at & 2 ? high : low;
+#else
+    return block_.word[at];
+#endif
+  }
+
   u64 seed_;
   u32 game_, episode_, stream_, drawn_;
   u32 at_;

@@ -52,7 +52,7 @@ template <class UpTo>
 SPARRING_FN inline int drawn_one(int count, UpTo up_to, Rng& rng) {
   const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * up_to(count - 1);
   int chosen = 0;
-  while (chosen + 1 < count && up_to(chosen) <= at) ++chosen;
+  SPARRING_FOR (; chosen + 1 < count && up_to(chosen) <= at;) ++chosen;
   return chosen;
 }
 
@@ -132,11 +132,11 @@ SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u
     chosen = drawn_one(setting.lineups, [&](int i) { return setting.lineup[i].up_to; }, rng);
   const Lineup<G>& lineup = setting.lineup[chosen];
   const int seats = setting.shape.seats;
-  for (int seat = 0; seat < G::kMaxSeats; ++seat)
+  SPARRING_FOR (int seat = 0; seat < G::kMaxSeats; ++seat)
     table.player[seat] = seat < seats ? player_for(lineup.player[seat], setting.pot, rng)
                                       : static_cast<i16>(kNobody);
   if (lineup.shuffle) {
-    for (int seat = seats - 1; seat > 0; --seat) {
+    SPARRING_FOR (int seat = seats - 1; seat > 0; --seat) {
       const int other = rng.below(seat + 1);
       const i16 kept = table.player[seat];
       table.player[seat] = table.player[other];
@@ -144,7 +144,7 @@ SPARRING_FN inline void take_seats(Table<G>& table, const Setting<G>& setting, u
     }
   }
   table.policies = 0;
-  for (int seat = 0; seat < seats; ++seat) table.policies += table.player[seat] >= 0;
+  SPARRING_FOR (int seat = 0; seat < seats; ++seat) table.policies += table.player[seat] >= 0;
 }
 
 template <class G>
@@ -365,11 +365,11 @@ SPARRING_FN inline bool begin(Table<G>& table, const Setting<G>& setting, u32 ga
 // What was earned before the first row came out is paid with the first answer.
 template <class G>
 SPARRING_FN inline void collect_pending(Table<G>& table, const Setting<G>& setting, f32* reward) {
-  for (int i = 0; i < setting.shape.seats * G::kRoles; ++i) {
+  SPARRING_FOR (int i = 0; i < setting.shape.seats * G::kRoles; ++i) {
     reward[i] = table.pending[i];
     table.pending[i] = 0;
   }
-  for (int seat = 0; seat < setting.shape.seats; ++seat) table.skipped[seat] = 0;
+  SPARRING_FOR (int seat = 0; seat < setting.shape.seats; ++seat) table.skipped[seat] = 0;
 }
 
 // The decisions that came out last are answered: step, then play on.

@@ -180,20 +180,20 @@ struct FinalsView {
     if (length) {
       length[seen.game] = static_cast<i32>(table.length);
       reason[seen.game] = result.reason;
-      for (int s = 0; s < kSeats; ++s) {
+      SPARRING_FOR (int s = 0; s < kSeats; ++s) {
         score[first + s] = table.game.score(seen.setting.config, s);
         policy[first + s] = table.player[s];
       }
     }
-    for (int s = 0; obs && s < kSeats; ++s) {
+    SPARRING_FOR (int s = 0; obs && s < kSeats; ++s) {
       u8* out = obs + (first + s) * kRowBytes;
       observe_into(seen.stage.row(out), table, seen.setting, s, seen.side, seen.memory);
       seen.stage.put_row(out);
     }
     if (!legal) return;
-    for (int s = 0; s < kSeats; ++s) legal[first + s] = Legal<G>::none();
+    SPARRING_FOR (int s = 0; s < kSeats; ++s) legal[first + s] = Legal<G>::none();
     if (!result.truncated) return;
-    for (int r = 0; r < G::kRows; ++r)
+    SPARRING_FOR (int r = 0; r < G::kRows; ++r)
       if (const int s = table.game.seat(r); s >= 0)
         call_legal(table.game, seen.setting.config, r, legal[first + s], seen.side);
   }
@@ -214,18 +214,18 @@ struct MetView {
   __device__ void count(const Table<G>& table, const Setting<G>& setting, int game,
                         int learner) const {
     f32 score[kSeats];
-    for (int s = 0; s < kSeats; ++s) score[s] = table.game.score(setting.config, s);
-    for (int s = 0; s < kSeats; ++s) {
+    SPARRING_FOR (int s = 0; s < kSeats; ++s) score[s] = table.game.score(setting.config, s);
+    SPARRING_FOR (int s = 0; s < kSeats; ++s) {
       const int player = table.player[s];
       if (player == learner || player == kNobody) continue;
       const int at = player >= 0 ? player : policies + kRandomBot - player;
       if (at >= players) continue;
       u32 found[3] = {0, 0, 0};
-      for (int mine = 0; mine < kSeats; ++mine)
+      SPARRING_FOR (int mine = 0; mine < kSeats; ++mine)
         if (table.player[mine] == learner)
           ++found[score[mine] > score[s] ? 0 : score[mine] == score[s] ? 1 : 2];
       u32* to = met + (i64{game / each} * players + at) * 3;
-      for (int i = 0; i < 3; ++i)
+      SPARRING_FOR (int i = 0; i < 3; ++i)
         if (found[i]) atomicAdd(to + i, found[i]);
     }
   }
@@ -249,7 +249,7 @@ struct EndsView {
     Earned& mine = earned[seen.game];
     mine.games += 1;
     mine.length += static_cast<f32>(table.length);
-    for (int s = 0; s < kSeats; ++s) {
+    SPARRING_FOR (int s = 0; s < kSeats; ++s) {
       if (table.player[s] != learner) continue;
       mine.seats += 1;
       mine.score += table.game.score(seen.setting.config, s);
@@ -259,8 +259,8 @@ struct EndsView {
     const int layer = cut_count[seen.game]++;
     if (layer >= layers) return;  // without an estimate the decision is dropped, not guessed
     int movers = 0;
-    for (int r = 0; r < G::kRows; ++r) movers += table.game.seat(r) >= 0;
-    for (int r = 0; r < G::kRows; ++r) {
+    SPARRING_FOR (int r = 0; r < G::kRows; ++r) movers += table.game.seat(r) >= 0;
+    SPARRING_FOR (int r = 0; r < G::kRows; ++r) {
       const i64 at = (i64{layer} * games + seen.game) * G::kRows + r;
       const int s = table.game.seat(r);
       cut_at[at] = -1;

@@ -117,6 +117,7 @@ class Stage {
   __device__ void put_row(u8* out) const {
     if constexpr (kStaged) {
       const Word* from = reinterpret_cast<const Word*>(row(out));
+#pragma unroll 4
       for (int i = 0; i < kRowWords; ++i) reinterpret_cast<Word*>(out)[i] = from[i];
     }
   }

@@ -178,7 +178,7 @@ struct Game {
 
   // Shuffles what has not been drawn, from the top down.
   SPARRING_FN void shuffle(Rng& rng) {
-    for (int i = drawn; i + 1 < kDeck; ++i) {
+    SPARRING_FOR (int i = drawn; i + 1 < kDeck; ++i) {
       const int j = i + rng.below(kDeck - i);
       const u8 kept = deck[i];
       deck[i] = deck[j];
@@ -196,24 +196,25 @@ struct Game {
   SPARRING_FN void reset(const Config& config, Rng& rng, u8* side) {
     *this = Game{};
     if (config.history) zero_bytes(side, side_bytes(config));
-    for (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
+    SPARRING_FOR (int i = 0; i < kDeck; ++i) deck[i] = static_cast<u8>(i / 4);
     shuffle(rng);
-    for (u8& count : unseen) count = 4;
-    for (int p = 0; p < config.num_players; ++p) {
+    SPARRING_FOR (u8& count : unseen) count = 4;
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p) {
       in_play += start_hand();
-      for (int j = 0; j < config.num_players; ++j) known[p][j] = start_hand();
+      SPARRING_FOR (int j = 0; j < config.num_players; ++j) known[p][j] = start_hand();
     }
     clear_auction();
     clear_trade();
     turn = actor = static_cast<u8>(rng.below(config.num_players));
   }
 
-  SPARRING_FN void legal(const Config& config, int, Legal<Game>& out, const u8*) const {
+  SPARRING_APART SPARRING_FN void legal(const Config& config, int, Legal<Game>& out,
+                                        const u8*) const {
     out = Legal<Game>::none();
     switch (phase) {
       case kTurn:
         out.word[0] = u64{drawn < kDeck};
-        for (int k = 1; k < config.num_players; ++k)
+        SPARRING_FOR (int k = 1; k < config.num_players; ++k)
           out.word[0] |= static_cast<u64>(owns[actor] & owns[wrap(actor + k, config.num_players)])
                          << (kTradeFirst + kKinds * (k - 1));
         break;
@@ -260,7 +261,7 @@ struct Game {
   }
 
   SPARRING_FN void count_game(const Config& config, Result& result) const {
-    for (int at = 0; at < config.num_players; ++at) {
+    SPARRING_FOR (int at = 0; at < config.num_players; ++at) {
       result.count(kGames, at);
       result.count(kQuartets, at, quartets[at]);
     }
@@ -313,7 +314,7 @@ struct Game {
     lot = static_cast<i8>(deck[drawn++]);
     --unseen[lot];
     note(step, kAuctionStart, turn, -1, lot);
-    for (int at = 0; step.result.counts && at < step.config.num_players; ++at)
+    SPARRING_FOR (int at = 0; step.result.counts && at < step.config.num_players; ++at)
       if (at != turn) step.result.count(kLots, at);
     if (lot == kDonkey) pay_out_donkey(step);
     ask_next_bidder(step);
@@ -322,9 +323,9 @@ struct Game {
   SPARRING_FN void pay_out_donkey(Step& step) {
     const int players = step.config.num_players;
     const Money card = money_of(2 + donkeys, 1);
-    for (int p = 0; p < players; ++p) {
+    SPARRING_FOR (int p = 0; p < players; ++p) {
       in_play += card;
-      for (int j = 0; j < players; ++j) known[p][j] += card;
+      SPARRING_FOR (int j = 0; j < players; ++j) known[p][j] += card;
     }
     ++donkeys;
     note(step, kDonkeyEvent, -1, -1, donkeys);
@@ -351,7 +352,7 @@ struct Game {
       phase = kTensDigit;
   }
 
-  SPARRING_FN void place_bid(Step& step, int bid_tens) {
+  SPARRING_APART SPARRING_FN void place_bid(Step& step, int bid_tens) {
     const int raise = bid_tens - high_tens;
     if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
@@ -376,7 +377,7 @@ struct Game {
     int out = passed | 1 << turn;
     if (high_bidder >= 0) out |= 1 << high_bidder;
     if (step.config.bluff == kExclude) out |= exposed;
-    for (int k = 1; k <= players; ++k) {
+    SPARRING_FOR (int k = 1; k <= players; ++k) {
       const int at = wrap(actor + k, players);
       if (out >> at & 1) continue;
       if (limit_tens(step.config, at) > high_tens) {
@@ -392,7 +393,8 @@ struct Game {
       return;
     }
     note(step, kFree, turn, -1, lot);
-    for (int at = 0; at < players; ++at) step.result.pay(kSeedFree, at, at == turn ? 1.0f : -1.0f);
+    SPARRING_FOR (int at = 0; at < players; ++at)
+      step.result.pay(kSeedFree, at, at == turn ? 1.0f : -1.0f);
     close_auction(step, turn);
   }
 
@@ -400,7 +402,7 @@ struct Game {
   SPARRING_FN void expose(Step& step) {
     const int by = high_bidder;
     const Money shown = hand(by);
-    for (int p = 0; p < step.config.num_players; ++p) known[p][by] = shown;
+    SPARRING_FOR (int p = 0; p < step.config.num_players; ++p) known[p][by] = shown;
     note(step, kExposed, by, count_of(shown, 0), count_of(shown, 1), count_of(shown, 2),
          count_of(shown, 3), count_of(shown, 4), count_of(shown, 5));
     exposed |= static_cast<u8>(1 << by);
@@ -413,7 +415,7 @@ struct Game {
     high_tens = 0;
     high_bidder = -1;
     passed = hundreds = 0;
-    for (i16& bid : last_bid_tens) bid = 0;
+    SPARRING_FOR (i16& bid : last_bid_tens) bid = 0;
   }
 
   SPARRING_FN void clear_auction() {
@@ -422,7 +424,7 @@ struct Game {
     exposed = 0;
   }
 
-  SPARRING_FN void close_auction(Step& step, int owner) {
+  SPARRING_APART SPARRING_FN void close_auction(Step& step, int owner) {
     add_animals(step, owner, lot, 1);
     clear_auction();
     pass_turn(step.config);
@@ -556,7 +558,7 @@ struct Game {
   }
 
   // `countered` is the number of the target's cards, -1 if it accepted.
-  SPARRING_FN void end_trade(Step& step, int winner, int countered, int price_tens) {
+  SPARRING_APART SPARRING_FN void end_trade(Step& step, int winner, int countered, int price_tens) {
     const int loser = winner == turn ? target : turn;
     note(step, kTrade, turn, target, traded, stake, cards_in(offer), countered, winner);
     pay_trade(step.result, winner, loser, price_tens);
@@ -585,7 +587,7 @@ struct Game {
                                            Money from_b, bool open) {
     const Money any_from_a = static_cast<Money>(cards_in(from_a)) * kEachOne;
     const Money any_from_b = static_cast<Money>(cards_in(from_b)) * kEachOne;
-    for (int p = 0; p < config.num_players; ++p) {
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p) {
       Money* of = known[p];
       if (open || p == a || p == b) {
         of[a] = less(of[a], from_a) + from_b;
@@ -612,7 +614,7 @@ struct Game {
   // To the left; who can do nothing is skipped (K13), and if nobody can, the game is over.
   SPARRING_APART SPARRING_FN void pass_turn(const Config& config) {
     const int players = config.num_players;
-    for (int k = 1; k <= players; ++k) {
+    SPARRING_FOR (int k = 1; k <= players; ++k) {
       const int at = wrap(turn + k, players);
       if (drawn < kDeck || can_trade(config, at)) {
         turn = actor = static_cast<u8>(at);
@@ -625,7 +627,7 @@ struct Game {
 
   SPARRING_FN bool can_trade(const Config& config, int at) const {
     int others = 0;
-    for (int p = 0; p < config.num_players; ++p)
+    SPARRING_FOR (int p = 0; p < config.num_players; ++p)
       if (p != at) others |= owns[p];
     return owns[at] & others;
   }
@@ -641,7 +643,8 @@ struct Game {
       pay_end(step.config, step.result);
       step.result.terminate(1);
     } else {
-      for (int at = 0; at < step.config.num_players; ++at) pay_return(step.config, at, step.result);
+      SPARRING_FOR (int at = 0; at < step.config.num_players; ++at)
+        pay_return(step.config, at, step.result);
       step.result.truncate(1);
     }
   }
@@ -672,11 +675,11 @@ struct Game {
   SPARRING_APART SPARRING_FN void pay_end(const Config& config, Result& result) const {
     const int players = config.num_players;
     int sum = 0;
-    for (int at = 0; at < players; ++at) sum += points_tens(at);
-    for (int at = 0; at < players; ++at) {
+    SPARRING_FOR (int at = 0; at < players; ++at) sum += points_tens(at);
+    SPARRING_FOR (int at = 0; at < players; ++at) {
       const int own = points_tens(at);
       int better = 0, equal = 0;
-      for (int other = 0; other < players; ++other) {
+      SPARRING_FOR (int other = 0; other < players; ++other) {
         better += points_tens(other) > own;
         equal += points_tens(other) == own;
       }
@@ -695,7 +698,11 @@ struct Game {
   // Adds to the ring of public events; seats are absolute there.
   SPARRING_FN void note(Step& step, Event event, int by, int other = -1, int a = 0, int b = 0,
                         int c = 0, int d = 0, int e = 0) {
-    if (!step.config.history) return;
+    if (step.config.history) write_event(step, event, by, other, a, b, c, d, e);
+  }
+
+  SPARRING_APART SPARRING_FN void write_event(Step& step, Event event, int by, int other, int a,
+                                              int b, int c, int d, int e) {
     u8* entry = step.history + kEventBytes * (events % kEvents);
     store8(entry, four(event, by, other, a));
     store8(entry + 8, four(b, c, d, e));
@@ -714,7 +721,8 @@ struct Game {
     out.word[1] |= numbers >> (64 - kNumberFirst);
   }
 
-  SPARRING_FN void observe(const Config& config, int me, u8* out, const u8* side) const;
+  SPARRING_APART SPARRING_FN void observe(const Config& config, int me, u8* out,
+                                          const u8* side) const;
 
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal, Rng& rng,
                          const u8* side) const;

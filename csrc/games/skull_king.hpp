@@ -132,7 +132,7 @@ struct Game {
     deal(config, round, rng);
   }
 
-  SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
+  SPARRING_APART SPARRING_FN void legal(const Config& config, int, Legal<Game>& out) const {
     out = Legal<Game>::none();
     switch (phase) {
       case kBid:
@@ -146,13 +146,13 @@ struct Game {
         set_cards(deduped(hand[actor], config), out);
         break;
       case kRosiePick:
-        for (int i = 0; i < config.num_players; ++i) out.set(kRosieFirst + i);
+        out.word[1] = ((u64{1} << config.num_players) - 1) << (kRosieFirst - 64);
         break;
       case kWager:
-        for (int i = 0; i < 3; ++i) out.set(kWagerFirst + i);
+        out.word[1] = u64{7} << (kWagerFirst - 64);
         break;
       case kHarryBid:
-        for (int change = -1; change <= 1; ++change)
+        SPARRING_FOR (int change = -1; change <= 1; ++change)
           if (bid[actor] + change >= 0 && bid[actor] + change <= cards)
             out.set(kHarryFirst + 1 + change);
         break;
@@ -257,10 +257,10 @@ struct Game {
   SPARRING_FN int draw_round(const Config& config, Rng& rng) {
     const int count = config.round_count();
     f64 sum = 0;
-    for (int r = 0; r < count; ++r) sum += static_cast<f64>(config.round_weights[r]);
+    SPARRING_FOR (int r = 0; r < count; ++r) sum += static_cast<f64>(config.round_weights[r]);
     const f64 at = static_cast<f64>(rng.next()) / 4294967296.0 * sum;
     f64 up_to = 0;
-    for (int r = 0; r < count; ++r) {
+    SPARRING_FOR (int r = 0; r < count; ++r) {
       up_to += static_cast<f64>(config.round_weights[r]);
       if (up_to > at) return r + 1;
     }
@@ -271,17 +271,18 @@ struct Game {
   SPARRING_APART SPARRING_FN void deal(const Config& config, int number, Rng& rng) {
     u8 deck[kCards];
     int size = 0;
-    if (config.deck == kFull74)
+    if (SPARRING_HOST && config.deck == kFull74)
       for (; size < kCards; ++size) deck[size] = static_cast<u8>(size);
     else
       config.deck_cards().each([&](int id) { deck[size++] = static_cast<u8>(id); });
     open_round(config, number);
     const int seats = config.seats();
+    Rng draws = rng;  // a copy that can stay in registers
     int at = 0;
-    for (int s = 0; s < seats; ++s) {
+    SPARRING_FOR (int s = 0; s < seats; ++s) {
       Cards held = Cards::none();
-      for (int i = 0; i < cards; ++i, ++at) {
-        const int j = at + rng.below(size - at);
+      SPARRING_FOR (int i = 0; i < cards; ++i, ++at) {
+        const int j = at + draws.below(size - at);
         const u8 id = deck[j];
         deck[j] = deck[at];
         held.set(id);
@@ -290,13 +291,14 @@ struct Game {
       hand[s] = held;
       stock = stock - held;
     }
+    rng = draws;
   }
 
   // Clears the table for a round; hands are still to be dealt out of the stock.
   SPARRING_FN void open_round(const Config& config, int number) {
     round = static_cast<u8>(number);
     cards = static_cast<u8>(config.hand_size(number));
-    for (int s = 0; s < 8; ++s) {
+    SPARRING_FOR (int s = 0; s < 8; ++s) {
       played[s] = Cards::none();
       priv[s] = Cards::none();
       bonus[s] = 0;
@@ -305,13 +307,13 @@ struct Game {
     }
     stock = config.deck_cards();
     gone = Cards::none();
-    for (int i = 0; i < 2; ++i) loot_by[i] = loot_with[i] = -1;
+    SPARRING_FOR (int i = 0; i < 2; ++i) loot_by[i] = loot_with[i] = -1;
     if (config.history) {
       zero_bytes(history, sizeof history);
-      for (i8& led : history_leader) led = -1;
+      SPARRING_FOR (i8& led : history_leader) led = -1;
     }
     tricks_done = pending = placed = 0;
-    for (u8& pair : winners) pair = 0;
+    SPARRING_FOR (u8& pair : winners) pair = 0;
     clear_trick();
     harry = -1;
     phase = kBid;
@@ -321,12 +323,13 @@ struct Game {
 
   SPARRING_FN void place_bid(const Config& config, int amount, Result& result) {
     bid[actor] = static_cast<i8>(amount);
-    if (result.wants(kFlatShaped)) {
-      const int off = absolute(amount - shaped_estimate(hand[actor], cards));
-      result.pay(kFlatShaped, actor,
-                 2.0f * (1.0f - static_cast<f32>(off) / static_cast<f32>(cards)));
-    }
+    if (result.wants(kFlatShaped)) pay_bid(amount, result);
     next_to_commit(config, config.cannonball ? kCannon : kPlay);
+  }
+
+  SPARRING_APART SPARRING_FN void pay_bid(int amount, Result& result) const {
+    const int off = absolute(amount - shaped_estimate(hand[actor], cards));
+    result.pay(kFlatShaped, actor, 2.0f * (1.0f - static_cast<f32>(off) / static_cast<f32>(cards)));
   }
 
   // Bids and loads go round once, then `then` begins.
@@ -345,7 +348,7 @@ struct Game {
     hand[by].clear(id);
     played[by].set(id);
     if (config.abilities)
-      for (int s = 0; s < config.num_players; ++s) priv[s].clear(id);
+      SPARRING_FOR (int s = 0; s < config.num_players; ++s) priv[s].clear(id);
     trick_token[trick_size] = static_cast<u8>(token);
     trick_seat[trick_size] = static_cast<u8>(by);
     if (config.history) {
@@ -440,14 +443,14 @@ struct Game {
   // The same by looking at all cards.
   SPARRING_APART SPARRING_FN bool resolves_to(const Config& config, int token) const {
     u8 trick[8];
-    for (int i = 0; i < trick_size; ++i) trick[i] = trick_token[i];
+    SPARRING_FOR (int i = 0; i < trick_size; ++i) trick[i] = trick_token[i];
     trick[trick_size] = static_cast<u8>(token);
     return resolve(trick, trick_size + 1, config).winner == trick_size;
   }
 
   // A Loot allies its player with the trick's winner, card by card (section 8).
   SPARRING_FN void form_alliances(const Config& config, int winner) {
-    for (int i = 0; i < trick_size; ++i) {
+    SPARRING_FOR (int i = 0; i < trick_size; ++i) {
       const int which = trick_token[i] - 1 - 72;
       if (which != 0 && which != 1) continue;
       if (trick_seat[i] == winner || trick_seat[i] >= config.num_players) continue;
@@ -457,7 +460,8 @@ struct Game {
   }
 
   // True if the winner has something to decide before the next trick (section 9).
-  SPARRING_FN bool use_ability(const Config& config, int winner, int card, Rng& rng) {
+  SPARRING_APART SPARRING_FN bool use_ability(const Config& config, int winner, int card,
+                                              Rng& rng) {
     if (card == kHarry) harry = static_cast<i8>(winner);
     const bool last = tricks_done == cards;
     if (last && !(card == kRascal && config.rascal_last)) return false;
@@ -472,7 +476,7 @@ struct Game {
       return false;
     } else {
       pending = static_cast<u8>(least(2, stock.count()));
-      for (int i = 0; i < pending; ++i) {
+      SPARRING_FOR (int i = 0; i < pending; ++i) {
         const int id = stock.select(rng.below(stock.count()));
         stock.clear(id);
         hand[winner].set(id);
@@ -496,7 +500,7 @@ struct Game {
     finish_round(config, rng, result);
   }
 
-  SPARRING_FN void discard(int id, Result& result) {
+  SPARRING_APART SPARRING_FN void discard(int id, Result& result) {
     const int strength = shaped_strength(id);
     f32 nudge = 0;
     if (need(actor) > 0)
@@ -510,7 +514,7 @@ struct Game {
     --pending;
   }
 
-  SPARRING_FN void set_wager(int amount, Result& result) {
+  SPARRING_APART SPARRING_FN void set_wager(int amount, Result& result) {
     wager[actor] = static_cast<u8>(amount);
     const int left = cards - tricks_done;
     const f32 nudge = 0.005f * static_cast<f32>(amount);
@@ -518,7 +522,7 @@ struct Game {
     if (need(actor) > left) result.pay(kAbilityNudge, actor, -nudge);
   }
 
-  SPARRING_FN void change_bid(int change, Result& result) {
+  SPARRING_APART SPARRING_FN void change_bid(int change, Result& result) {
     const int before = absolute(need(actor));
     bid[actor] = static_cast<i8>(bid[actor] + change);
     const int after = absolute(need(actor));
@@ -532,9 +536,9 @@ struct Game {
   SPARRING_APART SPARRING_FN void finish_round(const Config& config, Rng& rng, Result& result) {
     const int players = config.num_players;
     int points[8], sum = 0;
-    for (int s = 0; s < players; ++s) {
+    SPARRING_FOR (int s = 0; s < players; ++s) {
       int loot = 0, loot_exact = 0;
-      for (int i = 0; i < 2; ++i) {
+      SPARRING_FOR (int i = 0; i < 2; ++i) {
         if (loot_by[i] != s && loot_with[i] != s) continue;
         ++loot;
         loot_exact += need(loot_by[i] == s ? loot_with[i] : loot_by[i]) == 0;
@@ -557,7 +561,7 @@ struct Game {
       if (result.counts) count_round(s, points[s], result);
     }
     last_cards = cards;
-    for (int s = 0; s < players; ++s) {
+    SPARRING_FOR (int s = 0; s < players; ++s) {
       result.pay(kScoreDelta, s, static_cast<f32>(points[s]) / 100.0f);
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
       result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
@@ -571,7 +575,7 @@ struct Game {
     deal(config, round + 1, rng);
   }
 
-  SPARRING_FN void pay_card(int action, Result& result) const {
+  SPARRING_APART SPARRING_FN void pay_card(int action, Result& result) const {
     const int id = action == kPlayTigressEscape ? kTigressId : action - kPlayFirst;
     const int strength = shaped_strength(id);
     if (need(actor) > 0)
@@ -581,9 +585,10 @@ struct Game {
   }
 
   // Needs are those before the trick is counted; a destroyed trick is lost by everybody.
-  SPARRING_FN void pay_trick(const Config& config, int winner, Result& result) const {
+  SPARRING_APART SPARRING_FN void pay_trick(const Config& config, int winner,
+                                            Result& result) const {
     const int left = cards - tricks_done - 1;
-    for (int s = 0; s < config.num_players; ++s) {
+    SPARRING_FOR (int s = 0; s < config.num_players; ++s) {
       const int want = need(s);
       f32 flat = 0;
       if (s == winner) {
@@ -623,11 +628,11 @@ struct Game {
   }
 
   // Tied seats share: the average rank, the win, the mean of the shaped places (section 11).
-  SPARRING_FN void pay_end(const Config& config, Result& result) const {
+  SPARRING_APART SPARRING_FN void pay_end(const Config& config, Result& result) const {
     const int players = config.num_players;
-    for (int s = 0; s < players; ++s) {
+    SPARRING_FOR (int s = 0; s < players; ++s) {
       int better = 0, equal = 0;
-      for (int other = 0; other < players; ++other) {
+      SPARRING_FOR (int other = 0; other < players; ++other) {
         better += total[other] > total[s];
         equal += total[other] == total[s];
       }
@@ -638,36 +643,38 @@ struct Game {
           (better == 0 ? 1.0f / static_cast<f32>(equal) : 0.0f) - 1.0f / static_cast<f32>(players));
       result.pay(kScoreFinal, s, static_cast<f32>(total[s]) / 300.0f);
       f32 places = 0;
-      for (int place = better; place < better + equal; ++place)
+      SPARRING_FOR (int place = better; place < better + equal; ++place)
         places += place == 0 ? 10.0f : place == 1 ? 3.0f : place == 2 ? -2.0f : -5.0f;
       result.pay(kFlatShaped, s, places / static_cast<f32>(equal));
     }
   }
 
-  // Four players are the usual table: their loops have fixed lengths.
+  // Four players are the usual table: on a CPU their loops have fixed lengths.
   SPARRING_FN void observe(const Config& config, int me, u8* out) const {
-    if (config.num_players == 4)
+    if (SPARRING_HOST && config.num_players == 4)
       observe_table<4>(config, me, out);
     else
       observe_table<0>(config, me, out);
   }
 
   template <int N>
-  SPARRING_FN void observe_table(const Config& config, int me, u8* SPARRING_RESTRICT out) const {
+  SPARRING_APART SPARRING_FN void observe_table(const Config& config, int me,
+                                                u8* SPARRING_RESTRICT out) const {
     const int players = N ? N : config.num_players, seats = N ? N : config.seats();
     const auto seat_of = [&](int r) { return r >= players ? r : wrap(r + me, players); };
     expand_bits_over(hand[me], out);
     out += kCards;
     if (config.obs == kCompactObs) {
       Cards all = played[0];
-      for (int s = 1; s < seats; ++s) all = all | played[s];
+      SPARRING_FOR (int s = 1; s < seats; ++s) all = all | played[s];
       expand_bits_over(all, out);
       out += kCards;
     } else {
-      for (int r = 0; r < seats; ++r, out += kCards) expand_bits_over(played[seat_of(r)], out);
+      SPARRING_FOR (int r = 0; r < seats; ++r, out += kCards)
+        expand_bits_over(played[seat_of(r)], out);
     }
-    for (int i = 0; i < 14 * seats + 32; i += 16) zero_bytes(out + i, 16);
-    for (int i = 0; i < trick_size; ++i)
+    SPARRING_FOR (int i = 0; i < 14 * seats + 32; i += 16) zero_bytes(out + i, 16);
+    SPARRING_FOR (int i = 0; i < trick_size; ++i)
       copy_bytes(out + 14 * relative(config, trick_seat[i], me), kToken.feature[trick_token[i]],
                  14);
     out += 14 * seats;
@@ -686,7 +693,7 @@ struct Game {
     const bool looted = loot_by[0] >= 0 || loot_by[1] >= 0;
     i8 needs[8]{};
     int over = 0;
-    for (int r = 0; r < seats; ++r, out += 16) {
+    SPARRING_FOR (int r = 0; r < seats; ++r, out += 16) {
       const int s = seat_of(r);
       const bool player = s < players;
       const int placed_bid = bid[s];
@@ -713,20 +720,20 @@ struct Game {
       out += 3;
     }
     if (config.history) {
-      for (int t = 0; t < 10; ++t)
-        for (int r = 0; r < seats; ++r) *out++ = history[t][seat_of(r)];
+      SPARRING_FOR (int t = 0; t < 10; ++t)
+        SPARRING_FOR (int r = 0; r < seats; ++r) *out++ = history[t][seat_of(r)];
     }
     // Signed bytes, then the scores as 16 bits at the next even offset.
     *out++ = static_cast<u8>(open ? over - cards : 0);
-    for (int r = 0; r < seats; ++r) *out++ = static_cast<u8>(needs[r]);
+    SPARRING_FOR (int r = 0; r < seats; ++r) *out++ = static_cast<u8>(needs[r]);
     if (config.history) {
-      for (int t = 0; t < 10; ++t) {
+      SPARRING_FOR (int t = 0; t < 10; ++t) {
         const int led = history_leader[t];
         *out++ = static_cast<u8>(led < 0 ? -1 : relative(config, led, me));
       }
     }
     if (small_bytes(config) & 1) *out++ = 0;
-    for (int r = 0; r < seats; ++r, out += 2) {
+    SPARRING_FOR (int r = 0; r < seats; ++r, out += 2) {
       const int s = seat_of(r);
       const i16 points = s < players ? total[s] : i16{0};
       out[0] = static_cast<u8>(points);
@@ -734,14 +741,14 @@ struct Game {
     }
   }
 
-  SPARRING_FN u8* observe_extension(const Config& config, int me, u8* out) const {
+  SPARRING_APART SPARRING_FN u8* observe_extension(const Config& config, int me, u8* out) const {
     zero_bytes(out, 5);
     constexpr int kSlot[] = {-1, 0, -1, 1, 2, 3, 4, -1};
     if (kSlot[phase] >= 0) out[kSlot[phase]] = 1;
     expand_bits(priv[me], kCards, out + 5);
     out[79] = pending;
     out += 80;
-    for (int r = 0; r < config.seats(); ++r) {
+    SPARRING_FOR (int r = 0; r < config.seats(); ++r) {
       const int s = absolute_seat(config, r, me);
       const bool loaded = s == me || phase > kCannon;
       *out++ = wager[s];
@@ -758,7 +765,7 @@ struct Game {
 
   SPARRING_FN int allied(int seat, int me) const {
     int count = 0;
-    for (int i = 0; i < 2; ++i)
+    SPARRING_FOR (int i = 0; i < 2; ++i)
       count += seat != me && ((loot_by[i] == seat && loot_with[i] == me) ||
                               (loot_by[i] == me && loot_with[i] == seat));
     return count;

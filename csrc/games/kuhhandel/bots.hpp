@@ -27,7 +27,7 @@ SPARRING_FN constexpr HarmonicTable make_harmonics() {
 inline constexpr HarmonicTable kHarmonic = make_harmonics();
 
 // An index in first..last, drawn with weight 1 / (index + 1).
-SPARRING_FN inline int thrifty_index(int first, int last, Rng& rng) {
+SPARRING_APART SPARRING_FN inline int thrifty_index(int first, int last, Rng& rng) {
   const f64 from = kHarmonic.sum[first], to = kHarmonic.sum[last + 1];
   const f64 at = from + static_cast<f64>(rng.next()) / 4294967296.0 * (to - from);
   while (first < last) {
@@ -94,19 +94,19 @@ struct Dealer {
     return gain * least(count, missing) * (12 / missing);
   }
 
-  SPARRING_FN i64 stake_worth(int me, int other, int kind, int count) const {
+  SPARRING_APART SPARRING_FN i64 stake_worth(int me, int other, int kind, int count) const {
     return 100 * claim(me, kind, count) + denial_share() * claim(other, kind, count);
   }
 
   SPARRING_FN i64 lot_worth() const {
     int rival = 0;
-    for (int at = 0; at < config.num_players; ++at)
+    SPARRING_FOR (int at = 0; at < config.num_players; ++at)
       if (at != game.actor) rival = most(rival, claim(at, game.lot, 1));
     return 100 * claim(game.actor, game.lot, 1) + denial_share() * rival;
   }
 
   // What DEALER is ready to spend on the lot for a share of its worth, in 120000ths of a ten.
-  SPARRING_FN i64 budget(int share) const {
+  SPARRING_APART SPARRING_FN i64 budget(int share) const {
     const i64 own = tens_in(game.hand(game.actor));
     return least(share * lot_worth(), kSpendable * kUnit * own);
   }
@@ -153,7 +153,7 @@ struct Dealer {
     const Money held = game.hand(game.actor);
     const int lowest = game.high_tens + 1, from = 10 * game.hundreds;
     const int first = most(lowest + 1, from), last = from + 9;
-    for (int i = 0; i < kTries; ++i) {
+    SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const int cap = drawn_cap(ready, rng);
       if (cap < lowest) continue;
       const int wanted = lowest + rng.below(cap - lowest + 1);
@@ -204,7 +204,7 @@ struct Dealer {
     const int all = tens_in(held), begun = tens_in(game.chosen);
     const int least_limit = begun - kLarge;
     const int most_limit = begun + tens_in(below(held, game.pointer + 1)) + kLarge;
-    for (int i = 0; i < kTries; ++i) {
+    SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const i64 limit = drawn_limit(worth, rng);
       if (limit < all && (limit < least_limit || limit > most_limit)) continue;
       const Money whole = pile(held, limit);

@@ -99,7 +99,7 @@ SPARRING_APART SPARRING_FN inline Money auto_payment(Money hand, int price_tens)
   const int largest = least(count_of(hand, 5), (price_tens + kLarge - 1) / kLarge);
   Money best = 0;
   int best_rank = 1 << 30;
-  for (int a = largest; a >= most(0, largest - 2); --a) {
+  SPARRING_FOR (int a = largest; a >= most(0, largest - 2); --a) {
     const int due = most(0, price_tens - a * kLarge);
     if (due > rest_tens) break;
     // What is kept of the rest is as much as can be; the others pay that sum exactly.
@@ -118,7 +118,7 @@ SPARRING_APART SPARRING_FN inline Money largest_pile(Money hand, int limit_tens)
   Money best = 0;
   int best_rank = -1;
   // Who leaves two 500s that fit has less than 1000 in smaller cards, or could change them.
-  for (int a = largest; a >= most(0, largest - 1); --a) {
+  SPARRING_FOR (int a = largest; a >= most(0, largest - 1); --a) {
     const Pile pile = small_pile(rest, limit_tens - a * kLarge);
     const int rank = (a * kLarge + pile.tens) << 8 | (0xff - cards_in(pile.cards) - a);
     if (rank > best_rank) best = pile.cards | money_of(5, a), best_rank = rank;

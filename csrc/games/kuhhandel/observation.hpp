@@ -62,15 +62,16 @@ class View {
                         u64{1} << (16 + 8 * game_.donkeys));
     copy_bytes(out + 15, game_.unseen, kKinds);
     out += 15 + kKinds;
-    for (int r = 0; r < N; ++r, out += kKinds) copy_bytes(out, game_.animals[seat_of(r)], kKinds);
-    for (int r = 0; r < N; ++r) *out++ = game_.quartets[seat_of(r)];
+    SPARRING_FOR (int r = 0; r < N; ++r, out += kKinds)
+      copy_bytes(out, game_.animals[seat_of(r)], kKinds);
+    SPARRING_FOR (int r = 0; r < N; ++r) *out++ = game_.quartets[seat_of(r)];
     return out;
   }
 
   SPARRING_FN u8* put_money(u8* out) const {
     store8(out, game_.hand(me_));
     out += kDenominations;
-    for (int r = 1; r < N; ++r, out += 9) {
+    SPARRING_FOR (int r = 1; r < N; ++r, out += 9) {
       const int at = seat_of(r);
       const Money known = game_.known[me_][at];
       const int cards = cards_in(game_.hand(at)), hidden = cards - cards_in(known);
@@ -106,14 +107,14 @@ class View {
 
   // Everything that needs two bytes, in tens.
   SPARRING_FN u8* put_amounts(u8* out) const {
-    for (int r = 0; r < N; ++r) {
+    SPARRING_FOR (int r = 0; r < N; ++r) {
       const int at = seat_of(r);
       out = put_two(put_two(out, game_.quartets_tens[at]), game_.points_tens(at));
     }
-    for (int r = 0; r < N; ++r) out = put_two(out, tens_in(game_.known[me_][seat_of(r)]));
+    SPARRING_FOR (int r = 0; r < N; ++r) out = put_two(out, tens_in(game_.known[me_][seat_of(r)]));
     out = put_two(out, game_.high_tens);
     out = put_two(out, game_.is_auction() ? game_.high_tens + 1 : 0);
-    for (int r = 0; r < N; ++r) out = put_two(out, game_.last_bid_tens[seat_of(r)]);
+    SPARRING_FOR (int r = 0; r < N; ++r) out = put_two(out, game_.last_bid_tens[seat_of(r)]);
     const bool trades = game_.turn == me_ || game_.target == me_;
     out = put_two(out, trades ? game_.tied_tens : 0);
     out = put_two(out, game_.actor == me_ ? tens_in(game_.chosen) : 0);
@@ -128,7 +129,7 @@ class View {
 SPARRING_FN inline void put_history(const Config& config, const Game& game, int me, u8* out,
                                     const u8* side) {
   const int players = config.num_players, count = least<int>(game.events, kEvents);
-  for (int i = 0; i < count; ++i, out += kEventBytes) {
+  SPARRING_FOR (int i = 0; i < count; ++i, out += kEventBytes) {
     const u8* entry = side + kEventBytes * ((game.events - 1 - i) % kEvents);
     copy_bytes(out, entry, kEventBytes);
     const auto turn_seat = [&](int column) {
@@ -143,8 +144,13 @@ SPARRING_FN inline void put_history(const Config& config, const Game& game, int 
   zero_bytes(out, (kEvents - count) * kEventBytes);
 }
 
-// A loop of its own for every number of players, so that all lengths are fixed.
-SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out, const u8* side) const {
+// A loop of its own for every number of players, so that all lengths are fixed. Code for a GPU is
+// made for one number.
+SPARRING_APART SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out,
+                                                     const u8* side) const {
+#if defined(SPARRING_SEATS)
+  out = View<SPARRING_SEATS>(*this, me).write(out);
+#else
   switch (config.num_players) {
     case 3:
       out = View<3>(*this, me).write(out);
@@ -156,6 +162,7 @@ SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out, con
       out = View<5>(*this, me).write(out);
       break;
   }
+#endif
   if (config.history) put_history(config, *this, me, out, side);
 }
 

@@ -16,7 +16,7 @@ struct Manifold {
 
 inline constexpr f32 kEpsilon = 1.1920929e-7f;
 
-SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const Pose& pose) {
+SPARRING_APART SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const Pose& pose) {
   Vec at = to_world(pose, polygon.vertex[0]);
   Bounds bounds = {at, at};
   for (int i = 1; i < polygon.count; ++i) {
@@ -28,7 +28,8 @@ SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const Pose& pose) {
 }
 
 // A polygon and the puck's centre.
-SPARRING_FN inline Manifold collide(const Polygon& polygon, const Pose& pose, Vec puck) {
+SPARRING_APART SPARRING_FN inline Manifold collide(const Polygon& polygon, const Pose& pose,
+                                                   Vec puck) {
   constexpr f32 kReach = kSkin + kPuckRadius;
   const Vec centre = to_local(pose, puck);
   int face = 0;
@@ -68,12 +69,12 @@ struct Face {
 };
 
 // The face of `a` that keeps `b` farthest away.
-SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& at_a, const Polygon& b,
-                                   const Pose& at_b) {
+SPARRING_APART SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& at_a,
+                                                  const Polygon& b, const Pose& at_b) {
   Vec corner[kMaxVertices];  // b in the coordinates of a
   for (int j = 0; j < b.count; ++j) corner[j] = to_local(at_a, to_world(at_b, b.vertex[j]));
   Face best = {0, -1e30f};
-  for (int i = 0; i < a.count; ++i) {
+  SPARRING_FOR (int i = 0; i < a.count; ++i) {
     f32 deepest = 1e30f;
     for (int j = 0; j < b.count; ++j)
       deepest = least(deepest, dot(a.normal[i], corner[j] - a.vertex[i]));
@@ -83,7 +84,7 @@ SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& at_a, const Pol
 }
 
 // Cuts a segment at a line; false if nothing is left of it. An end that is kept comes first.
-SPARRING_FN inline bool cut(Vec (&segment)[2], Vec normal, f32 offset) {
+SPARRING_APART SPARRING_FN inline bool cut(Vec (&segment)[2], Vec normal, f32 offset) {
   const f32 first = dot(normal, segment[0]) - offset, second = dot(normal, segment[1]) - offset;
   if (first <= 0 && second <= 0) return true;
   if (first > 0 && second > 0) return false;
@@ -94,8 +95,8 @@ SPARRING_FN inline bool cut(Vec (&segment)[2], Vec normal, f32 offset) {
 }
 
 // Two polygons.
-SPARRING_FN inline Manifold collide(const Polygon& first, const Pose& at_first,
-                                    const Polygon& second, const Pose& at_second) {
+SPARRING_APART SPARRING_FN inline Manifold collide(const Polygon& first, const Pose& at_first,
+                                                   const Polygon& second, const Pose& at_second) {
   constexpr f32 kReach = 2 * kSkin;
   // The second face has to be better by this much, so that the choice does not flicker.
   constexpr f32 kRelative = 0.98f, kAbsolute = 0.001f;

@@ -109,7 +109,7 @@ SPARRING_FN constexpr bool is_clear(const Bounds& at, f32 margin) {
 // Those of some walls (bits) that a rectangle comes within a margin of.
 SPARRING_FN inline u32 walls_around(u32 walls, const Bounds& at, f32 margin) {
   u32 near = 0;
-  for (u32 rest = walls; rest; rest &= rest - 1) {
+  SPARRING_FOR (u32 rest = walls; rest; rest &= rest - 1) {
     const int wall = lowest_bit(rest);
     if (overlap(at, kWall[wall].bounds, margin)) near |= 1u << wall;
   }

@@ -67,7 +67,7 @@ SPARRING_FN inline Axis nearest_features(const WallShape& wall, const Polygon& c
     nearest = square;
     best = inside ? face : Axis{Axis::kCorners, 0, gap, {}};
   };
-  for (int i = 0; i < shape.count; ++i) {
+  SPARRING_FOR (int i = 0; i < shape.count; ++i) {
     const int next = shape.after(i);
     const Vec middle = 0.5f * (shape.vertex[i] + shape.vertex[next]);
     f32 deepest = 1e30f;
@@ -80,7 +80,7 @@ SPARRING_FN inline Axis nearest_features(const WallShape& wall, const Polygon& c
     }
     apart = most(apart, deepest);
   }
-  for (int j = 0; core.count > 1 && j < core.count; ++j) {
+  SPARRING_FOR (int j = 0; core.count > 1 && j < core.count; ++j) {
     const int next = core.after(j);
     const Vec normal = rotated(pose.turn, core.normal[j]);
     const Vec middle = 0.5f * (core.vertex[j] + core.vertex[next]);
@@ -145,7 +145,7 @@ SPARRING_FN inline f32 root_between(const Axis& axis, const WallShape& wall, con
                                     const Witness& witness, f32 early, f32 early_gap, f32 late) {
   constexpr int kMostRounds = 50;
   f32 late_gap = witness.separation, t = late;
-  for (int round = 0; round < kMostRounds; ++round) {
+  SPARRING_FOR (int round = 0; round < kMostRounds; ++round) {
     const bool secant = round & 1;
     t = secant ? early + (core.distance - early_gap) * (late - early) / (late_gap - early_gap)
                : 0.5f * (early + late);
@@ -168,12 +168,12 @@ inline constexpr f32 kNever = 2;
 SPARRING_APART SPARRING_FN inline f32 time_of_impact(const WallShape& wall, const Core& core) {
   constexpr int kMostAxes = 20, kMostRoots = 8;
   f32 now = 0;
-  for (int round = 0; round < kMostAxes; ++round) {
+  SPARRING_FOR (int round = 0; round < kMostAxes; ++round) {
     const Axis axis = nearest_features(wall, core.shape, core.pose(now));
     if (axis.distance <= 0) return kNever;
     if (axis.distance < core.distance + kTolerance) return now;
     f32 late = 1;
-    for (int root = 0; root < kMostRoots; ++root) {
+    SPARRING_FOR (int root = 0; root < kMostRoots; ++root) {
       const Witness deepest = deepest_at(axis, wall, core, late);
       if (deepest.separation > core.distance + kTolerance) return kNever;
       if (deepest.separation > core.distance - kTolerance) {
@@ -233,7 +233,8 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
                        distance};
     f32 first = 1;
     int hit = -1;
-    for (u32 rest = walls_near(core, world.turn[index]) & ~disabled; rest; rest &= rest - 1) {
+    SPARRING_FOR (u32 rest = walls_near(core, world.turn[index]) & ~disabled; rest;
+                  rest &= rest - 1) {
       const int wall = lowest_bit(rest);
       if (events[wall] > kMostEvents) continue;
       const f32 t = time_of_impact(kWall[wall], core);
@@ -261,7 +262,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
     Contacts contacts;
     contacts.count = 0;
     contacts.add(kRink, index, material, manifold, hit);
-    for (u32 rest = kWallsOf[index] & ~(1u << hit); rest; rest &= rest - 1)
+    SPARRING_FOR (u32 rest = kWallsOf[index] & ~(1u << hit); rest; rest &= rest - 1)
       contacts.add(kRink, index, material, touch_wall(world, lowest_bit(rest), index),
                    lowest_bit(rest));
     const u32 all = (1u << contacts.count) - 1;

@@ -98,7 +98,7 @@ struct Match {
     const Match before = *this;
     *this = Match{};
     if (!config.clear_keep_on_reset)
-      for (int at = 0; at < 2; ++at) keep[at] = before.keep[at];
+      SPARRING_FOR (int at = 0; at < 2; ++at) keep[at] = before.keep[at];
     mode = draw_mode(config, rng);
     server = mode == kNormal ? draw_server(config, before.server, rng) : before.server;
     place_racket(kLeft, kCentre + Vec{-3, 0}, 0);
@@ -110,7 +110,7 @@ struct Match {
       const f32 x = between(rng, 1, 2), y = between(rng, -1, 1);
       body[kPuck].centre = kCentre + Vec{mode == kNormal && server == 1 ? x : -x, y};
     }
-    for (int at = 0; at < 2; ++at)
+    SPARRING_FOR (int at = 0; at < 2; ++at)
       phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
   }
 
@@ -119,7 +119,7 @@ struct Match {
     const Match before = *this;
     *this = start;
     server = before.server;
-    for (int at = 0; at < 2; ++at)
+    SPARRING_FOR (int at = 0; at < 2; ++at)
       if (phase[at] == 0)
         phase[at] = before.phase[at] == 0 ? between(rng, 0, kPi) : before.phase[at];
   }
@@ -129,7 +129,7 @@ struct Match {
     World world = open_world();
     Drive drive[3]{};
     Wish wish[2];
-    for (int at = 0; at < 2; ++at) {
+    SPARRING_FOR (int at = 0; at < 2; ++at) {
       wish[at] = Control::wish_of(config.fineness - 1, actions[at]);
       push_racket(world.body[at], place(at), at, wish[at], drive[at]);
       turn_racket(world.body[at], wish[at], drive[at]);
@@ -138,7 +138,7 @@ struct Match {
     drive[kPuck].force = kPuckMass / kStepSeconds * kick;
     kick = {0, 0};
     if (config.keep_mode)
-      for (int at = 0; at < 2; ++at) {
+      SPARRING_FOR (int at = 0; at < 2; ++at) {
         if (keep[at]) result.count(kHeld, at);
         const bool held = keep[at];
         hold_puck(world, at, wish[at], keep[at], drive[kPuck]);
@@ -150,7 +150,7 @@ struct Match {
     advance(world, drive, contacts, config.profile == kExact ? kExactEffort : kFastEffort);
 
     close_world(world);
-    for (f32& each : phase) {
+    SPARRING_FOR (f32& each : phase) {
       each += between(rng, 0, 0.2f);
       if (each > kPi) each -= 2 * kPi;  // small numbers are exact numbers
     }
@@ -158,7 +158,8 @@ struct Match {
     finish(config, result);
   }
 
-  SPARRING_FN void observe(const Config& config, int me, u8* SPARRING_RESTRICT out) const;
+  SPARRING_APART SPARRING_FN void observe(const Config& config, int me,
+                                          u8* SPARRING_RESTRICT out) const;
   SPARRING_FN void legal(const Config& config, int, Legal<Match>& out) const {
     out.word[0] = (u64{1} << shape(config).actions) - 1;
   }
@@ -188,8 +189,8 @@ struct Match {
   }
 
   SPARRING_FN void close_world(const World& world) {
-    for (int i = kLeft; i <= kPuck; ++i) body[i] = world.body[i];
-    for (int i = kLeft; i <= kRight; ++i) turn[i] = world.turn[i];
+    SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) body[i] = world.body[i];
+    SPARRING_FOR (int i = kLeft; i <= kRight; ++i) turn[i] = world.turn[i];
   }
 
   SPARRING_FN static u8 draw_mode(const Config& config, Rng& rng) {
@@ -243,7 +244,7 @@ struct Match {
     const f32 per_metre = -30 / (250.0f / 60 * limit / 2);
     const Vec puck = place(kPuck);
     const f32 puck_speed = body[kPuck].velocity.x;
-    for (int at = 0; at < 2; ++at) {
+    SPARRING_FOR (int at = 0; at < 2; ++at) {
       const f32 side = side_of(at);
       if (side * puck.x < 0 && side * puck_speed <= 0)
         result.pay(kClosenessPart, at, per_metre * length(place(at) - puck));
@@ -261,7 +262,7 @@ struct Match {
       result.terminate(kTimeEnd);
     else if (late)
       result.truncate(kTimeEnd);
-    for (int at = 0; result.counts && at < 2; ++at) {
+    SPARRING_FOR (int at = 0; result.counts && at < 2; ++at) {
       result.count(kSteps, at);
       if (!result.over()) continue;
       result.count(kGames, at);

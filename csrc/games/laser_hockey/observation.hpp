@@ -40,8 +40,8 @@ SPARRING_FN inline View view_of(const Match<Control>& match, int me) {
 }
 
 template <class Control>
-SPARRING_FN inline void Match<Control>::observe(const Config& config, int me,
-                                                u8* SPARRING_RESTRICT out) const {
+SPARRING_APART SPARRING_FN inline void Match<Control>::observe(const Config& config, int me,
+                                                               u8* SPARRING_RESTRICT out) const {
   constexpr int kNumbers = 18, kWithoutKeep = 16;
   static_assert(sizeof(View) == kNumbers * sizeof(f32));
   const View view = view_of(*this, me);

@@ -23,7 +23,8 @@ SPARRING_FN inline bool in_goal(Vec puck, int goal) {
   return dot(away, away) <= kReach * kReach;
 }
 
-SPARRING_FN inline void find_wall_contacts(const World& world, int index, Contacts& contacts) {
+SPARRING_APART SPARRING_FN inline void find_wall_contacts(const World& world, int index,
+                                                          Contacts& contacts) {
   const Vec centre = world.body[index].centre;
   const bool is_puck = index == kPuck;
   const f32 margin = kSkin + radius_of(index);
@@ -33,7 +34,7 @@ SPARRING_FN inline void find_wall_contacts(const World& world, int index, Contac
   if (near && !is_puck)
     near = walls_around(near, bounds_of(kRacket[index], world.pose(index)), margin);
   const Material material = is_puck ? kPuckOnWall : kRacketOnWall;
-  for (; near; near &= near - 1) {
+  SPARRING_FOR (; near; near &= near - 1) {
     const int wall = lowest_bit(near);
     contacts.add(kRink, index, material, touch_wall(world, wall, index), wall);
   }
@@ -44,7 +45,7 @@ SPARRING_FN inline u8 find_contacts(const World& world, Contacts& contacts) {
   u8 touches = 0;
   const Vec puck = world.body[kPuck].centre;
   contacts.count = 0;
-  for (int racket = kLeft; racket <= kRight; ++racket) {
+  SPARRING_FOR (int racket = kLeft; racket <= kRight; ++racket) {
     constexpr f32 kReach = kRacketReach + kSkin + kPuckRadius;
     const Vec away = puck - world.body[racket].centre;
     if (dot(away, away) > kReach * kReach) continue;
@@ -80,16 +81,16 @@ struct Groups {
 
 SPARRING_FN inline Groups group(const Contacts& contacts) {
   int lowest[kBodies] = {kLeft, kRight, kPuck, kRink};
-  for (int i = 0; i < contacts.count; ++i) {
+  SPARRING_FOR (int i = 0; i < contacts.count; ++i) {
     const Contact& contact = contacts.at[i];
     if (contact.first == kRink) continue;
     const int joined = least(lowest[contact.first], lowest[contact.second]);
     const int gone = most(lowest[contact.first], lowest[contact.second]);
-    for (int body = kLeft; body <= kPuck; ++body)
+    SPARRING_FOR (int body = kLeft; body <= kPuck; ++body)
       if (lowest[body] == gone) lowest[body] = joined;
   }
   Groups groups{};
-  for (int i = 0; i < contacts.count; ++i)
+  SPARRING_FOR (int i = 0; i < contacts.count; ++i)
     groups.contacts[lowest[contacts.at[i].second]] |= 1u << i;
   return groups;
 }
@@ -97,18 +98,18 @@ SPARRING_FN inline Groups group(const Contacts& contacts) {
 SPARRING_FN inline void advance(World& world, const Drive (&drive)[3], Contacts& contacts,
                                 const Effort& effort) {
   constexpr f32 kShare = 0.2f, kAllowed = 3 * kSlop;
-  for (int i = kLeft; i <= kPuck; ++i) accelerate(world.body[i], i, drive[i]);
+  SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) accelerate(world.body[i], i, drive[i]);
   const Groups groups = group(contacts);
-  for (u32 members : groups.contacts)
+  SPARRING_FOR (u32 members : groups.contacts)
     if (members) solve_velocities(world, contacts, members, effort.velocity_passes);
   Vec from[3];
   f32 from_angle[3];
-  for (int i = kLeft; i <= kPuck; ++i) {
+  SPARRING_FOR (int i = kLeft; i <= kPuck; ++i) {
     from[i] = world.body[i].centre;
     from_angle[i] = world.body[i].angle;
     move(world, i, kStepSeconds);
   }
-  for (u32 members : groups.contacts)
+  SPARRING_FOR (u32 members : groups.contacts)
     if (members)
       solve_positions(world, contacts, members, effort.position_passes, kShare, kAllowed);
   stop_at_walls(world, kPuck, from[kPuck], from_angle[kPuck], effort);

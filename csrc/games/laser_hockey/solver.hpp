@@ -169,7 +169,7 @@ SPARRING_FN inline void prepare(const World& world, Contact& contact) {
   const Body& first = world.body[contact.first];
   const Body& second = world.body[contact.second];
   contact.points = static_cast<u8>(contact.manifold.points);
-  for (int i = 0; i < contact.points; ++i) {
+  SPARRING_FOR (int i = 0; i < contact.points; ++i) {
     const Overlap overlap = overlap_of(world, contact, i);
     // Halfway between the two surfaces.
     const f32 owner_radius = radius_of(contact.manifold.on_second ? contact.second : contact.first);
@@ -249,7 +249,7 @@ SPARRING_FN inline f32 solve_two(Pair& pair, Contact& contact) {
 SPARRING_FN inline f32 solve(World& world, Contact& contact) {
   f32 change = 0;
   Pair pair(world, contact);
-  for (int i = 0; i < contact.points; ++i)
+  SPARRING_FOR (int i = 0; i < contact.points; ++i)
     change = most(change, solve_friction(pair, contact, contact.point[i]));
   const f32 pressing =
       contact.points == 1 ? solve_one(pair, contact, contact.point[0]) : solve_two(pair, contact);
@@ -258,13 +258,14 @@ SPARRING_FN inline f32 solve(World& world, Contact& contact) {
 }
 
 // `members`: bits of the contacts of one group of connected bodies.
-SPARRING_FN inline void solve_velocities(World& world, Contacts& contacts, u32 members,
-                                         int passes) {
+SPARRING_APART SPARRING_FN inline void solve_velocities(World& world, Contacts& contacts,
+                                                        u32 members, int passes) {
   constexpr f32 kSettled = 1e-5f;  // newton seconds
-  for (u32 rest = members; rest; rest &= rest - 1) prepare(world, contacts.at[lowest_bit(rest)]);
-  for (int pass = 0; pass < passes; ++pass) {
+  SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1)
+    prepare(world, contacts.at[lowest_bit(rest)]);
+  SPARRING_FOR (int pass = 0; pass < passes; ++pass) {
     f32 change = 0;
-    for (u32 rest = members; rest; rest &= rest - 1)
+    SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1)
       change = most(change, solve(world, contacts.at[lowest_bit(rest)]));
     if (change < kSettled) return;
   }
@@ -285,14 +286,15 @@ SPARRING_FN inline void move(World& world, int index, f32 seconds) {
 
 // Section 12.5: pushes overlapping bodies apart. `share` of the overlap is removed in each pass
 // until no more than `allowed` is left.
-SPARRING_FN inline void solve_positions(World& world, const Contacts& contacts, u32 members,
-                                        int passes, f32 share, f32 allowed) {
+SPARRING_APART SPARRING_FN inline void solve_positions(World& world, const Contacts& contacts,
+                                                       u32 members, int passes, f32 share,
+                                                       f32 allowed) {
   constexpr f32 kLargestCorrection = 0.2f;
-  for (int pass = 0; pass < passes; ++pass) {
+  SPARRING_FOR (int pass = 0; pass < passes; ++pass) {
     f32 worst = 0;
-    for (u32 rest = members; rest; rest &= rest - 1) {
+    SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1) {
       const Contact& contact = contacts.at[lowest_bit(rest)];
-      for (int i = 0; i < contact.manifold.points; ++i) {
+      SPARRING_FOR (int i = 0; i < contact.manifold.points; ++i) {
         const Overlap overlap = overlap_of(world, contact, i);
         const f32 gap = overlap.distance - radius_of(contact.first) - radius_of(contact.second);
         worst = least(worst, gap);

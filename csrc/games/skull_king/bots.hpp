@@ -83,7 +83,7 @@ SPARRING_FN inline int captain_threat(int id, const Unseen& unseen) {
 
 SPARRING_FN inline f64 power(f64 base, int exponent) {
   f64 value = 1;
-  for (int i = 0; i < exponent; ++i) value *= base;
+  SPARRING_FOR (int i = 0; i < exponent; ++i) value *= base;
   return value;
 }
 
@@ -139,7 +139,8 @@ SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, con
   if (plan == kWinIt) return extreme_card(legal, 1, strength);
   if (plan == kLoseIt) return extreme_card(legal, -1, strength);
   Cards left = legal;
-  for (int skip = legal.count() / 2; skip > 0; --skip) left.clear(extreme_card(left, -1, strength));
+  SPARRING_FOR (int skip = legal.count() / 2; skip > 0; --skip)
+    left.clear(extreme_card(left, -1, strength));
   return extreme_card(left, -1, strength);
 }
 
@@ -219,7 +220,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   const int need = game.need(me), left = game.cards - game.tricks_done;
   const bool last = game.trick_size + 1 == config.seats();
   Cards seen = game.hand[me];
-  for (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
+  SPARRING_FOR (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
   const Unseen unseen(config.deck_cards() - seen);
   const int pool = most(1, unseen.cards.count());
 
@@ -232,53 +233,54 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
     lowest = least(lowest, wins);
   };
   legal.each([&](int id) {
-    add(kPlayFirst + id, id + 1, captain_value(id));
-    if (id == kTigressId) add(kPlayTigressEscape, kTigressEscape, captain_value(id));
+    const int value = captain_value(id);
+    int action = kPlayFirst + id, token = id + 1;
+    SPARRING_FOR (int ways = id == kTigressId ? 2 : 1; ways > 0; --ways) {
+      add(action, token, value);
+      action = kPlayTigressEscape, token = kTigressEscape;
+    }
   });
 
   // Options come in card order, so keeping the first of equals breaks ties by lowest id.
+  enum By { kSurest, kShed, kCheapest, kMiddling };
   int best = -1;
-  const auto choose = [&](auto&& eligible, auto&& better) {
-    for (int i = 0; i < count; ++i)
-      if (eligible(option[i]) && (best < 0 || better(option[i], option[best]))) best = i;
-  };
-  const auto shed = [](const Option& o) {
-    return o.action == kPlayFirst + kTigressId || o.action == kPlayTigressEscape ? 420 : o.value;
-  };
-  const auto cheaper = [](const Option& a, const Option& b) { return a.value < b.value; };
-  if (need <= 0 || need > left) {
-    choose([&](const Option& o) { return o.wins <= lowest + 0.03 + kHair; },
-           [&](const Option& a, const Option& b) { return shed(a) > shed(b); });
-  } else if (need == left) {
-    choose([](const Option&) { return true; },
-           [](const Option& a, const Option& b) {
-             return a.wins > b.wins || (a.wins == b.wins && a.value < b.value);
-           });
-  } else {
-    const f64 enough = (last ? 0.99 : 0.62) - kHair;
-    choose([&](const Option& o) { return o.wins >= enough; }, cheaper);
-    if (best < 0) {
-      const auto low = [&](const Option& o) { return o.wins <= lowest + 0.05 + kHair; };
-      if (2 * need > left)
-        choose(low, cheaper);
-      else
-        choose(low, [](const Option& a, const Option& b) {
-          return absolute(a.value - 350) < absolute(b.value - 350);
-        });
+  const auto choose = [&](f64 from, f64 to, By by) {
+    int best_key = 0;
+    SPARRING_FOR (int i = 0; i < count; ++i) {
+      const Option& o = option[i];
+      if (o.wins < from || o.wins > to) continue;
+      int key = o.value;
+      if (by == kMiddling) key = absolute(o.value - 350);
+      if (by == kShed)
+        key = o.action == kPlayFirst + kTigressId || o.action == kPlayTigressEscape ? -420 : -key;
+      const bool surer = by == kSurest && best >= 0 && o.wins != option[best].wins;
+      if (best < 0 || (surer ? o.wins > option[best].wins : key < best_key))
+        best = i, best_key = key;
     }
+  };
+  constexpr f64 kAny = 2;  // more than any chance
+  f64 from = 0, to = kAny;
+  By by = kSurest;
+  if (need <= 0 || need > left) {
+    to = lowest + 0.03 + kHair, by = kShed;
+  } else if (need < left) {
+    from = (last ? 0.99 : 0.62) - kHair, by = kCheapest;
   }
+  choose(from, to, by);
+  if (best < 0) choose(0, lowest + 0.05 + kHair, 2 * need > left ? kCheapest : kMiddling);
   return option[best].action;
 }
 
 // Neither the original bots nor CAPTAIN were described for the optional abilities; these are the
 // plain choices (docs/games/skull_king.md).
-SPARRING_FN inline i32 ability_choice(const Game& game, bool captain, const Legal<Game>& legal) {
+SPARRING_APART SPARRING_FN inline i32 ability_choice(const Game& game, bool captain,
+                                                     const Legal<Game>& legal) {
   const int need = game.need(game.actor);
   if (game.phase == kRosiePick) return kRosieFirst + (need > 0 ? 0 : 1);
   if (game.phase == kWager) return kWagerFirst;
   if (game.phase == kHarryBid) {
     int best = 0;
-    for (int change : {-1, 1})
+    SPARRING_FOR (int change : {-1, 1})
       if (legal.test(kHarryFirst + 1 + change) && absolute(need + change) < absolute(need + best))
         best = change;
     return kHarryFirst + 1 + best;

@@ -152,7 +152,7 @@ SPARRING_APART SPARRING_FN inline TrickResult resolve(const u8* tokens, int coun
   int king = -1, pirate = -1, mermaid = -1, first_other = -1;
   int black = -1, black_number = 0, lead = -1, lead_suit = -1, lead_number = 0;
   int high = -1, high_number = 0;
-  for (int i = 0; i < count; ++i) {
+  SPARRING_FOR (int i = 0; i < count; ++i) {
     const int token = tokens[i];
     const int kind = kToken.kind[token];
     if (kind >= kKraken) {
@@ -208,7 +208,7 @@ SPARRING_FN inline Captures captures_of(const u8* tokens, int count, const Trick
                                         const Config& config) {
   Captures taken;
   int mermaids = 0, pirates = 0, kings = 0, disguised = 0;
-  for (int i = 0; i < count; ++i) {
+  SPARRING_FOR (int i = 0; i < count; ++i) {
     const int token = tokens[i];
     if (kToken.number[token] == 14) {
       if (kToken.suit[token] == 0)
@@ -296,7 +296,8 @@ SPARRING_FN inline int shaped_estimate(const Cards& hand, int cards) {
     total += shaped_strength(id);
     strong += shaped_strength(id) > 700;
   });
-  for (int suit = 1; suit < 4; ++suit) longest = most(longest, (hand & kSuits[suit]).count());
+  SPARRING_FOR (int suit = 1; suit < 4; ++suit)
+    longest = most(longest, (hand & kSuits[suit]).count());
   if (longest >= 3 && 10 * longest >= 6 * cards) total += 500;
   if ((hand & kMermaids).any() && strong >= 2) total -= 500;
   if (cards >= 5 && (hand & kPirates).count() >= 2) total += 300;

@@ -31,7 +31,7 @@ struct Record {
 // Which tricks of the round a seat won, by trick.
 SPARRING_FN inline int Game::tricks_of(int seat) const {
   int tricks = 0;
-  for (int t = 0; t < tricks_done; ++t)
+  SPARRING_FOR (int t = 0; t < tricks_done; ++t)
     if ((winners[t / 2] >> (t % 2 * 4) & 15) == seat + 1) tricks |= 1 << t;
   return tricks;
 }
@@ -64,7 +64,7 @@ SPARRING_FN inline GoalRow Game::goal_row(const Config& config, const u8* obs) {
   const GoalBytes at = GoalBytes::of(config);
   const u8* table = obs + at.table;
   int number = 0;
-  for (int r = 0; r < 10; ++r)
+  SPARRING_FOR (int r = 0; r < 10; ++r)
     if (table[8 + r]) number = r;
   const bool bids = table[6] != 0;
   const bool loads = config.extended() && obs[at.seat + 16 * config.seats()] != 0;
@@ -78,7 +78,7 @@ SPARRING_FN inline void Game::set_goal(const Config& config, u8* obs, int goal) 
   const GoalBytes at = GoalBytes::of(config);
   u8 *own = obs + at.table + 21, *seat = obs + at.seat, *over = obs + at.over;
   const int before = seat[1], took = seat[2];
-  for (int b = 0; b <= 10; ++b) own[b] = b == goal;
+  SPARRING_FOR (int b = 0; b <= 10; ++b) own[b] = b == goal;
   seat[1] = static_cast<u8>(goal);
   seat[3] = took == goal;
   seat[4] = took > goal;
@@ -94,7 +94,7 @@ SPARRING_FN inline f32 Game::paid_for(const Config& config, const f32* weight, i
   const int first = from % kStages, end = to - (from - first);
   f32 paid = 0;
   int took = 0;
-  for (int t = 0; t < least(record.cards, end); ++t) {
+  SPARRING_FOR (int t = 0; t < least(record.cards, end); ++t) {
     const bool wins = record.tricks >> t & 1;
     if (t >= first && worth(kWorker) != 0)
       paid += worth(kWorker) * worker_trick(goal - took, record.cards - t - 1, wins);
