@@ -39,6 +39,7 @@ def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=295.0, help="training time of a run")
+    parser.add_argument("--ours-seconds", type=float, help="of ours, where it is another")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--peer", choices=("maskable", "none"), default="maskable")
     parser.add_argument(
@@ -55,7 +56,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--pin", default="", help="the cores to run on, such as 2,3 or 2-15")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    if given.seeds < 1 or given.seconds <= 0 or given.every <= 0 or given.games < 2:
+    given.ours_seconds = given.ours_seconds or given.seconds
+    times = given.seconds, given.ours_seconds, given.every
+    if given.seeds < 1 or min(times) <= 0 or given.games < 2:
         parser.error("--seeds, --seconds and --every must be above 0, --games at least 2")
     return given
 
@@ -89,6 +92,8 @@ def train_all(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
         request = {"kind": kind, "seed": seed, "threads": given.cores, "settings": settings}
         names = ("game", "opponent", "seconds", "every", "games")
         request |= {name: getattr(given, name) for name in names}
+        if kind != given.peer:
+            request["seconds"] = given.ours_seconds
         done = subprocess.run(
             [sys.executable, str(SCRIPT), json.dumps(request)],
             stdout=subprocess.PIPE,
@@ -130,8 +135,8 @@ def show(told: dict[str, Any], given: argparse.Namespace) -> None:
     """Print a table."""
     target = f"{told['target']:.3f}"
     print(
-        f"{given.game} against {given.opponent}, {given.seconds:g} s of training on {given.cores} "
-        f"cores, seeds 0 to {given.seeds - 1}"
+        f"{given.game} against {given.opponent}, {given.seconds:g} s of training (ours "
+        f"{given.ours_seconds:g} s) on {given.cores} cores, seeds 0 to {given.seeds - 1}"
     )
     print(f"| | samples/s | win share at the end | to 0.5 | to {target} | sooner |")
     print("|---|---:|---:|---:|---:|---:|")

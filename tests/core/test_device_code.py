@@ -39,9 +39,10 @@ def pool_code(game: str, memory: int) -> bytes:
 
 
 def test_programs_are_compiled_side_by_side_and_told_of(
-    own_cache: Path, capsys: pytest.CaptureFixture[str]
+    own_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was begun ahead is not begun again; a pool in two units has every kernel once."""
+    monkeypatch.setattr(compiling.PROGRESS, "quiet", False)  # a quiet training may have gone before
     rules = Rules("tic_tac_toe")
     sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
     units = [
