@@ -4,7 +4,7 @@ python benchmarks/train_vs_peers.py                  measure, write results/trai
 python benchmarks/train_vs_peers.py --original       ... and compare with the original environment
 python benchmarks/train_vs_peers.py --update-docs    ... and write the table of docs/benchmarks.md
 python benchmarks/train_vs_peers.py --stored         do not measure, show the results there are
-python benchmarks/train_vs_peers.py --short          the largest sizes alone: some 40 s, not kept
+python benchmarks/train_vs_peers.py --short          the largest sizes alone, not kept
 python benchmarks/train_vs_peers.py --quick          a smoke run; its figures mean nothing
 
 Every contestant lives in a process of its own and trains when it is its turn: Skull King with four

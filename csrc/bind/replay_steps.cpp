@@ -6,9 +6,9 @@
 
 #include "bind/arrays.hpp"
 #include "bind/workers.hpp"
-#include "nets/q_loss.hpp"
-#include "nets/sac_loss.hpp"
-#include "nets/target.hpp"
+#include "learn/q_loss.hpp"
+#include "learn/sac_loss.hpp"
+#include "learn/target.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -6,9 +6,9 @@
 
 #include "bind/arrays.hpp"
 #include "bind/workers.hpp"
-#include "nets/adam.hpp"
+#include "learn/adam.hpp"
+#include "learn/ppo_loss.hpp"
 #include "nets/drawing.hpp"
-#include "nets/ppo_loss.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

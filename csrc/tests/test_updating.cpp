@@ -3,9 +3,9 @@
 #include <cmath>
 #include <vector>
 
-#include "nets/adam.hpp"
+#include "learn/adam.hpp"
+#include "learn/ppo_loss.hpp"
 #include "nets/drawing.hpp"
-#include "nets/ppo_loss.hpp"
 #include "tests/check.hpp"
 
 using namespace sparring;

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from sparring import _native
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
-from sparring.learn.dqn_native import NativeGradient
 from sparring.learn.forward import Forward
 from sparring.learn.knobs import AtMoment
+from sparring.learn.native_dqn import NativeGradient
 from sparring.learn.normalising import share_normaliser
 from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.q_learning import (

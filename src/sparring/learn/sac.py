@@ -19,10 +19,10 @@ from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
+from sparring.learn.native_sac import NativeSteps
 from sparring.learn.off_policy import Losses, OffPolicy
 from sparring.learn.replay import Samples
 from sparring.learn.sac_gradients import actor_gradient, critic_gradient, head_gradient
-from sparring.learn.sac_native import NativeSteps
 from sparring.nets.arithmetic import BF16
 from sparring.nets.critic_passes import CriticPasses, critic_passes
 from sparring.nets.critics import Critics

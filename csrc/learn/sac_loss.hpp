@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "learn/row_sums.hpp"
 #include "nets/gaussian.hpp"
-#include "nets/row_sums.hpp"
 
 namespace sparring {
 

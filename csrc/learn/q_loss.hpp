@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/crew.hpp"
-#include "nets/row_sums.hpp"
+#include "learn/row_sums.hpp"
 
 namespace sparring {
 

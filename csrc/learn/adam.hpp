@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/crew.hpp"
-#include "nets/rowwise.hpp"
+#include "learn/rowwise.hpp"
 
 namespace sparring {
 

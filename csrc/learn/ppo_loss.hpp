@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/crew.hpp"
+#include "learn/rowwise.hpp"
 #include "nets/gaussian.hpp"
-#include "nets/rowwise.hpp"
 
 namespace sparring {
 

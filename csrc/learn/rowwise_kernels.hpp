@@ -1,4 +1,4 @@
-// Loops over many numbers, each by itself. nets/rowwise.hpp includes this file once for every kind
+// Loops over many numbers, each by itself. learn/rowwise.hpp includes this file once for every kind
 // of vector that a machine may have, each time in a namespace of its own and with SPARRING_TARGET
 // naming the instructions: the compiler makes vectors of the loops. Sums have kSums partial ones
 // whatever the vectors are, so that all machines of a kind get the same bits. No include guard,

@@ -73,20 +73,20 @@ struct Rowwise {
 
 namespace rowwise4 {
 #define SPARRING_TARGET
-#include "nets/rowwise_kernels.hpp"
+#include "learn/rowwise_kernels.hpp"
 #undef SPARRING_TARGET
 }  // namespace rowwise4
 
 #if defined(__x86_64__)
 namespace rowwise8 {
 #define SPARRING_TARGET __attribute__((target("avx2")))
-#include "nets/rowwise_kernels.hpp"
+#include "learn/rowwise_kernels.hpp"
 #undef SPARRING_TARGET
 }  // namespace rowwise8
 
 namespace rowwise16 {
 #define SPARRING_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,prefer-vector-width=512")))
-#include "nets/rowwise_kernels.hpp"
+#include "learn/rowwise_kernels.hpp"
 #undef SPARRING_TARGET
 }  // namespace rowwise16
 #endif
