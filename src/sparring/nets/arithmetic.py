@@ -8,7 +8,7 @@ from sparring import _native
 from sparring.errors import ConfigError
 
 AUTO, BF16, FLOAT32, TORCH = "auto", "bf16", "float32", "torch"
-BEST_WITH_AMX = FLOAT32
+BEST_WITH_AMX = BF16
 """What `auto` means on a CPU with AMX, for perceptrons. Convolutions are torch's, whose bfloat16
 moves what a network says by half a percent and its gradients by more: they have to be asked for."""
 KERNELS = "SPARRING_KERNELS"
