@@ -63,7 +63,7 @@ class ByNumber:
 def make(game: str, config: dict[str, Any], ppo: PPOConfig, *, first: int, games: int) -> PPO:
     rules = sparring.Rules(game, config)
     pool = Pool(rules, games, seed=1, threads=1, first_game=first)
-    collect = CollectConfig(games=games, steps=13)
+    collect = CollectConfig(games=games, steps=13, cpu="float32")
     net = NetConfig(hidden=(16,))
     made = PPO(pool, collect, ppo, net, seed=1, first_row=first * rules.rows)
     made.collector.actors[0] = ByNumber(made.forward)

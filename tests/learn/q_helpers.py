@@ -32,13 +32,13 @@ def make_dqn(
     """settings: those of the replay are called replay_..."""
     replay = {"batch": 32, "capacity": 8192, "warmup": 64, "ratio": 4.0}
     replay |= {k[7:]: settings.pop(k) for k in list(settings) if k.startswith("replay_")}
-    collect = CollectConfig(games=pool.num_games, steps=steps)
+    collect = CollectConfig(games=pool.num_games, steps=steps, cpu="float32")
     config, kept = DQNConfig(**settings), ReplayConfig(**replay)
     return DQN(pool, collect, config, kept, net, seed=1, slots=slots)
 
 
 def make_pqn(pool: GamePool, *, steps: int = 16, net: NetConfig = SMALL, **settings: Any) -> PQN:
-    collect = CollectConfig(games=pool.num_games, steps=steps)
+    collect = CollectConfig(games=pool.num_games, steps=steps, cpu="float32")
     return PQN(pool, collect, DQNConfig(mode="rollouts", **settings), net, seed=1)
 
 

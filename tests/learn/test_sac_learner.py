@@ -25,7 +25,7 @@ from sparring.learn.sac import (
 from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.schedule import Moment, Schedule
 
-COLLECT = CollectConfig(games=4, steps=8)
+COLLECT = CollectConfig(games=4, steps=8, cpu="float32")
 REPLAY = ReplayConfig(ratio=4, batch=32, capacity=4000, warmup=40)
 ACTOR = NetConfig(hidden=(32, 32), squash=True, spread="predicted")
 PLAIN = SACConfig()
