@@ -22,6 +22,7 @@ from sparring.learn.steps import PLACE, Loss, Minibatch, Shown, diverged, mean_o
 from sparring.learn.together import Together
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
+from sparring.nets.packed import PackedAdam
 
 if TYPE_CHECKING:
     from sparring.learn.ppo import Knobs
@@ -57,16 +58,9 @@ class NativeSteps:
     def __init__(self, native: NativeNet, *, eps: float, shown: Sequence[str]) -> None:
         """Improve a network. eps: Adam's. shown: what curves call the losses of PPO."""
         assert list(native.net.heads) == [POLICY, VALUE]
-        self.native, self.eps, self.shown = native, eps, shown
-        self.work = native.work
-        packed = native.packed
-        self.mean, self.square = (torch.zeros_like(packed.weight) for _ in range(2))
-        self.steps = 0
-        """Made so far."""
-        # As native code takes them, once: between passes, which empty caches, a call costs tenfold.
-        arrays = {"grad": packed.grad, "weight": packed.weight}
-        arrays |= {"mean": self.mean, "square": self.square}
-        self._arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in arrays.items()}
+        self.native, self.work, self.shown = native, native.work, shown
+        self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
+        self._grad = native.packed.grad.numpy()
         self._rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._epoch: Mapping[str, Tensor] = {}
         self._known = Known(np.empty(0, np.uint8), None, {})
@@ -79,17 +73,10 @@ class NativeSteps:
             total, shown = self._summed(minibatch, knobs, together)
         norm = math.nan
         if math.isfinite(total):
-            norm = self.work.adam(
-                **self._arrays,
-                step=self.steps + 1,
-                lr=knobs.lr,
-                eps=self.eps,
-                max_norm=knobs.max_grad_norm,
-            )
-            self.native.changed()
+            self.adam.lr = knobs.lr
+            norm = self.adam.descend(knobs.max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(total, norm, knobs.lr)
-        self.steps += 1
         return {**shown, "grad_norm": norm}
 
     def _learn(self, minibatch: Minibatch, knobs: Knobs) -> tuple[float, dict[str, float]]:
@@ -111,7 +98,7 @@ class NativeSteps:
             entropy=knobs.entropy,
             grad=grad,
         )
-        layers.backward(grad, self._arrays["grad"], None, False)
+        layers.backward(grad, self._grad, None, False)
         plain = max(plain, 1.0)
         means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
         shown = dict(zip(self.shown, means, strict=True))
@@ -136,7 +123,7 @@ class NativeSteps:
             weight=float(part["example_weight"]),
             grad=grad,
         )
-        layers.backward(grad, self._arrays["grad"], None, True)
+        layers.backward(grad, self._grad, None, True)
         return missed / len(obs)
 
     def _summed(
@@ -170,27 +157,13 @@ class NativeSteps:
             self._epoch, self._known = minibatch.data, Known.of(minibatch.data)
         return self._known
 
-    # As torch's Adam is saved, so that either goes on from the other
-
     def tensors(self) -> dict[str, Tensor]:
-        """Copy Adam's memory of every parameter; nothing before the first step."""
-        if not self.steps:
-            return {}
-        packed, found = self.native.packed, dict[str, Tensor]()
-        views = [packed.views(array).values() for array in (self.mean, self.square)]
-        for index, (mean, square) in enumerate(zip(*views, strict=True)):
-            kept = {"step": torch.tensor(float(self.steps)), "exp_avg": mean, "exp_avg_sq": square}
-            found |= {f"{index}.{name}": value.clone() for name, value in kept.items()}
-        return found
+        """Copy Adam's memory of every parameter, as torch's is saved."""
+        return self.adam.tensors()
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with `tensors` of another moment."""
-        for name, array in (("exp_avg", self.mean), ("exp_avg_sq", self.square)):
-            array.zero_()
-            for index, view in enumerate(self.native.packed.views(array).values()):
-                if tensors:
-                    view.copy_(tensors[f"{index}.{name}"])
-        self.steps = int(tensors["0.step"]) if tensors else 0
+        """Go on with `tensors` of another moment, of either."""
+        self.adam.load(tensors)
 
 
 def action_of(action: Tensor) -> dict[str, Any]:

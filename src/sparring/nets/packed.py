@@ -78,11 +78,12 @@ class PackedAdam:
         self,
         packed: Packed,
         *,
+        eps: float = EPS,
         native: _native.Updating | None = None,
         tell: Callable[[], None] | None = None,
     ) -> None:
         """native: computes it, on a CPU; else torch does. tell: called when weights changed."""
-        self.packed, self.lr, self.native, self.tell = packed, 0.0, native, tell
+        self.packed, self.lr, self.eps, self.native, self.tell = packed, 0.0, eps, native, tell
         self.exp_avg, self.exp_avg_sq = (torch.zeros_like(packed.weight) for _ in range(2))
         self.steps = torch.zeros((), device=packed.weight.device)
         self._arrays: dict[str, npt.NDArray[np.float32]] = {}
@@ -114,7 +115,7 @@ class PackedAdam:
             **self._arrays,
             step=int(self._steps) + 1,
             lr=self.lr,
-            eps=EPS,
+            eps=self.eps,
             max_norm=most,
         )
         self._steps += math.isfinite(norm)
@@ -143,7 +144,7 @@ class PackedAdam:
             beta2=BETAS[1],
             lr=self.lr,
             weight_decay=0.0,
-            eps=EPS,
+            eps=self.eps,
             maximize=False,
         )
         if packed.weight.device.type == "cpu" and int(self.steps) % TIDY_EVERY == 0:
