@@ -19,14 +19,20 @@ SIDE = "side"
 
 
 def use_tree(tree: Path) -> None:
-    """Let `import sparring` mean that tree, whatever is installed."""
-    sys.path[0] = str(tree)
-    sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
+    """Let `import sparring` mean that tree, whatever is installed.
+
+    One without a compiled extension in it can only be the one that is installed from there.
+    """
+    if any(tree.glob("sparring/_native*.so")):
+        sys.path[0] = str(tree)
+        sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in type(f).__module__]
     import sparring
 
     found = Path(sparring.__file__).resolve().parents[1]
     if found != tree.resolve():
-        raise SystemExit(f"{tree} holds no sparring to measure; {found} was found instead")
+        raise SystemExit(
+            f"{tree} holds no sparring with a compiled extension; {found} was found instead"
+        )
 
 
 class Side:
