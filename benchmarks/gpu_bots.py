@@ -35,9 +35,13 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
+    files = sorted(SETTINGS.glob(f"{given.only}*.toml"))
+    if not files:
+        names = ", ".join(sorted(file.stem for file in SETTINGS.glob("*.toml")))
+        parser.error(f"--only {given.only}: there are {names}")
     trees = {NOW: ROOT} | ({BEFORE: given.before.resolve()} if given.before else {})
     found: dict[str, Any] = {}
-    for file in sorted(SETTINGS.glob(f"{given.only}*.toml")):
+    for file in files:
         of: dict[str, Any] = {}
         for when, tree in trees.items():
             more = ["--rounds", str(given.rounds), "--device", given.device]
@@ -49,6 +53,8 @@ def main() -> None:
             print("\n".join(lines_of(file.stem, of)), flush=True)
     if given.json:
         print(json.dumps(found, indent=1))
+    if not all(one for of in found.values() for one in of.values()):
+        sys.exit(1)
 
 
 SELF_PLAY = ("--opponents", "self=1")

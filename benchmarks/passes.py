@@ -41,7 +41,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=10.0, help="in all")
     parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if min(given.rows, given.threads, given.seconds, *given.hidden) <= 0:
+        parser.error("--rows, --hidden, --threads and --seconds must be above 0")
+    return given
 
 
 def rows_of(game: str, count: int) -> Tensor:
