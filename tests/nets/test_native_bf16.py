@@ -147,6 +147,13 @@ def test_a_cpu_without_amx_refuses_bf16_in_one_line(monkeypatch: pytest.MonkeyPa
 
 
 @with_amx
+def test_with_amx_a_perceptron_is_in_bf16_unless_it_is_told_otherwise() -> None:
+    assert resolve_cpu(AUTO) == BF16
+    assert resolve_cpu(AUTO, "residual") == FLOAT32
+    assert resolve_cpu(FLOAT32) == FLOAT32
+
+
+@with_amx
 def test_a_fresh_residual_net_learns_nearly_the_same_in_bf16() -> None:
     torch.manual_seed(1)
     config = NetConfig(kind="residual", channels=24, blocks=2)
