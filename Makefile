@@ -8,7 +8,7 @@ SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o 
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install cluster train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
+.PHONY: help install cluster web train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,11 @@ $(INSTALLED): pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 cluster: install  ## Add Ray, for --cluster and its tests
 	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,cluster]'
+
+web: install  ## Add the games as WebAssembly, and what tests them in a real browser
+	$(BIN)/python -m pip install -q -c constraints.txt 'ziglang>=0.15'
+	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
+		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,wasm,browser]'
 
 train: install  ## Train the default game for ten minutes at most and measure the agent
 	$(BIN)/sparring train skull_king
@@ -47,6 +52,8 @@ lint: install  ## Formatters, linters, types, import rules, the extension's stub
 	$(BIN)/ruff check -q src tests benchmarks examples scripts
 	$(BIN)/clang-format --dry-run --Werror $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/mypy
+	$(BIN)/oxfmt --check 'src/sparring/**/*.js' 'src/sparring/**/*.css' > /dev/null
+	$(BIN)/oxlint --deny-warnings src/sparring
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o build/_native.pyi
 	diff src/sparring/_native.pyi build/_native.pyi
@@ -54,6 +61,7 @@ lint: install  ## Formatters, linters, types, import rules, the extension's stub
 format: install  ## Format everything, write the stub anew
 	$(BIN)/ruff check -q --fix src tests benchmarks examples scripts
 	$(BIN)/ruff format -q src tests benchmarks examples scripts
+	$(BIN)/oxfmt 'src/sparring/**/*.js' 'src/sparring/**/*.css' > /dev/null
 	$(BIN)/clang-format -i $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
 

@@ -178,6 +178,11 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("has_goals", [](const Rules& r) { return r.game->goals() != nullptr; })
       .def_prop_ro("default_weights",
                    [](const Rules& r) { return r.game->default_weights(r.config.data()); })
+      .def_prop_ro("config_bytes",
+                   [](const Rules& r) {
+                     return nb::bytes(reinterpret_cast<const char*>(r.config.data()),
+                                      r.config.size());
+                   })
       .def_prop_ro(
           "config_fields",
           [](const Rules& r) { return field_rows(r.game->config_fields(), r.config.data()); })

@@ -11,6 +11,7 @@
 #include "core/crew.hpp"
 #include "core/digest.hpp"
 #include "core/face.hpp"
+#include "core/refusal.hpp"
 #include "core/table.hpp"
 
 namespace sparring {
@@ -50,47 +51,6 @@ struct PoolOptions {
   u32 opening_plies = 0;
   bool records = false;  // keep what came of goals
 };
-
-// The first action that cannot be played, in game order.
-struct Refusal {
-  i64 game = -1;
-  i64 row = -1;
-  int seat = -1;
-  i64 action = -1;     // discrete
-  int component = -1;  // box
-  f32 value = 0;
-  std::vector<int> legal;
-};
-
-template <class G>
-Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
-                   const typename G::Action& action) {
-  Refusal refused;
-  refused.game = game;
-  refused.row = row;
-  refused.seat = seat;
-  if constexpr (kDiscrete<G>) {
-    refused.action = action;
-    legal.each([&](int a) { refused.legal.push_back(a); });
-  } else {
-    int i = 0;
-    while (is_finite(action.value[i])) ++i;
-    refused.component = i;
-    refused.value = action.value[i];
-  }
-  return refused;
-}
-
-// What to say of a table that was given up.
-template <class G>
-Trouble never_asks(const typename G::Config& config, u32 game, bool skip_forced) {
-  return Trouble(G::spec(config).name + " game " + std::to_string(game) +
-                 ": no policy was asked in " + std::to_string(kPatience) +
-                 " decisions, all of them " +
-                 (skip_forced ? "forced or made by bots; leave out skip_forced or change"
-                              : "made by bots; change") +
-                 " the line-up or the flags so that somebody has a choice");
-}
 
 // What the pool looks like from outside, whatever the game. R = games * rows per game.
 class AnyPool {

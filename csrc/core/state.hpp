@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/face.hpp"
-#include "core/pool.hpp"
+#include "core/refusal.hpp"
 
 namespace sparring {
 
@@ -64,7 +64,7 @@ class State final : public AnyState {
     if constexpr (HasSide<G>) side_.resize(static_cast<size_t>(G::side_bytes(config)));
     std::memset(static_cast<void*>(&held_), 0, sizeof held_);
     if (!begin(held_.table, *setting_, game_, side_.data(), held_.legal))
-      throw never_asks<G>(config, game_, skip_forced);
+      raise(never_asks<G>(config, game_, skip_forced));
   }
 
   std::unique_ptr<AnyState> clone() const override { return std::make_unique<State>(*this); }
@@ -89,7 +89,7 @@ class State final : public AnyState {
     held_.terminated = result.terminated;
     held_.truncated = result.truncated;
     held_.reason = result.reason;
-    if (result.given_up) throw never_asks<G>(setting_->config, game_, setting_->skip_forced);
+    if (result.given_up) raise(never_asks<G>(setting_->config, game_, setting_->skip_forced));
     return {};
   }
 
@@ -127,7 +127,7 @@ class State final : public AnyState {
       Result result = result_into(held_.table.pending, *setting_);
       u32 patience = kPatience;
       settle(held_.table, *setting_, game_, side_.data(), held_.legal, result, patience);
-      if (result.given_up) throw never_asks<G>(setting_->config, game_, setting_->skip_forced);
+      if (result.given_up) raise(never_asks<G>(setting_->config, game_, setting_->skip_forced));
       held_.terminated = result.terminated;
       return {};
     } else {

@@ -13,4 +13,14 @@ class Trouble : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+#if defined(__wasm__)
+// A browser throws for us: nothing of the module runs any more behind this call.
+extern "C" [[noreturn, clang::import_module("sparring"), clang::import_name("fail")]] void
+sparring_fail(const char* why);
+
+[[noreturn]] inline void raise(const Trouble& trouble) { sparring_fail(trouble.what()); }
+#else
+[[noreturn]] inline void raise(const Trouble& trouble) { throw trouble; }
+#endif
+
 }  // namespace sparring

@@ -79,6 +79,9 @@ class Rules:
     def default_weights(self) -> list[float]: ...
 
     @property
+    def config_bytes(self) -> bytes: ...
+
+    @property
     def config_fields(self) -> list[tuple[str, str, int, float, float, str, str, bool, list[float]]]: ...
 
     @property

@@ -1,0 +1,41 @@
+// Elements without a framework: `el("button", { class: "quiet", onclick: go }, "Go")`.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// Makes an element. Properties are attributes; those that begin with "on" are listeners. Text is
+// always set as text, so that names from outside can never become markup.
+export function el(name, properties = {}, ...children) {
+  return filled(document.createElement(name), properties, children);
+}
+
+// The same for drawings.
+export function svg(name, properties = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), properties, children);
+}
+
+function filled(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, String(value));
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// Puts children in place of whatever was there.
+export function replace(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null));
+  return element;
+}
+
+export function wait(milliseconds) {
+  return new Promise((done) => setTimeout(done, milliseconds));
+}
+
+// Whether a person asked their system for less motion.
+export function calm() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}

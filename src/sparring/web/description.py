@@ -1,0 +1,50 @@
+"""What a page has to know about a game with a configuration, as plain values."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from sparring.games.flags import changed_flags
+from sparring.games.rules import Rules
+
+
+def describe_rules(rules: Rules) -> dict[str, Any]:
+    """Return sizes, names and bytes with which `app/engine/engine.js` makes and reads states."""
+    return {
+        "name": rules.name,
+        "title": rules.title,
+        "rules_version": rules.rules_version,
+        "flags": changed_flags(rules),
+        "settings": rules.config,
+        "config": base64.b64encode(rules.native.config_bytes).decode(),
+        "skip_forced": rules.skip_forced,
+        "weights": rules.weights(None),
+        "seats": rules.seats,
+        "rows": rules.rows,
+        "roles": list(rules.roles),
+        "actions": rules.actions,
+        "box": rules.box,
+        "obs_bytes": rules.obs_bytes,
+        "bots": list(rules.bots),
+        "ends": list(rules.ends),
+        "hides": rules.hides,
+        "chance": rules.chance,
+        "runs": [list(run) for run in rules.runs],
+        "blocks": [
+            {"name": b.name, "first": b.first, "rows": b.rows, "columns": list(b.columns)}
+            for b in rules.blocks
+        ],
+        "flag_fields": [
+            {
+                "name": field.name,
+                "help": field.help,
+                "low": field.low,
+                "high": field.high,
+                "count": field.count,
+                "words": list(field.words),
+                "value": field.show(),
+            }
+            for field in rules.fields.values()
+        ],
+    }

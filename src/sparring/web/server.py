@@ -1,0 +1,78 @@
+"""The app that `sparring serve` shows in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from sparring import games
+from sparring.errors import SparringError
+from sparring.games.flags import read_rules
+from sparring.games.rules import game_names
+from sparring.web.description import describe_rules
+from sparring.web.modules import module_file
+
+APP = Path(__file__).parent / "app"
+GAMES = Path(games.__file__).parent
+
+
+def make_app(runs: Path) -> Starlette:
+    """Return the app over a folder with runs."""
+    app = Starlette(
+        routes=[
+            Route("/", index),
+            Route("/api/games", list_games),
+            Route("/api/games/{name}", show_game),
+            Route("/games/{name}/{file}", game_file),
+            Route("/wasm/{name}.wasm", wasm),
+            Mount("/app", StaticFiles(directory=APP)),
+        ]
+    )
+    app.state.runs = runs
+    return app
+
+
+async def index(request: Request) -> Response:
+    """Send the page."""
+    return FileResponse(APP / "index.html")
+
+
+async def list_games(request: Request) -> Response:
+    """Name all games."""
+    return JSONResponse({"games": game_names()})
+
+
+async def show_game(request: Request) -> Response:
+    """Describe a game with flags: ?set=num_players=3&set=..."""
+    try:
+        rules = read_rules(request.path_params["name"], request.query_params.getlist("set"))
+    except SparringError as wrong:
+        raise HTTPException(400, str(wrong)) from None
+    return JSONResponse(describe_rules(rules))
+
+
+async def game_file(request: Request) -> Response:
+    """Send how a game looks."""
+    name, file = request.path_params["name"], request.path_params["file"]
+    if name not in game_names() or file not in ("page.js", "page.css"):
+        raise HTTPException(404)
+    path = GAMES / name / file
+    if not path.is_file():
+        raise HTTPException(404)
+    return FileResponse(path)
+
+
+async def wasm(request: Request) -> Response:
+    """Send a game's module."""
+    if request.path_params["name"] not in game_names():
+        raise HTTPException(404)
+    try:
+        return FileResponse(module_file(request.path_params["name"]), media_type="application/wasm")
+    except SparringError as wrong:
+        raise HTTPException(503, str(wrong)) from None
