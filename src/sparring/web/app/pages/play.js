@@ -5,9 +5,7 @@ import { Engine } from "/app/engine/engine.js";
 import { PERSON, Session, bot } from "/app/play/session.js";
 import { plainPage } from "/app/play/views.js";
 
-export async function playPage(host, [game = "tic_tac_toe"]) {
-  const [name, query = ""] = game.split("?");
-  const wished = new URLSearchParams(query);
+export async function playPage(host, { path: [name = "tic_tac_toe"], query: wished }) {
   const flags = new URLSearchParams(wished.getAll("set").map((pair) => ["set", pair]));
   const rules = await (await fetch(`/api/games/${name}?${flags}`)).json();
   const wasm = await (await fetch(`/wasm/${name}.wasm`)).arrayBuffer();
