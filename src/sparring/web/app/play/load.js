@@ -23,7 +23,9 @@ export async function askJson(address, options) {
 
 // "set=a=1&set=b=2" of {a: 1, b: 2}.
 export function flagQuery(flags) {
-  return new URLSearchParams(Object.entries(flags).map(([name, value]) => ["set", `${name}=${value}`]));
+  return new URLSearchParams(
+    Object.entries(flags).map(([name, value]) => ["set", `${name}=${value}`]),
+  );
 }
 
 // A game with flags: { rules, engine, page }.
@@ -50,4 +52,13 @@ async function loadPage(name) {
 export function useStyle(address) {
   if (document.querySelector(`link[href="${address}"]`)) return;
   document.head.append(el("link", { rel: "stylesheet", href: address }));
+}
+
+// Asks the server to do something with a value.
+export async function order(address, value) {
+  return askJson(address, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(value),
+  });
 }
