@@ -18,11 +18,15 @@ export async function playPage(host, [game = "tic_tac_toe"]) {
   const players = Array.from({ length: rules.seats }, (_, seat) =>
     seat === person ? PERSON : other,
   );
-  const session = new Session(engine, { seed: Number(wished.get("seed") ?? 0), players });
-  const table = el("div", { class: `table ${name}` });
+  const session = new (page.session ?? Session)(engine, {
+    seed: Number(wished.get("seed") ?? 0),
+    players,
+  });
+  const table = el("div", { class: `table ${name.replaceAll("_", "-")}-table` });
   const said = el("p", { class: "said", role: "status" });
   host.append(el("h1", {}, rules.title), table, said);
   const view = page.make(table, session);
+  session.view = view;
   session.show = () => {
     view.show(session.state, session.answer);
     said.textContent = session.state.over ? `${session.state.end}: ${session.state.scores}` : "";
@@ -34,7 +38,9 @@ export async function playPage(host, [game = "tic_tac_toe"]) {
 
 async function pageOf(name) {
   try {
-    return (await import(`/games/${name}/page.js`)).page;
+    const { page } = await import(`/games/${name}/page.js`);
+    document.head.append(el("link", { rel: "stylesheet", href: `/games/${name}/page.css` }));
+    return page;
   } catch {
     return plainPage;
   }

@@ -33,8 +33,12 @@ export class Session {
     return this.players.findIndex((player) => player.kind === "person");
   }
 
+  run() {
+    return this.takeTurns();
+  }
+
   // Plays until the game is over or `close` is called.
-  async run() {
+  async takeTurns() {
     while (!this.closed && !this.state.over) {
       const actions = [];
       for (let row = 0; row < this.rules.rows; ++row) {
