@@ -1,45 +1,61 @@
 // The curves of a run as they come in: numbers by name, placed by minutes, decisions or updates.
 
+import { isNumber } from "/app/words.js";
+
+const CLOCK = "charts/decisions";
 export const PLACES = ["minutes", "decisions", "updates"];
 
 export class Store {
   constructor() {
-    this.curves = new Map(); // name -> { updates, minutes, decisions, values }
-    this.last = 0;
+    this.curves = new Map(); // name -> { updates, minutes, values, version }
     this.version = 0;
     this.kept = new Map(); // what was put together from several curves, until they change
   }
 
-  // Takes what the server sends and returns the names of the curves that changed.
-  add({ last, x, curves }) {
+  // Takes what the server sends, { name: { update, seconds, value } }, and returns the names of
+  // the curves that changed.
+  add(curves) {
     const changed = new Set();
-    for (const [name, { x: at, values }] of Object.entries(curves)) {
-      const column = x[at];
-      if (!values.length) continue;
+    for (const [name, { update, seconds, value }] of Object.entries(curves)) {
+      if (!update.length) continue;
       const mine = this.curveOf(name);
-      forgetFrom(mine, column.updates[0]);
-      append(mine.updates, column.updates);
-      append(
-        mine.minutes,
-        column.seconds.map((s) => s / 60),
-      );
-      append(mine.decisions, column.decisions ?? column.updates.map(() => NaN));
-      append(mine.values, values);
+      for (let row = 0; row < update.length; row += 1) {
+        put(mine, update[row], seconds[row] / 60, value[row]);
+      }
       mine.version = this.version + 1;
       changed.add(name);
     }
     this.version += changed.size ? 1 : 0;
-    this.last = last ?? this.last;
     return changed;
+  }
+
+  clear() {
+    this.curves.clear();
+    this.kept.clear();
+    this.version += 1;
   }
 
   curveOf(name) {
     let curve = this.curves.get(name);
     if (!curve) {
-      curve = { updates: [], minutes: [], decisions: [], values: [], version: 0 };
+      curve = { updates: [], minutes: [], values: [], version: 0 };
       this.curves.set(name, curve);
     }
     return curve;
+  }
+
+  // Where the points of a curve lie on an axis. Decisions have a curve of their own, with fewer
+  // points where a run is long; between those they grow evenly.
+  placed(curve, by) {
+    if (by !== "decisions") return curve[by];
+    const clock = this.curves.get(CLOCK);
+    if (!clock) return curve.updates.map(() => NaN);
+    if (curve === clock) return clock.values;
+    if (curve.clocked !== clock.version || curve.decisions.length !== curve.updates.length) {
+      curve.clocked = clock.version;
+      curve.decisions = curve.updates.map((update) => between(clock, update));
+    }
+    return curve.decisions;
   }
 
   get names() {
@@ -58,7 +74,7 @@ export class Store {
   line(name, by, low = null, high = null) {
     const curve = this.curves.get(name);
     if (!curve) return { x: [], y: [] };
-    if (!low) return { x: curve[by], y: curve.values };
+    if (!low) return { x: this.placed(curve, by), y: curve.values };
     const key = `${name} ${low} ${high}`;
     let ends = this.kept.get(key);
     if (!ends || ends.version !== curve.version) {
@@ -69,7 +85,7 @@ export class Store {
       };
       this.kept.set(key, ends);
     }
-    return { x: curve[by], y: curve.values, low: ends.low, high: ends.high };
+    return { x: this.placed(curve, by), y: curve.values, low: ends.low, high: ends.high };
   }
 
   // Shares on top of one another: layer `at` of several curves that add up to one.
@@ -82,30 +98,44 @@ export class Store {
       stack = { version: this.version, layers: stacked(names, first, this.curves) };
       this.kept.set(key, stack);
     }
-    return { x: first[by], ...stack.layers[at] };
+    return { x: this.placed(first, by), ...stack.layers[at] };
   }
 
   // Where an update lies, for marks.
-  place(update, seconds, by) {
+  place({ update, seconds, decisions }, by) {
     if (by === "updates") return update;
-    if (by === "minutes" && seconds !== undefined && seconds !== null) return seconds / 60;
-    const clock = this.curves.get("charts/decisions") ?? this.curves.values().next().value;
+    if (by === "minutes" && isNumber(seconds)) return seconds / 60;
+    if (by === "decisions" && isNumber(decisions)) return decisions;
+    const clock = this.curves.get(CLOCK);
     if (!clock?.updates.length) return null;
-    return clock[by][Math.min(indexOf(clock.updates, update), clock.updates.length - 1)];
+    if (by === "decisions") return between(clock, update);
+    return clock.minutes[Math.min(indexOf(clock.updates, update), clock.updates.length - 1)];
   }
 }
 
-// A resumed run begins again where its checkpoint was: what came after that is forgotten.
-function forgetFrom(curve, update) {
-  const cut = indexOf(curve.updates, update);
-  if (cut >= curve.updates.length) return;
-  for (const column of [curve.updates, curve.minutes, curve.decisions, curve.values]) {
-    column.length = cut;
+// Points come in order but for a few that two messages tell twice.
+function put(curve, update, minutes, value) {
+  const at =
+    update > (curve.updates.at(-1) ?? -1) ? curve.updates.length : indexOf(curve.updates, update);
+  const known = curve.updates[at] === update ? 1 : 0;
+  if (at === curve.updates.length) {
+    curve.updates.push(update);
+    curve.minutes.push(minutes);
+    curve.values.push(value);
+    return;
   }
+  curve.updates.splice(at, known, update);
+  curve.minutes.splice(at, known, minutes);
+  curve.values.splice(at, known, value);
 }
 
-function append(column, more) {
-  for (const value of more) column.push(value);
+// A counter's value at an update.
+function between({ updates, values }, update) {
+  const right = indexOf(updates, update);
+  if (updates[right] === update || right === 0) return values[right] ?? NaN;
+  if (right >= updates.length) return values.at(-1);
+  const share = (update - updates[right - 1]) / (updates[right] - updates[right - 1]);
+  return values[right - 1] + share * (values[right] - values[right - 1]);
 }
 
 // The first index whose value is not below the one that is looked for.

@@ -304,9 +304,9 @@ const CELLS = {
       el("span", { class: "interval" }, intervalText(run)),
     ],
   }),
-  spark: ({ spark: values }) => ({
-    told: values,
-    make: () => spark(values ?? [], "Strength over the run"),
+  spark: ({ evaluations }) => ({
+    told: evaluations.strength,
+    make: () => spark(evaluations.strength, "Strength over the run"),
   }),
   decisions: ({ decisions }) => ({ told: decisions, make: () => short(decisions) }),
   minutes: ({ minutes: value }) => ({ told: value, make: () => minutes(value) }),
