@@ -44,9 +44,9 @@ export function logTicks(low, high, most) {
 
 export function tickText(value, form, step) {
   if (!isNumber(value)) return MISSING;
+  if (value === 0) return form === "percent" ? "0 %" : "0";
   if (form === "percent") return `${Number((100 * value).toFixed(step < 0.01 ? 1 : 0))} %`;
   if (Math.abs(value) >= 10000 || form === "rate") return short(value);
-  if (value === 0) return "0";
   if (step < 1e-4) return value.toExponential(0);
   const digits = step >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(step) + (isHalf(step) ? 1 : 0)));
   return value.toFixed(Math.max(0, digits));
