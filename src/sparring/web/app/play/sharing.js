@@ -75,12 +75,16 @@ export function openReplay(replay) {
   const link = linkOf(replay);
   if (link) location.hash = link;
   else {
-    handedOver = replay;
+    handOver(replay);
     location.hash = "#/replay";
   }
 }
 
 let handedOver = null;
+
+export function handOver(replay) {
+  handedOver = replay;
+}
 
 // A replay that another page has handed over, once.
 export function takeOver() {
@@ -89,7 +93,8 @@ export function takeOver() {
   return replay;
 }
 
-export function sharePanel(read) {
+// `server`: whether there is one that keeps replays and a page that shows them.
+export function sharePanel(read, server = true) {
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);
   return panel(
     "Replay",
@@ -97,10 +102,10 @@ export function sharePanel(read) {
     el(
       "div",
       { class: "share-buttons" },
-      button("Open", () => openReplay(read())),
+      server ? button("Look at it", () => openReplay(read())) : null,
       button("Download", () => download(read())),
-      button("Keep on the server", () => keep(read())),
-      button("Copy link", () => copyLink(read())),
+      server ? button("Keep on the server", () => keep(read())) : null,
+      server ? button("Copy link", () => copyLink(read())) : null,
     ),
   );
 }
