@@ -210,7 +210,7 @@ class Setup {
 }
 
 function agentLabel({ name, strength }) {
-  return typeof strength === "number" ? `${name} (strength ${strength.toFixed(2)})` : name;
+  return typeof strength === "number" ? `${name} · ${strength.toFixed(2)}` : name;
 }
 
 function sampledSwitch(member, put) {
