@@ -209,13 +209,16 @@ export class Session {
 
   // The game so far as `sparring replay` reads it.
   replay() {
+    // Forced moves are recorded like all others, so nothing is to be skipped.
+    const { skip_forced: _, ...flags } = this.rules.flags;
+    const seed = Number(this.seed);
     return {
       format: "sparring-replay",
       version: 1,
       game: this.rules.name,
       rules_version: this.rules.rules_version,
-      flags: this.rules.flags,
-      seed: Number(this.seed),
+      flags,
+      seed: Number.isSafeInteger(seed) ? seed : String(this.seed),
       players: this.players.map(({ kind, name }) => (kind === "person" ? "person" : name)),
       ...(this.setup ? { setup: this.setup } : {}),
       actions: this.moves.map((move) => (move.length === 1 ? move[0] : move)),

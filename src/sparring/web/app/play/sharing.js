@@ -1,8 +1,8 @@
 // A game that was played, to keep and to send to others.
 
 import { el, toast } from "/app/dom.js";
-import { order } from "/app/play/load.js";
 import { panel } from "/app/play/panels.js";
+import { source } from "/app/play/source.js";
 
 const LONGEST_LINK = 8000; // what messengers and browsers leave whole
 
@@ -55,7 +55,7 @@ export async function copyText(text, what) {
 
 export async function keep(replay) {
   try {
-    const { name } = await order("/api/replays", replay);
+    const { name } = await source().keep(replay);
     toast(`Kept as ${name}`);
     return name;
   } catch (wrong) {
@@ -99,7 +99,7 @@ export function sharePanel(read) {
       { class: "share-buttons" },
       button("Open", () => openReplay(read())),
       button("Download", () => download(read())),
-      button("Keep on the server", () => keep(read())),
+      source().server ? button("Keep on the server", () => keep(read())) : null,
       button("Copy link", () => copyLink(read())),
     ),
   );
