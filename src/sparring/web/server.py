@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -22,6 +23,8 @@ from sparring.web.security import Guard, Security
 
 APP = Path(__file__).parent / "app"
 GAMES = Path(games.__file__).parent
+PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
+"""What a game's folder may deliver: its page and the modules that the page imports."""
 
 
 def make_app(runs: Path, *, guard: Guard | None = None, api: bool = False) -> Starlette:
@@ -73,7 +76,7 @@ async def show_game(request: Request) -> Response:
 async def game_file(request: Request) -> Response:
     """Send how a game looks."""
     name, file = request.path_params["name"], request.path_params["file"]
-    if name not in game_names() or file not in ("page.js", "page.css"):
+    if name not in game_names() or not PAGE_FILE.fullmatch(file):
         raise HTTPException(404)
     path = GAMES / name / file
     if not path.is_file():
