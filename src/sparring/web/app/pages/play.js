@@ -3,10 +3,11 @@
 import { el, replace } from "/app/dom.js";
 import { Casting, whoCanPlay } from "/app/play/lineup.js";
 import { loadGame } from "/app/play/load.js";
+import { readMoves } from "/app/play/recording.js";
 import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
 import { source } from "/app/play/source.js";
 import { Table } from "/app/play/table.js";
-import { takeOver } from "/app/play/sharing.js";
+import { takeOver, unpackReplay } from "/app/play/sharing.js";
 
 const EMBLEMS = {
   tic_tac_toe: "✕ ◯",
@@ -75,8 +76,8 @@ async function tablePage(host, name, query, signal) {
   }
   const casting = new Casting(game.engine);
   const able = await whoCanPlay(rules);
-  const begun = takeOver(); // a replay that goes on
-  if (wish.seed === null) wish.seed = begun?.seed ?? newSeed();
+  const begun = query.get("from") ? unpackReplay(query.get("from")) : takeOver();
+  wish.seed = begun?.seed ?? wish.seed ?? newSeed();
   if (signal.aborted) return;
   document.title = `${splitTitle(rules.title)[0]} - sparring`;
   const place = el("div", { class: "play" });
@@ -89,7 +90,7 @@ async function tablePage(host, name, query, signal) {
 // Puts a table into the page, in place of the one before.
 async function sitDown(page, begun = null) {
   const { host, game, casting, able, wish, signal } = page;
-  history.replaceState(null, "", addressOf(game.rules.name, wish));
+  if (!begun) history.replaceState(null, "", addressOf(game.rules.name, wish));
   const players = await casting.players(wish);
   if (signal.aborted) return;
   page.table?.close();
@@ -100,8 +101,9 @@ async function sitDown(page, begun = null) {
   page.table = new Table(host, game, {
     seed: wish.seed,
     players,
-    moves: begun?.actions ?? [],
+    moves: readMoves(game.rules, begun?.actions ?? []),
     setup: begun?.setup ?? null,
+    index: begun?.index ?? 0,
     more: [setup],
     commentators: { names: able.agents.map((a) => a.name), network: (n) => casting.network(n) },
     again: (seed) => {

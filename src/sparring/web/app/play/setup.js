@@ -38,6 +38,7 @@ export function writeWish({ seed, person, against, flags }) {
   return query;
 }
 
+// What an address of a table looks like.
 export function addressOf(game, wish) {
   // Commas, slashes and the like are readable in an address as they are.
   const query = writeWish(wish)

@@ -75,12 +75,16 @@ export function openReplay(replay) {
   const link = linkOf(replay);
   if (link) location.hash = link;
   else {
-    handedOver = replay;
+    handOver(replay);
     location.hash = "#/replay";
   }
 }
 
 let handedOver = null;
+
+export function handOver(replay) {
+  handedOver = replay;
+}
 
 // A replay that another page has handed over, once.
 export function takeOver() {
@@ -89,7 +93,9 @@ export function takeOver() {
   return replay;
 }
 
+// Links lead to a server's page: a file has an address that only its own machine knows.
 export function sharePanel(read) {
+  const { server } = source();
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);
   return panel(
     "Replay",
@@ -97,10 +103,10 @@ export function sharePanel(read) {
     el(
       "div",
       { class: "share-buttons" },
-      button("Open", () => openReplay(read())),
+      button("Look at it", () => openReplay(read())),
       button("Download", () => download(read())),
-      source().server ? button("Keep on the server", () => keep(read())) : null,
-      button("Copy link", () => copyLink(read())),
+      server ? button("Keep on the server", () => keep(read())) : null,
+      server ? button("Copy link", () => copyLink(read())) : null,
     ),
   );
 }
