@@ -3,23 +3,24 @@
 import { el, replace } from "/app/dom.js";
 import { drawEmblem } from "/app/play/emblems.js";
 import { Casting, whoCanPlay } from "/app/play/lineup.js";
-import { askJson, loadGame, useStyle } from "/app/play/load.js";
+import { loadGame } from "/app/play/load.js";
 import { readMoves } from "/app/play/recording.js";
 import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
+import { source } from "/app/play/source.js";
 import { Table } from "/app/play/table.js";
 import { takeOver, unpackReplay } from "/app/play/sharing.js";
 
 export async function playPage(host, { path: [name], query, signal }) {
-  useStyle("/app/play/play.css");
+  source().style("/app/play/play.css");
   if (!name) return choosePage(host);
   return tablePage(host, name, query, signal);
 }
 
 // All games as tiles.
 async function choosePage(host) {
-  const { games } = await askJson("/api/games");
+  const games = await source().games();
   const known = await Promise.all(
-    games.map((game) => (game.title ? game : askJson(`/api/games/${game.name ?? game}`))),
+    games.map((game) => (game.title ? game : source().rules(game.name ?? game, {}))),
   );
   document.title = "Play - sparring";
   host.append(

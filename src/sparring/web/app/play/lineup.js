@@ -3,8 +3,8 @@
 // careful=3+ttt/120@sampled=1
 
 import { Network } from "/app/engine/network.js";
-import { ask, askJson, flagQuery } from "/app/play/load.js";
 import { PERSON, agent, bot } from "/app/play/session.js";
+import { source } from "/app/play/source.js";
 
 export const A_PERSON = "person";
 
@@ -68,10 +68,8 @@ function share(seed, seat) {
 
 // Everybody who can be asked to a table of a game.
 export async function whoCanPlay(rules) {
-  const asked = new URLSearchParams([["game", rules.name], ...flagQuery(rules.flags)]);
   try {
-    const { agents = [] } = await askJson(`/api/players?${asked}`);
-    return { bots: rules.bots, agents };
+    return { bots: rules.bots, agents: await source().players(rules) };
   } catch {
     return { bots: rules.bots, agents: [] }; // a page without a server has bots
   }
@@ -79,7 +77,7 @@ export async function whoCanPlay(rules) {
 
 // Makes players of words, each network once.
 export class Casting {
-  constructor(engine, fetchNetwork = networkBytes) {
+  constructor(engine, fetchNetwork = source().network) {
     Object.assign(this, { engine, rules: engine.rules, fetchNetwork });
     this.networks = new Map();
   }
@@ -116,9 +114,4 @@ export class Casting {
       ),
     );
   }
-}
-
-async function networkBytes(name) {
-  const answer = await ask(`/api/network?player=${encodeURIComponent(name)}`);
-  return answer.arrayBuffer();
 }
