@@ -11,8 +11,11 @@ const EMBLEMS = {
     ["M68 11a13 13 0 1 1-.1 0", LINE],
   ],
   kuhn_poker: [
-    ["M20 7h16v34H20zM40 7h16v34H40zM60 7h16v34H60z", LINE],
-    ["M28 20v10M48 18a4 5 0 1 1-.1 0M66 18v12m0-6 5-6m-4 5 5 7", { ...LINE, "stroke-width": 2 }],
+    ["M17 7h16v34H17zM40 7h16v34H40zM63 7h16v34H63z", LINE],
+    [
+      "M27 18v9c0 4-5 4-5 0M48 18a4 6 0 1 1-.1 0m2 9 3 4M68 18v13m0-6 6-7m-5 6 6 7",
+      { ...LINE, "stroke-width": 2 },
+    ],
   ],
   leduc_poker: [
     ["M22 7h22v34H22zM52 7h22v34H52z", LINE],
