@@ -171,20 +171,22 @@ export async function replaysPage(host) {
   );
 }
 
-function replayRow({ name, game, players = [], scores = [], end, steps, date, wrong }) {
+function replayRow({ name, game, players = [], scores = [], end, steps, date, error }) {
   const link = el("a", { href: `#/replay?name=${encodeURIComponent(name)}` }, name);
-  const cells = wrong
-    ? [el("td", { colspan: 5, class: "soft" }, wrong)]
+  const cells = error
+    ? [el("td", { colspan: 5, class: "soft" }, error)]
     : [
         el("td", {}, game),
         el("td", {}, players.join(", ")),
         el("td", {}, scores.join(" : "), end ? "" : el("span", { class: "soft" }, " (not over)")),
         el("td", { class: "number" }, steps === undefined ? "" : String(steps)),
-        el(
-          "td",
-          { class: "soft" },
-          typeof date === "string" ? date.slice(0, 16).replace("T", " ") : "",
-        ),
+        el("td", { class: "soft" }, dateOf(date)),
       ];
   return el("tr", {}, el("td", {}, link), cells);
+}
+
+// Seconds since 1970 as a date of here.
+function dateOf(seconds) {
+  if (typeof seconds !== "number") return "";
+  return new Date(1000 * seconds).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
 }

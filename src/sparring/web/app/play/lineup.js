@@ -66,10 +66,16 @@ function share(seed, seat) {
   return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
 }
 
-// Everybody who can be asked to a table of a game.
+// Everybody who can be asked to a table of a game: a run is its best checkpoint, and every other
+// one is an agent of its own.
 export async function whoCanPlay(rules) {
   try {
-    return { bots: rules.bots, agents: await source().players(rules) };
+    const runs = await source().players(rules);
+    const agents = runs.flatMap(({ checkpoints = [], ...run }) => [
+      run,
+      ...checkpoints.map((number) => ({ name: `${run.name}/${number}`, run: run.name })),
+    ]);
+    return { bots: rules.bots, agents };
   } catch {
     return { bots: rules.bots, agents: [] }; // a page without a server has bots
   }

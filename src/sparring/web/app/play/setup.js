@@ -173,13 +173,16 @@ class Setup {
         { label: "bots" },
         bots.map((name) => option(name)),
       ),
-      agents.length
-        ? el(
-            "optgroup",
-            { label: "agents" },
-            agents.map((a) => option(a.name, agentLabel(a))),
-          )
-        : null,
+      optionGroup(
+        "agents",
+        agents.filter(({ run }) => !run),
+        option,
+      ),
+      optionGroup(
+        "their checkpoints",
+        agents.filter(({ run }) => run),
+        option,
+      ),
       this.rules.hides ? null : option(A_PERSON, "a person, here too"),
       known ? null : option(member.name),
     );
@@ -207,6 +210,15 @@ class Setup {
     const against = joinWords(seats.map((seat) => this.words.get(seat)));
     this.go({ seed: Number(this.seed.value), person: this.person, against, flags });
   }
+}
+
+function optionGroup(label, agents, option) {
+  if (agents.length === 0) return null;
+  return el(
+    "optgroup",
+    { label },
+    agents.map((one) => option(one.name, agentLabel(one))),
+  );
 }
 
 function agentLabel({ name, strength }) {
