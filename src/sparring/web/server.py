@@ -7,6 +7,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -18,6 +19,7 @@ from sparring.games.flags import read_rules
 from sparring.games.rules import game_names
 from sparring.web.description import describe_rules
 from sparring.web.modules import module_file
+from sparring.web.security import Guard, Security
 
 APP = Path(__file__).parent / "app"
 GAMES = Path(games.__file__).parent
@@ -25,8 +27,11 @@ PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
 """What a game's folder may deliver: its page and the modules that the page imports."""
 
 
-def make_app(runs: Path) -> Starlette:
-    """Return the app over a folder with runs."""
+def make_app(runs: Path, *, guard: Guard | None = None, api: bool = False) -> Starlette:
+    """Return the app over a folder with runs.
+
+    api: programs may ask agents for actions.
+    """
     app = Starlette(
         routes=[
             Route("/", index),
@@ -35,10 +40,18 @@ def make_app(runs: Path) -> Starlette:
             Route("/games/{name}/{file}", game_file),
             Route("/wasm/{name}.wasm", wasm),
             Mount("/app", StaticFiles(directory=APP)),
-        ]
+        ],
+        middleware=[Middleware(Security, guard=guard or Guard())],
+        exception_handlers={HTTPException: explain},
     )
     app.state.runs = runs
     return app
+
+
+async def explain(request: Request, wrong: Exception) -> Response:
+    """Say what went wrong in one line of JSON."""
+    assert isinstance(wrong, HTTPException)
+    return JSONResponse({"error": wrong.detail}, wrong.status_code, headers=wrong.headers)
 
 
 async def index(request: Request) -> Response:
