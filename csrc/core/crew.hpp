@@ -1,5 +1,4 @@
-// Worker threads that take chunks of a job. A job has phases; a phase starts when the one before
-// it is finished by everybody. Host only.
+// Worker threads that take chunks of a job. Host only.
 #pragma once
 
 #if defined(__linux__)
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/job.hpp"
 #include "core/trouble.hpp"
 
 namespace sparring {
@@ -35,22 +35,6 @@ inline int usable_cores() {
 #endif
   return static_cast<int>(std::thread::hardware_concurrency());
 }
-
-class Job {
- public:
-  virtual ~Job() = default;
-  // Prepares a phase and returns its number of chunks; -1 when there are no more phases.
-  virtual int open(int phase) = 0;
-  virtual void run(int phase, int chunk) = 0;
-
- private:
-  friend class Crew;
-  int phase_ = 0;
-  int chunks_ = 0;
-  int taken_ = 0;
-  int finished_ = 0;
-  bool active_ = false;
-};
 
 class Crew {
  public:

@@ -122,12 +122,15 @@ class Convolve final : public Job {
   void run(int, int chunk) override {
     Padded board(size_, in_);
     const i64 end = least((chunk + 1) * kRows, rows_);
-    for (i64 row = chunk * kRows; row < end; ++row) {
-      board.fill(x_ + row * size_.squares() * in_);
-      for (int first = 0; first < out_; first += 4 * kWidest)
-        with_fours(least((out_ - first) / 4, kWidest),
-                   [&]<int kFours>() { channels<kFours>(board, row, first); });
-    }
+    for (i64 row = chunk * kRows; row < end; ++row) run_row(row, board);
+  }
+
+  // One row; `board` is room for it.
+  void run_row(i64 row, Padded& board) {
+    board.fill(x_ + row * size_.squares() * in_);
+    for (int first = 0; first < out_; first += 4 * kWidest)
+      with_fours(least((out_ - first) / 4, kWidest),
+                 [&]<int kFours>() { channels<kFours>(board, row, first); });
   }
 
  private:
@@ -352,12 +355,12 @@ class StemForward final : public Job {
     const i64 end = least((chunk + 1) * kRows, in_.rows);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(in_.obs + row * in_.obs_bytes, in_.runs);
-      add_row(active, shift.data(), to_ + row * in_.size.squares() * in_.out);
+      run_row(active, shift.data(), to_ + row * in_.size.squares() * in_.out);
     }
   }
 
- private:
-  void add_row(const ActiveFeatures& active, f32* shift, f32* to) const {
+  // One row; `shift` is room for a number per channel.
+  void run_row(const ActiveFeatures& active, f32* shift, f32* to) const {
     const int out = in_.out, squares = in_.size.squares(), planes = in_.plane_features();
     std::memcpy(shift, bias_, sizeof(f32) * static_cast<size_t>(out));
     size_t numbers = active.index.size();
@@ -378,6 +381,7 @@ class StemForward final : public Job {
     for (int i = 0; i < squares * out; ++i) to[i] = most(to[i], 0.0f);
   }
 
+ private:
   const StemInput& in_;
   const f32* weight_;
   const f32* number_weight_;

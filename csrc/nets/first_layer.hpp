@@ -5,73 +5,10 @@
 
 #include <vector>
 
-#include "core/crew.hpp"
-#include "core/face.hpp"
-#include "nets/wide.hpp"
+#include "core/job.hpp"
+#include "nets/features.hpp"
 
 namespace sparring {
-
-// Neighbouring features of one type: features first..first+count-1 at byte `offset`.
-struct FeatureRun {
-  int first, count, offset;
-  Type type;
-  f32 divisor;
-};
-
-// The features of one row that are not 0.
-struct ActiveFeatures {
-  std::vector<int> index;
-  std::vector<f32> value;
-
-  Active view() const { return {index.data(), value.data(), static_cast<int>(index.size())}; }
-
-  void read(const u8* row, const std::vector<FeatureRun>& runs) {
-    index.clear();
-    value.clear();
-    for (const FeatureRun& run : runs) {
-      const u8* at = row + run.offset;
-      if (run.type == Type::kU8)
-        read_bytes(at, run);
-      else if (run.type == Type::kI8)
-        read_as<i8>(at, run);
-      else if (run.type == Type::kI16)
-        read_as<i16>(at, run);
-      else
-        read_as<f32>(at, run);
-    }
-  }
-
- private:
-  // Eight bytes at a time; most words are 0.
-  void read_bytes(const u8* at, const FeatureRun& run) {
-    int i = 0;
-    for (; i + 8 <= run.count; i += 8) {
-      u64 word;
-      std::memcpy(&word, at + i, 8);
-      while (word) {
-        const int byte = lowest_bit(word) >> 3;
-        add(run.first + i + byte, static_cast<f32>(at[i + byte]), run.divisor);
-        word &= ~(u64{0xff} << (8 * byte));
-      }
-    }
-    for (; i < run.count; ++i)
-      if (at[i]) add(run.first + i, static_cast<f32>(at[i]), run.divisor);
-  }
-
-  template <class T>
-  void read_as(const u8* at, const FeatureRun& run) {
-    for (int i = 0; i < run.count; ++i) {
-      T raw;
-      std::memcpy(&raw, at + i * static_cast<int>(sizeof(T)), sizeof(T));
-      if (raw != T(0)) add(run.first + i, static_cast<f32>(raw), run.divisor);
-    }
-  }
-
-  void add(int feature, f32 raw, f32 divisor) {
-    index.push_back(feature);
-    value.push_back(divisor == 1 ? raw : raw / divisor);
-  }
-};
 
 // out[r] = bias + sum over active features of value * weight[feature]; weight is [features, width].
 class FirstLayerForward final : public Job {
@@ -98,14 +35,7 @@ class FirstLayerForward final : public Job {
     const i64 end = least((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(obs_ + row * obs_bytes_, runs_);
-      const int whole = width_ / kPanel * kPanel;
-      wide().gather(active.view(), weight_, width_, whole, bias_, out_ + row * width_);
-      for (int column = whole; column < width_; ++column) {
-        f32 sum = bias_[column];
-        for (size_t k = 0; k < active.index.size(); ++k)
-          sum += active.value[k] * weight_[i64{active.index[k]} * width_ + column];
-        out_[row * width_ + column] = sum;
-      }
+      gather_row(active.view(), weight_, width_, bias_, out_ + row * width_);
     }
   }
 

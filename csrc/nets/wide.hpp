@@ -166,6 +166,13 @@ namespace wide16 {
         space::gather_rows, space::scatter_rows, space::list_bytes, space::activate, space::slope \
   }
 
+#if defined(__wasm__)
+// A module has one kind of vectors; what it does not call is left out of it.
+inline const Wide& wide() {
+  static constexpr Wide kOnly = SPARRING_WIDE(wide4);
+  return kOnly;
+}
+#else
 // Those that this machine can run, the widest last.
 inline const std::vector<Kernels>& kernels_here() {
   static const std::vector<Kernels> found = [] {
@@ -184,7 +191,6 @@ inline const std::vector<Kernels>& kernels_here() {
   }();
   return found;
 }
-#undef SPARRING_WIDE
 
 // By vectors of at most so many numbers; tests compare them.
 inline Wide wide_of(int lanes) {
@@ -210,5 +216,7 @@ inline const Wide& wide() {
   static const Wide& used = chosen_kernels() ? chosen_kernels()->wide : kernels_here().back().wide;
   return used;
 }
+#endif  // __wasm__
+#undef SPARRING_WIDE
 
 }  // namespace sparring

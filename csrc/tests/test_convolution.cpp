@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/crew.hpp"
 #include "core/rng.hpp"
 #include "nets/convolution.hpp"
 #include "tests/check.hpp"

@@ -1,6 +1,5 @@
 // One game as a WebAssembly module: what a page calls. Numbers and addresses go in and out; whoever
-// calls owns what `_new`, `_clone` and `sparring_alloc` return. src/sparring/web/app/engine.js and
-// src/sparring/web/module.py are the two callers.
+// calls owns what `_new`, `_clone` and `alloc` return. src/sparring/web/app/engine has the callers.
 #pragma once
 
 #include <cstdlib>
@@ -9,6 +8,7 @@
 
 #include "core/state.hpp"
 #include "wasm/describe.hpp"
+#include "wasm/network.hpp"
 
 #define SPARRING_EXPORT(name) extern "C" __attribute__((export_name(#name)))
 
@@ -27,6 +27,29 @@ SPARRING_EXPORT(alloc) void* sparring_alloc(unsigned bytes) {
   return std::calloc(bytes ? bytes : 1, 1);
 }
 SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
+
+// `numbers` come from `alloc` and are the network's from here on.
+SPARRING_EXPORT(network_new) sparring::Network* network_new(float* numbers, int count) {
+  return new sparring::Network(numbers, count);
+}
+SPARRING_EXPORT(network_free) void network_free(sparring::Network* network) { delete network; }
+// The numbers of the policy head, then the value. The other two speak of the row of this call.
+SPARRING_EXPORT(network_answer)
+const float* network_answer(sparring::Network* network, const unsigned char* row,
+                            const unsigned char* mask) {
+  return network->answer(row, mask);
+}
+SPARRING_EXPORT(network_probabilities)
+const float* network_probabilities(sparring::Network* network, const unsigned char* mask) {
+  return network->probabilities(mask);
+}
+SPARRING_EXPORT(network_draw)
+const float* network_draw(sparring::Network* network, const unsigned char* mask, int greedy,
+                          unsigned seed_low, unsigned seed_high, unsigned row, unsigned episode,
+                          unsigned drawn) {
+  const sparring::u64 seed = sparring::u64{seed_high} << 32 | seed_low;
+  return network->draw(mask, greedy, seed, row, episode, drawn);
+}
 
 // All functions of a game. A macro, because an exported function cannot be a template.
 #define SPARRING_EXPORT_GAME(G)                                                                    \

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sparring.games import game_names as game_names
     from sparring.games import load_state as load_state
     from sparring.games import new_state as new_state
+    from sparring.games.recorded import Replay as Replay
     from sparring.nets.policy import Policy as Policy
     from sparring.pools import LEARNER as LEARNER
     from sparring.pools import Batch as Batch
@@ -39,6 +40,7 @@ __all__ = [
     "Lineup",
     "Policy",
     "Pool",
+    "Replay",
     "Rules",
     "SparringError",
     "Start",
@@ -56,6 +58,7 @@ __all__ = [
 _HOMES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),
     "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
+    "sparring.games.recorded": ("Replay",),
     "sparring.nets.policy": ("Policy",),
     "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool", "Start"),
     "sparring.proof.conformance": ("check",),

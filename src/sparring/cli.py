@@ -41,6 +41,7 @@ COMMANDS = (
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "eval.command"),
     Command("exploit", "train against a policy: how much can it lose", "ExploitConfig", "exploit"),
     Command("arena", "let everybody meet everybody and rate them", "ArenaConfig", "arena"),
+    Command("serve", "show runs and play games in a browser", "ServeConfig", "serve"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),

@@ -12,7 +12,6 @@ from PIL import Image
 
 from commands.run_helpers import make_run, write_results
 from sparring.cli import main
-from sparring.commands.compare_picture import notes
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
@@ -20,6 +19,7 @@ from sparring.league.pairs import share_of_wins
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
+from sparring.training.records.compared import notes
 from sparring.training.records.comparison import compare
 
 LRS = {"slow": 1e-4, "fast": 1e-2}

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparring.commands.compare_picture import make_page, notes
-from sparring.commands.comparing import described, matches_of, print_comparison
+from sparring.commands.compare_picture import make_page
+from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import write_page
 from sparring.commands.printing import print_json, say
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError
 from sparring.store.folders import LATEST, RUNS, find, sorted_runs
+from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import EACH_RUN, compare
 from sparring.training.records.run import Run
 

@@ -1,25 +1,17 @@
-"""Runs held against each other: the matches, the tables and the JSON."""
+"""Runs held against each other: the matches and the tables."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
-from sparring.commands.compare_picture import (
-    BUDGETS,
-    Match,
-    budget_name,
-    form_of,
-    pairs_shown,
-    shown,
-)
+from sparring.commands.compare_picture import form_of, pairs_shown, shown
 from sparring.commands.printing import ProgressBar, make_table, print_table, say
 from sparring.errors import SparringError
-from sparring.games.flags import changed_flags
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Found
-from sparring.training.records.comparison import Comparison, Group
+from sparring.training.records.compared import BUDGETS, Match, budget_name
+from sparring.training.records.comparison import Comparison
 
 
 def matches_of(
@@ -106,44 +98,3 @@ def print_pairs(found: Comparison, matches: Sequence[Match]) -> None:
         cells += shown(share, "percent") if matches else ()
         table.add_row(f"{one.name} over {two.name}", *cells)
     print_table(table)
-
-
-def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
-    """Return everything that was found, as JSON has it."""
-    return {
-        "game": found.rules.name,
-        "flags": changed_flags(found.rules),
-        "by": list(found.by),
-        "opponents": list(found.opponents),
-        "measured": "after training" if found.measured_at_end else "last evaluation",
-        "common": {by: found.common(by) for by in BUDGETS},
-        "groups": [described_group(found, group) for group in found.groups],
-        "improvement": [
-            {"one": one.name, "two": two.name, **p.plain()} for one, two, p in found.pairs()
-        ],
-        "matches": [match.plain() for match in matches],
-    }
-
-
-def described_group(found: Comparison, group: Group) -> dict[str, Any]:
-    """Return one group."""
-    at = {by: found.strength_at_common(group, by) for by in BUDGETS}
-    rate = found.score_per_hour(group)
-    return {
-        "group": group.name,
-        "settings": group.settings,
-        "label": group.label,
-        "runs": [
-            {
-                "run": str(entry.run.path),
-                "seed": entry.seed,
-                "strength": strength,
-                "minutes": entry.run.minutes,
-                "decisions": entry.run.decisions,
-            }
-            for entry, strength in zip(group.entries, found.strengths(group), strict=True)
-        ],
-        "strength": found.strength(group).plain(),
-        "strength_at_common": {by: value and value.plain() for by, value in at.items()},
-        "score_per_hour": rate and rate.plain(),
-    }

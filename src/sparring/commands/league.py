@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sparring.commands.league_pictures import write_pictures
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import LeagueShowConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError, SparringError
+from sparring.league.told import described
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
 from sparring.training.records.run import Run
 
@@ -30,8 +30,15 @@ def run(config: LeagueShowConfig) -> int:
         standings, chosen, pairs, Path(config.out) if config.out else found.path
     )
     if config.json:
-        told = described(found, standings, pairs)
-        print_json({**told, "notes": notes, "pictures": [str(path) for path in pictures]})
+        told = described(standings, pairs)
+        print_json(
+            {
+                "run": str(found.path),
+                **told,
+                "notes": notes,
+                "pictures": [str(path) for path in pictures],
+            }
+        )
         return 0
     print_standings(standings)
     print_pairs(pairs)
@@ -132,53 +139,3 @@ def told_beside(standings: Standings) -> list[str]:
     if not any(player.rated for player in standings.players):
         lines.append("nobody has been rated yet")
     return lines
-
-
-def described(found: Run, standings: Standings, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Return everything that is known, as JSON has it."""
-    return {
-        "run": str(found.path),
-        "players": [described_player(player) for player in standings.players],
-        "ratings": {
-            name: [
-                {"update": r.update, "decisions": r.decisions, **ends(r.rating, r.low, r.high)}
-                for r in past
-            ]
-            for name, past in standings.ratings.items()
-        },
-        "matches": [
-            {"one": p.one, "two": p.two, "games": p.games, "win": p.share, **bounds(p)}
-            for p in pairs
-        ],
-    }
-
-
-def described_player(player: Player) -> dict[str, Any]:
-    """Return what is known about one player."""
-    counts: Mapping[str, Any] = {
-        "training": player.training and player.training._asdict(),
-        "matches": player.matches and player.matches._asdict(),
-    }
-    rated = player.rated
-    return {
-        "player": player.name,
-        "hash": player.hash,
-        "role": player.role,
-        "member": player.member,
-        "update": player.update,
-        "decisions": player.decisions,
-        "removed": player.removed,
-        **(ends(rated.rating, rated.low, rated.high) if rated else ends(None, None, None)),
-        "rated_at_decisions": rated.decisions if rated else None,
-        **counts,
-    }
-
-
-def ends(rating: float | None, low: float | None, high: float | None) -> dict[str, float | None]:
-    """Return a rating with its interval by name."""
-    return {"rating": rating, "low": low, "high": high}
-
-
-def bounds(pair: Pair) -> dict[str, float]:
-    """Return the interval of a match by name."""
-    return {"low": pair.low, "high": pair.high}

@@ -8,16 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from sparring.draw.charts.ladder import Past, Rung, draw_ladder, draw_past
-from sparring.draw.charts.payoff import Payoff, draw_payoff
+from sparring.draw.charts.payoff import draw_payoff
 from sparring.errors import SparringError
-from sparring.store.archive_index import SELF, Tally
+from sparring.league.told import payoff_of
 from sparring.store.files import write_atomic
 from sparring.store.standings import Pair, Player, Standings
 
 MOST_LINES = 8
 """Lines of ratings over time; more cannot be told apart."""
-MOST_BOTS = 4
-"""Bots in the matrix."""
 
 
 def write_pictures(
@@ -80,30 +78,7 @@ def past(standings: Standings) -> list[Past]:
 
 def payoff(standings: Standings, chosen: Sequence[Player], pairs: Sequence[Pair]) -> bytes:
     """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
-    bots = [p for p in standings.players if p.role == "bot" and (p.training or p.matches)]
-    others = [*chosen, *bots[:MOST_BOTS]]
-    names = (SELF, *(player.name for player in others))
-    share, low, high = (np.full((len(names), len(names)), np.nan) for _ in range(3))
-
-    def put(one: int, two: int, value: float, ends: tuple[float, float]) -> None:
-        share[one, two], share[two, one] = value, 1 - value
-        low[one, two], high[one, two] = ends
-        low[two, one], high[two, one] = 1 - ends[1], 1 - ends[0]
-
-    for at, player in enumerate(others, 1):
-        tally = player.matches or player.training
-        if tally and tally.share is not None:
-            put(0, at, tally.share, interval(tally))
-    for pair in pairs:
-        put(names.index(pair.one), names.index(pair.two), pair.share, (pair.low, pair.high))
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]
-    made = Payoff(names, share, low, high)
+    made = payoff_of(standings, chosen, pairs)
     return draw_payoff(made, title=f"{standings.run}: who beats whom", facts=facts)
-
-
-def interval(tally: Tally) -> tuple[float, float]:
-    """Return the interval of the learner's points against somebody, as if games were shares."""
-    from sparring.league.intervals import wilson
-
-    return wilson(tally.share or 0.0, tally.games)

@@ -41,6 +41,7 @@ from sparring.config.tools import (
     SweepConfig,
     TuneConfig,
 )
+from sparring.config.web import ServeConfig
 
 __all__ = [
     "ArenaConfig",
@@ -75,6 +76,7 @@ __all__ = [
     "ResumeConfig",
     "RunsConfig",
     "SACConfig",
+    "ServeConfig",
     "SweepConfig",
     "TrainConfig",
     "TuneConfig",

@@ -28,6 +28,8 @@ class State:
         self.seed = seed
         self.weights = list(weights)
         self.index = game
+        self.setup: tuple[int, ...] = ()
+        """What `set_up` was given, as a replay has to know it."""
         self.native = _native.make_state(
             rules.native, seed_bits(seed), game, rules.skip_forced, self.weights
         )
@@ -111,6 +113,13 @@ class State:
         if refused is not None:
             raise IllegalActionError(describe_refusal(self.rules, refused))
 
+    def set_up(self, numbers: Sequence[int]) -> str:
+        """Go on from a position as the game's own rules read it; returns what is wrong with it."""
+        wrong = self.native.setup(list(numbers))
+        if not wrong:
+            self.setup = tuple(numbers)
+        return wrong
+
     def observe_bytes(self, seat: int) -> npt.NDArray[np.uint8]:
         """Return what a seat may know, as the pool writes it."""
         self._check_seat(seat)
@@ -168,6 +177,8 @@ class State:
         more: dict[str, Any] = {"seed": self.seed, "weights": self.weights}
         if self.index:  # of a pool's game that is not its first
             more["index"] = self.index
+        if self.setup:
+            more["setup"] = list(self.setup)
         return seal(self.rules, more, self.native.serialize())
 
     def text(self, viewer: int | None = None) -> str:
@@ -228,6 +239,7 @@ def load_state(raw: bytes) -> State:
     state = State(rules, header["seed"], header["weights"], game=header.get("index", 0))
     if not state.native.load(body):
         raise StateError(f"the {state.rules.name} state is from another build; replay its actions")
+    state.setup = tuple(header.get("setup", ()))
     return state
 
 

@@ -31,10 +31,12 @@ from sparring.store.archive_index import (
     explain,
 )
 from sparring.store.diversity import too_many
+from sparring.store.faults import ArchiveError
 from sparring.store.files import link_or_copy, remove_stale_files, write_atomic
+from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import numbers, read_manifest
 from sparring.store.shelf import Shelf, Statistics
-from sparring.store.snapshots import SUFFIX, ArchiveError, hash_of, packed, read_snapshot
+from sparring.store.snapshots import hash_of, packed, read_snapshot
 
 __all__ = [
     "MATCH",
@@ -221,7 +223,7 @@ class Archive(ArchiveIndex):
                 if self.file(content).exists():
                     db.execute("UPDATE snapshots SET removed_at = NULL WHERE hash = ?", (content,))
             known = {content for (content,) in db.execute("SELECT hash FROM snapshots")}
-            for file in (self.folder / FOLDER).glob(f"*{SUFFIX}"):
+            for file in (self.folder / FOLDER).glob(f"*{SNAPSHOT}"):
                 if file.stem not in known and file.stem not in needed:
                     file.unlink(missing_ok=True)
             remove_stale_files(self.folder / FOLDER)
@@ -335,7 +337,7 @@ def copy_archive(folder: Path, other: Path) -> None:
         with closing(connect(folder)) as mine, closing(connect(other)) as theirs:
             mine.backup(theirs)
         (other / FOLDER).mkdir(exist_ok=True)
-        for file in (folder / FOLDER).glob(f"*{SUFFIX}"):
+        for file in (folder / FOLDER).glob(f"*{SNAPSHOT}"):
             link_or_copy(file, other / FOLDER / file.name)
     except (sqlite3.Error, OSError) as wrong:
         raise ArchiveError(explain(other, wrong)) from wrong

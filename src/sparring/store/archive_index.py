@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparring.store.snapshots import SUFFIX, ArchiveError
+from sparring.store.faults import ArchiveError
+from sparring.store.folders import SNAPSHOT
 
 FILE = "league.sqlite"
 FOLDER = "league"
@@ -136,7 +137,7 @@ class ArchiveIndex:
 
     def file(self, content: str) -> Path:
         """Return where the snapshot of a hash lies."""
-        return self.folder / FOLDER / f"{content}{SUFFIX}"
+        return self.folder / FOLDER / f"{content}{SNAPSHOT}"
 
     def entries(self, *, removed: bool = False) -> list[Entry]:
         """Return the snapshots in order; those that were removed only if they are wanted."""

@@ -15,10 +15,10 @@ from typing import Any
 
 from sparring.errors import SparringWarning
 from sparring.machine import show_size
+from sparring.store.faults import CheckpointError
 from sparring.store.files import TEMP, locked, remove_folder, sync_folder, temp_name
 from sparring.store.manifest import (
     Checkpoint,
-    CheckpointError,
     Read,
     Tensors,
     advice,

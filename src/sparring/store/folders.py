@@ -14,6 +14,8 @@ CHECKPOINTS = "checkpoints"
 RUNS = Path("runs")
 """Where runs are looked for by name."""
 LATEST = "latest"
+SNAPSHOT = ".safetensors"
+"""How the name of a frozen network's file ends."""
 
 
 def find(path: Path, root: Path) -> Path:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from sparring.errors import SparringError
+from sparring.store.faults import CheckpointError
 from sparring.store.files import sync_folder, write_file
 
 FORMAT = 1
@@ -28,10 +28,6 @@ FINITE = "net"
 Tensors = Mapping[str, Mapping[str, Tensor]]
 Read = Callable[[], Mapping[str, Tensor]]
 """Gives the named tensors of a segment, see `store.segments`."""
-
-
-class CheckpointError(SparringError):
-    """A checkpoint that could not be written, or is not whole."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import temp_name
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, SNAPSHOT, find
 from sparring.store.manifest import MANIFEST, Checkpoint
-from sparring.store.snapshots import SUFFIX, read_snapshot
+from sparring.store.snapshots import read_snapshot
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
@@ -78,7 +78,7 @@ def locate(text: str | Path) -> Path | None:
     """
     path = Path(text)
     for place in (path, RUNS / path):
-        if place.is_dir() or (place.suffix == SUFFIX and place.is_file()):
+        if place.is_dir() or (place.suffix == SNAPSHOT and place.is_file()):
             return place
     if path.name.isdecimal() and path.parent.name == PAST and len(path.parts) > 2:
         run = locate(path.parent.parent)

@@ -17,8 +17,9 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
+from sparring.store.faults import CheckpointError
 from sparring.store.files import link_or_copy, sync_folder, temp_name, write_file
-from sparring.store.manifest import CheckpointError, Read, advice, owned, read_manifest
+from sparring.store.manifest import Read, advice, owned, read_manifest
 
 SEGMENTS = "segments"
 """The folder of the files: beside checkpoints, or in the only one that has them."""

@@ -14,15 +14,10 @@ from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from sparring.store.manifest import CheckpointError
+from sparring.store.faults import ArchiveError
 
-SUFFIX = ".safetensors"
 POLICY = "policy"
 """The one entry of a file's metadata; of several the order, and with it the hash, may differ."""
-
-
-class ArchiveError(CheckpointError):
-    """Snapshots of a league or what is known about them, not written or not to be read."""
 
 
 def packed(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:

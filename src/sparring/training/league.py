@@ -21,8 +21,8 @@ from sparring.learn.cast import Cast
 from sparring.learn.learner import Report
 from sparring.learn.opponents import TakesOpponents
 from sparring.store.archive import MATCH, TRAINING, Archive, ArchiveError, Entry
+from sparring.store.folders import SNAPSHOT
 from sparring.store.manifest import numbers
-from sparring.store.snapshots import SUFFIX
 from sparring.training.anew import start_anew
 from sparring.training.evaluate import PAIRS, write_ratings
 
@@ -275,7 +275,7 @@ class League:
 
         Returns what curves call it.
         """
-        content = Path(who).stem if who.endswith(SUFFIX) else who
+        content = Path(who).stem if who.endswith(SNAPSHOT) else who
         wins, draws, losses = (int(count) for count in found[PAIRS])
         counts = wins, draws, losses
         self._try(

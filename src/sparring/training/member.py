@@ -20,8 +20,8 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
+from sparring.store.folders import SNAPSHOT
 from sparring.store.policies import BEST, foreign_meta
-from sparring.store.snapshots import SUFFIX
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.league import League
 from sparring.training.own import TrainingReturn, by_training, own_request, too_few
@@ -358,7 +358,7 @@ class Member:
         known = [ALONE] if alone else self.opponents
         for opponent, found in result["results"].items():
             name = opponent if opponent in known else PREVIOUS_BEST
-            if self.league and opponent.endswith(SUFFIX):
+            if self.league and opponent.endswith(SNAPSHOT):
                 name = self.league.take_match(number, self.status.decisions, opponent, found)
                 values[f"eval/{name}/win"] = found["win"]
                 continue

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -17,13 +19,19 @@ from sparring.games.flags import read_rules
 from sparring.games.rules import game_names
 from sparring.web.description import describe_rules
 from sparring.web.modules import module_file
+from sparring.web.security import Guard, Security
 
 APP = Path(__file__).parent / "app"
 GAMES = Path(games.__file__).parent
+PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
+"""What a game's folder may deliver: its page and the modules that the page imports."""
 
 
-def make_app(runs: Path) -> Starlette:
-    """Return the app over a folder with runs."""
+def make_app(runs: Path, *, guard: Guard | None = None, api: bool = False) -> Starlette:
+    """Return the app over a folder with runs.
+
+    api: programs may ask agents for actions.
+    """
     app = Starlette(
         routes=[
             Route("/", index),
@@ -32,10 +40,18 @@ def make_app(runs: Path) -> Starlette:
             Route("/games/{name}/{file}", game_file),
             Route("/wasm/{name}.wasm", wasm),
             Mount("/app", StaticFiles(directory=APP)),
-        ]
+        ],
+        middleware=[Middleware(Security, guard=guard or Guard())],
+        exception_handlers={HTTPException: explain},
     )
     app.state.runs = runs
     return app
+
+
+async def explain(request: Request, wrong: Exception) -> Response:
+    """Say what went wrong in one line of JSON."""
+    assert isinstance(wrong, HTTPException)
+    return JSONResponse({"error": wrong.detail}, wrong.status_code, headers=wrong.headers)
 
 
 async def index(request: Request) -> Response:
@@ -60,7 +76,7 @@ async def show_game(request: Request) -> Response:
 async def game_file(request: Request) -> Response:
     """Send how a game looks."""
     name, file = request.path_params["name"], request.path_params["file"]
-    if name not in game_names() or file not in ("page.js", "page.css"):
+    if name not in game_names() or not PAGE_FILE.fullmatch(file):
         raise HTTPException(404)
     path = GAMES / name / file
     if not path.is_file():

@@ -10,8 +10,8 @@ from typing import Any
 from sparring.commands.bench.configs_table import config_table, summaries
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line
-from sparring.commands.compare_picture import make_page, notes
-from sparring.commands.comparing import described, matches_of, print_comparison
+from sparring.commands.compare_picture import make_page
+from sparring.commands.comparing import matches_of, print_comparison
 from sparring.commands.curves import write_page
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.stopping import Interrupted, interruptible
@@ -23,6 +23,7 @@ from sparring.measuring.records import Figure
 from sparring.measuring.trained import HaltedError, Progress, train_run
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written
+from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import BOOKKEEPING, compare_named
 from sparring.training.records.run import word_of
 from sparring.training.records.told import flat

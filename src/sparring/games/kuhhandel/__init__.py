@@ -76,7 +76,7 @@ def load_position(
     left = [4 - sum(row[kind] for row in owned) - top.count(kind) for kind in range(len(KINDS))]
     rest = [kind for kind, count in enumerate(left) for _ in range(count)]
     counts = [int(count) for row in (*owned, *hands) for count in row]
-    wrong = state.native.setup([turn, *counts, *top, *rest])
+    wrong = state.set_up([turn, *counts, *top, *rest])
     if wrong:
         raise ConfigError(f"kuhhandel: {wrong}")
     return state

@@ -96,7 +96,7 @@ def load_sfen(
 
 def set_sfen(state: State, sfen: str) -> None:
     """Continue from a position, with no memory of what was before. A bad one changes nothing."""
-    wrong = state.native.setup([ord(letter) for letter in ascii_text(sfen)])
+    wrong = state.set_up([ord(letter) for letter in ascii_text(sfen)])
     if wrong:
         raise ConfigError(f"shogi: {wrong}")
 

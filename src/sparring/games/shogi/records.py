@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games import shogi
+from sparring.games.files import reason, replace_file
 from sparring.games.rules import Rules
 from sparring.games.shogi.csa import read_csa, write_csa
 from sparring.games.shogi.kif import write_kif
@@ -132,18 +132,3 @@ def save_record(record: GameRecord, path: str | Path) -> None:
         replace_file(target, raw)
     except (OSError, ValueError) as wrong:
         raise ConfigError(f"cannot write {target}: {reason(wrong)}") from None
-
-
-def replace_file(target: Path, raw: bytes) -> None:
-    """Write under another name first, so that nobody ever finds half a file."""
-    unfinished = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
-    try:
-        unfinished.write_bytes(raw)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def reason(wrong: Exception) -> str:
-    """Return why a file could not be opened."""
-    return getattr(wrong, "strerror", None) or str(wrong)

@@ -110,7 +110,7 @@ def load_round(
     for held in hands:
         cards = [card_id(card) if isinstance(card, str) else int(card) for card in held]
         numbers += [len(cards), *cards]
-    wrong = state.native.setup(numbers)
+    wrong = state.set_up(numbers)
     if wrong:
         raise ConfigError(f"skull_king: {wrong}")
     return state

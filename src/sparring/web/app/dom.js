@@ -39,3 +39,10 @@ export function wait(milliseconds) {
 export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
+
+// Says something at the edge of the page for a few seconds.
+export function toast(text) {
+  const said = el("p", { class: "toast" }, text);
+  document.getElementById("toasts")?.append(said);
+  setTimeout(() => said.remove(), 6000);
+}

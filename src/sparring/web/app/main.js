@@ -1,15 +1,110 @@
-// Which page is shown: the part of the address behind #.
+// The frame: which page is shown (the part of the address behind #), and what all pages share.
+//
+// A page is a function `xPage(host, { path, query, signal })`:
+//   host    an empty element of its own; it is thrown away when another page is shown
+//   path    the parts behind the page's name, decoded: #/play/leduc_poker -> ["leduc_poker"]
+//   query   URLSearchParams of what follows a "?": #/play/leduc_poker?seed=3&set=a=1
+//   signal  AbortSignal, aborted when the page is left; give it to fetch, addEventListener, live
+// It may return a promise; if that fails, the error's message is shown in the page's place.
 
+import { el, replace } from "/app/dom.js";
+import { comparePage } from "/app/pages/compare.js";
+import { leaguePage } from "/app/pages/league.js";
 import { playPage } from "/app/pages/play.js";
+import { replayPage, replaysPage } from "/app/pages/replay.js";
+import { runPage } from "/app/pages/run.js";
+import { runsPage } from "/app/pages/runs.js";
 
-const PAGES = { play: playPage };
+const PAGES = {
+  runs: { show: (host, at) => (at.path.length ? runPage : runsPage)(host, at), nav: "runs" },
+  compare: { show: comparePage, nav: "runs" },
+  league: { show: leaguePage, nav: "runs" },
+  play: { show: playPage, nav: "play" },
+  replay: { show: replayPage, nav: "replays" },
+  replays: { show: replaysPage, nav: "replays" },
+};
+
+const frame = document.getElementById("page");
+let leave = new AbortController();
+let shown = null;
 
 async function show() {
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const host = document.getElementById("page");
-  host.replaceChildren();
-  await (PAGES[name] ?? playPage)(host, rest.map(decodeURIComponent));
+  const { name, path, query } = readAddress(location.hash);
+  leave.abort();
+  const mine = new AbortController();
+  leave = mine;
+  const page = PAGES[name];
+  const host = el("div", { class: `page page-${page ? name : "missing"}` });
+  replace(frame, host);
+  for (const link of document.querySelectorAll("nav [data-page]")) {
+    if (link.dataset.page === page?.nav) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (shown !== null && shown !== name + path.join("/")) arrive();
+  shown = name + path.join("/");
+  document.title = "sparring";
+  try {
+    if (!page) throw new Error(`There is no page "${name}" here. Try Runs, Play or Replays above.`);
+    await page.show(host, { path, query, signal: mine.signal });
+  } catch (wrong) {
+    if (!mine.signal.aborted) complain(host, wrong);
+  }
 }
 
+// Splits "#/play/leduc_poker?seed=3" into its parts.
+function readAddress(hash) {
+  const text = hash.replace(/^#\/?/, "") || "runs";
+  const cut = text.indexOf("?");
+  const [name, ...path] = (cut < 0 ? text : text.slice(0, cut)).split("/").filter(Boolean);
+  return {
+    name: name ?? "runs",
+    path: path.map(decoded),
+    query: new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1)),
+  };
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+// Tells people who do not see it that another page is there.
+function arrive() {
+  scrollTo(0, 0);
+  frame.focus({ preventScroll: true });
+}
+
+function complain(host, wrong) {
+  host.append(
+    el(
+      "section",
+      { class: "notice bad", role: "alert" },
+      el("p", {}, wrong.message || String(wrong)),
+      el("p", {}, el("button", { onclick: show }, "Try again")),
+    ),
+  );
+}
+
+function toggleTheme() {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
+  const system = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ? dark : system;
+  const next = now ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("theme", next);
+  } catch {
+    // Then it holds until the page is left.
+  }
+}
+
+document.getElementById("theme").addEventListener("click", toggleTheme);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the part behind # is the page's
+  frame.focus();
+});
 addEventListener("hashchange", show);
 show();

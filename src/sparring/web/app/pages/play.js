@@ -1,41 +1,113 @@
 // A game against bots and agents: #/play/GAME?seed=1&seat=0&against=strong&set=num_players=3
 
-import { el } from "/app/dom.js";
-import { Engine } from "/app/engine/engine.js";
-import { PERSON, Session, bot } from "/app/play/session.js";
-import { plainPage } from "/app/play/views.js";
+import { el, replace } from "/app/dom.js";
+import { Casting, whoCanPlay } from "/app/play/lineup.js";
+import { askJson, loadGame, useStyle } from "/app/play/load.js";
+import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
+import { Table } from "/app/play/table.js";
+import { takeOver } from "/app/play/sharing.js";
 
-export async function playPage(host, [game = "tic_tac_toe"]) {
-  const [name, query = ""] = game.split("?");
-  const wished = new URLSearchParams(query);
-  const flags = new URLSearchParams(wished.getAll("set").map((pair) => ["set", pair]));
-  const rules = await (await fetch(`/api/games/${name}?${flags}`)).json();
-  const wasm = await (await fetch(`/wasm/${name}.wasm`)).arrayBuffer();
-  const page = await pageOf(name);
-  const engine = await Engine.load(wasm, rules);
-  const person = Number(wished.get("seat") ?? 0);
-  const other = bot(rules, wished.get("against") ?? rules.bots.at(-1));
-  const players = Array.from({ length: rules.seats }, (_, seat) =>
-    seat === person ? PERSON : other,
-  );
-  const session = new Session(engine, { seed: Number(wished.get("seed") ?? 0), players });
-  const table = el("div", { class: `table ${name}` });
-  const said = el("p", { class: "said", role: "status" });
-  host.append(el("h1", {}, rules.title), table, said);
-  const view = page.make(table, session);
-  session.show = () => {
-    view.show(session.state, session.answer);
-    said.textContent = session.state.over ? `${session.state.end}: ${session.state.scores}` : "";
-  };
-  session.tell = (before, move, after) => view.tell?.(before, move, after);
-  window.session = session; // for tests and the curious
-  await session.run();
+const EMBLEMS = {
+  tic_tac_toe: "✕ ◯",
+  kuhn_poker: "J Q K",
+  leduc_poker: "♠ ♥",
+  skull_king: "☠",
+  kuhhandel: "♉",
+  shogi: "王",
+  laser_hockey: "◖ ● ◗",
+  laser_hockey_discrete: "◖ ○ ◗",
+  cage2: "⛨",
+};
+
+export async function playPage(host, { path: [name], query, signal }) {
+  useStyle("/app/play/play.css");
+  if (!name) return choosePage(host);
+  return tablePage(host, name, query, signal);
 }
 
-async function pageOf(name) {
-  try {
-    return (await import(`/games/${name}/page.js`)).page;
-  } catch {
-    return plainPage;
+// All games as tiles.
+async function choosePage(host) {
+  const { games } = await askJson("/api/games");
+  const known = await Promise.all(
+    games.map((game) => (game.title ? game : askJson(`/api/games/${game.name ?? game}`))),
+  );
+  document.title = "Play - sparring";
+  host.append(
+    el("h1", {}, "Play"),
+    el(
+      "ul",
+      { class: "tiles" },
+      known.map(({ name, title, seats }) => {
+        const [short, line] = splitTitle(title);
+        return el(
+          "li",
+          {},
+          el(
+            "a",
+            { class: "tile", href: `#/play/${name}` },
+            el("span", { class: "tile-emblem", "aria-hidden": "true" }, EMBLEMS[name] ?? short[0]),
+            el("strong", {}, short),
+            el("span", { class: "soft" }, line),
+            el("small", { class: "soft" }, seats === 1 ? "alone" : `${seats} seats`),
+          ),
+        );
+      }),
+    ),
+  );
+}
+
+// "Kuhn poker: three cards, one bet" is a name and a line.
+function splitTitle(title) {
+  const cut = title.indexOf(":");
+  if (cut > 0) return [title.slice(0, cut), title.slice(cut + 1).trim()];
+  const [first, ...rest] = title.split(" ");
+  return [first, rest.join(" ")];
+}
+
+async function tablePage(host, name, query, signal) {
+  const wish = readWish(query);
+  host.append(el("p", { class: "soft loading" }, "Setting the table …"));
+  const game = await loadGame(name, wish.flags);
+  const { rules } = game;
+  if (!(wish.person >= -1 && wish.person < rules.seats && Number.isInteger(wish.person))) {
+    throw new Error(`seat=${query.get("seat")} is not one of 0..${rules.seats - 1} or watch`);
   }
+  const casting = new Casting(game.engine);
+  const able = await whoCanPlay(rules);
+  const begun = takeOver(); // a replay that goes on
+  if (wish.seed === null) wish.seed = begun?.seed ?? newSeed();
+  if (signal.aborted) return;
+  document.title = `${splitTitle(rules.title)[0]} - sparring`;
+  const place = el("div", { class: "play" });
+  replace(host, el("h1", {}, splitTitle(rules.title)[0]), place);
+  const page = { host: place, game, casting, able, wish, signal };
+  signal.addEventListener("abort", () => page.table?.close());
+  await sitDown(page, begun);
+}
+
+// Puts a table into the page, in place of the one before.
+async function sitDown(page, begun = null) {
+  const { host, game, casting, able, wish, signal } = page;
+  history.replaceState(null, "", addressOf(game.rules.name, wish));
+  const players = await casting.players(wish);
+  if (signal.aborted) return;
+  page.table?.close();
+  host.replaceChildren();
+  const setup = setupPanel(game.rules, wish, able, (next) => {
+    location.hash = addressOf(game.rules.name, next);
+  });
+  page.table = new Table(host, game, {
+    seed: wish.seed,
+    players,
+    moves: begun?.actions ?? [],
+    setup: begun?.setup ?? null,
+    more: [setup],
+    commentators: { names: able.agents.map((a) => a.name), network: (n) => casting.network(n) },
+    again: (seed) => {
+      page.wish = { ...wish, seed: seed ?? newSeed() };
+      return sitDown(page);
+    },
+  });
+  window.session = page.table.session; // for tests and the curious
+  await page.table.run();
 }

@@ -12,66 +12,117 @@ export function agent(name, network, { greedy = true } = {}) {
   return { kind: "agent", name, network, greedy };
 }
 
+// Somebody whose moves are known from a replay and who moves no more.
+export function other(name) {
+  return { kind: "other", name };
+}
+
 export class Session {
-  // `players` has one entry per seat. `show(session)` is called whenever somebody may look;
-  // `tell(before, move, after)` may return a promise, for which the game waits.
-  constructor(engine, { seed, players, adviser = null, setup = null, skipForced = false }) {
-    Object.assign(this, { engine, rules: engine.rules, seed, players, setup });
-    this.adviser = adviser ?? bot(this.rules, this.rules.bots.at(-1));
-    this.skipForced = skipForced;
-    // A person sees every move: forced ones are played here, where they can be told.
-    this.state = engine.state(seed, { skipForced: false, setup });
+  // `players` has one entry per seat; `moves` are those of a game that goes on. `show(session)` is
+  // called whenever somebody may look; `tell(before, move, after)` may return a promise, for which
+  // the game waits; `trouble(error)` hears what kept a player from moving.
+  constructor(engine, options) {
+    const { seed, players, adviser = null, setup = null, skipForced = false, moves = [] } = options;
+    Object.assign(this, { engine, rules: engine.rules, seed, players, setup, skipForced });
+    this.adviser = adviser ?? adviserOf(this.rules, players);
     this.moves = []; // of every step, one action per row
     this.past = []; // [{state, moves}] before each decision of a person
-    this.show = () => {};
-    this.tell = () => {};
+    this.retired = []; // states that were taken back and that a view may still be drawing
+    this.epoch = 0; // grows whenever what was thought of before no longer counts
+    this.running = null;
     this.closed = false;
     this.answer = null;
+    this.show = () => {};
+    this.tell = () => {};
+    this.trouble = (wrong) => {
+      throw wrong;
+    };
+    // A person sees every move: forced ones are played here, where they can be told.
+    this.state = engine.state(seed, { skipForced: false, setup });
+    for (const actions of moves) this.apply(actions, this.asksPerson());
   }
 
+  // Whose eyes the table is shown to; -1: somebody who sees everything.
   get person() {
     return this.players.findIndex((player) => player.kind === "person");
   }
 
-  // Plays until the game is over or `close` is called.
-  async run() {
+  // Whether what a seat hides may be shown.
+  sees(seat) {
+    return this.person < 0 || seat === this.person || this.state.over;
+  }
+
+  nameOf(seat) {
+    return this.players[seat].name;
+  }
+
+  // Plays until the game is over or `close` is called; goes on by itself after an undo.
+  run() {
+    this.running ??= this.takeTurns()
+      .finally(() => {
+        this.running = null;
+        if (this.closed) this.release();
+      })
+      .catch((wrong) => this.trouble(wrong));
+    return this.running;
+  }
+
+  async takeTurns() {
     while (!this.closed && !this.state.over) {
-      const actions = [];
-      for (let row = 0; row < this.rules.rows; ++row) {
-        const seat = this.state.seat(row);
-        actions.push(seat < 0 ? this.idle() : await this.decide(seat, row));
-        if (this.closed) return;
-        if (actions.at(-1) === null) break; // taken back
-      }
-      if (actions.at(-1) !== null) await this.play(actions);
+      const epoch = this.epoch;
+      const asked = this.asksPerson();
+      const before = asked ? this.state.clone() : null; // bots draw from the state when asked
+      if (asked) this.past.push({ state: before, moves: this.moves.length });
+      const actions = await this.decisions(epoch);
+      if (epoch === this.epoch) await this.play(actions);
+      this.retired.splice(0).forEach((state) => state.free());
     }
-    this.show(this);
+    if (!this.closed) this.show(this);
+  }
+
+  // Whether a person has a choice in this step.
+  asksPerson() {
+    for (let row = 0; row < this.rules.rows; ++row) {
+      const seat = this.state.seat(row);
+      if (seat < 0 || this.players[seat].kind !== "person") continue;
+      if (!this.skipForced || this.rules.box || this.state.legal(row).length > 1) return true;
+    }
+    return false;
+  }
+
+  // One action per row. It ends early when the step is taken back.
+  async decisions(epoch) {
+    const actions = [];
+    for (let row = 0; row < this.rules.rows && epoch === this.epoch; ++row) {
+      const seat = this.state.seat(row);
+      if (seat < 0) actions.push(this.idle());
+      else if (this.players[seat].kind === "person") actions.push(await this.askPerson(row));
+      else actions.push(await this.think(this.players[seat], row, epoch));
+    }
+    return actions;
   }
 
   idle() {
     return this.rules.box ? Array.from({ length: this.rules.box }, () => 0) : 0;
   }
 
-  async decide(seat, row) {
-    const player = this.players[seat];
-    if (player.kind !== "person") {
-      this.show(this);
-      await new Promise((painted) => setTimeout(painted)); // a long thought must not hide the move before
-      return this.moveOf(player, this.state, row);
-    }
+  async think(player, row, epoch) {
+    this.show(this);
+    await new Promise((painted) => setTimeout(painted)); // a long thought must not hide the move before
+    return epoch === this.epoch ? this.moveOf(player, this.state, row) : null;
+  }
+
+  async askPerson(row) {
     const legal = this.state.legal(row);
     if (this.skipForced && legal.length === 1) return legal[0];
-    this.past.push({ state: this.state.clone(), moves: this.moves.length });
     const chosen = new Promise((resolve) => {
       this.answer = { row, legal, resolve };
     });
     this.show(this);
-    const action = await chosen;
-    this.answer = null;
-    return action;
+    return chosen;
   }
 
-  // What a player does in a state, which bots draw from.
+  // What a player does in a state, which bots draw from; an agent's answer may be a promise.
   moveOf(player, state, row = 0) {
     if (player.kind === "bot") return state.ask(player.index, row);
     const step = this.moves.length;
@@ -81,45 +132,79 @@ export class Session {
   async play(actions) {
     const before = this.state.clone();
     const seats = actions.map((_, row) => before.seat(row));
-    if (!this.state.apply(...actions)) {
+    const after = this.state;
+    this.apply(actions);
+    try {
+      await this.tell(before, { seats, actions }, after);
+    } finally {
       before.free();
-      throw new Error(`${this.rules.name}: ${actions} cannot be played here`);
     }
+  }
+
+  // Makes a step without a word, of which an undo knows if a person decided in it.
+  apply(actions, decided = false) {
+    const before = decided ? this.state.clone() : null;
+    if (!this.state.apply(...actions)) {
+      before?.free();
+      const named = this.rules.box ? actions : actions.map((a) => this.engine.actionName(a));
+      throw new Error(`${this.rules.name}: ${named} cannot be played in step ${this.moves.length}`);
+    }
+    if (decided) this.past.push({ state: before, moves: this.moves.length });
     this.moves.push(actions);
-    await this.tell(before, { seats, actions }, this.state);
-    before.free();
   }
 
   // A person decides. False if this cannot be played now.
   choose(action) {
     if (!this.answer?.legal.includes(action)) return false;
-    this.answer.resolve(action);
+    this.settle(action);
     return true;
   }
 
-  // Back to the person's decision before this one. False if there is none.
+  settle(action) {
+    const { resolve } = this.answer ?? {};
+    this.answer = null;
+    resolve?.(action);
+  }
+
+  get canUndo() {
+    return !this.closed && this.past.some((decision) => decision.moves < this.moves.length);
+  }
+
+  // Back to the person's last decision, from wherever the game is now: while the person is asked,
+  // a bot thinks or a move is shown, and after the end. False if there is nothing to take back.
   undo() {
-    if (this.answer) this.past.pop()?.state.free(); // the one that waits
+    if (!this.canUndo) return false;
+    this.epoch += 1;
+    while (this.past.at(-1).moves >= this.moves.length) this.retired.push(this.past.pop().state);
     const back = this.past.pop();
-    if (!back) {
-      if (this.answer) this.past.push({ state: this.state.clone(), moves: this.moves.length });
-      return false;
-    }
-    this.state.free();
+    this.retired.push(this.state);
     this.state = back.state;
     this.moves.length = back.moves;
-    if (this.answer) this.answer.resolve(null);
-    else this.again?.();
+    this.settle(null);
+    this.run();
     return true;
   }
 
-  // What the adviser would do for the person.
-  hint() {
+  // What the adviser would do for the person, null if nobody is asked (any more).
+  async hint() {
     if (!this.answer) return null;
+    const { epoch } = this;
+    const asked = this.answer;
     const copy = this.state.clone();
-    const action = this.moveOf(this.adviser, copy, this.answer.row);
-    copy.free();
-    return { by: this.adviser.name, action, name: this.engine.actionName(action) };
+    try {
+      const action = await this.moveOf(this.adviser, copy, asked.row);
+      if (epoch !== this.epoch || this.answer !== asked) return null;
+      return { by: this.adviser.name, action, name: this.engine.actionName(action) };
+    } finally {
+      copy.free();
+    }
+  }
+
+  // The position before a step; whoever asks frees it.
+  positionAt(step) {
+    const state = this.engine.state(this.seed, { skipForced: false, setup: this.setup });
+    for (const actions of this.moves.slice(0, step)) state.apply(...actions);
+    return state;
   }
 
   // The game so far as `sparring replay` reads it.
@@ -131,7 +216,7 @@ export class Session {
       rules_version: this.rules.rules_version,
       flags: this.rules.flags,
       seed: Number(this.seed),
-      players: this.players.map((player) => player.name),
+      players: this.players.map(({ kind, name }) => (kind === "person" ? "person" : name)),
       ...(this.setup ? { setup: this.setup } : {}),
       actions: this.moves.map((move) => (move.length === 1 ? move[0] : move)),
       scores: this.state.scores,
@@ -140,7 +225,21 @@ export class Session {
   }
 
   close() {
+    if (this.closed) return;
     this.closed = true;
-    this.answer?.resolve(null);
+    this.epoch += 1;
+    this.settle(null);
+    if (!this.running) this.release();
   }
+
+  release() {
+    for (const { state } of this.past.splice(0)) state.free();
+    for (const state of this.retired.splice(0)) state.free();
+    if (this.state.handle) this.state.free();
+  }
+}
+
+// The agent at the table, else the best bot.
+export function adviserOf(rules, players) {
+  return players.find(({ kind }) => kind === "agent") ?? bot(rules, rules.bots.at(-1));
 }

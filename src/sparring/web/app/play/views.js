@@ -1,10 +1,15 @@
 // How a game looks and how a person moves in it. A game with a page of its own has
-// `games/<name>/page.js` with
+// `games/<name>/page.css` and `games/<name>/page.js` with
 //
 //   export const page = {
 //     rules: ["A paragraph.", ...],          the rules, explained beside the table
 //     realtime: 50,                           steps a second, of games that do not wait for anybody
+//     session: RealtimeSession,               optional: a class in place of Session
 //     make(host, session) -> view,
+//     actionName(state, action, session),     optional: what an action is called in a position
+//     says(before, move, after, session),     optional: lines for the log in place of "NAME: action"
+//     score(state, seat),                     optional: text in place of the number
+//     result(state, session),                 optional: one line at the end
 //   };
 //
 // and a view has
@@ -16,7 +21,8 @@
 //   mark(action)               optional: points at an action (a hint)
 //   close()                    optional: lets go of listeners
 //
-// A replay is shown by the same view with a session in which nobody is a person.
+// `show` may come at any time with any position: an undo, a replay's slider. A replay is shown by
+// the same view with a session in which nobody moves; `session.person` says through whose eyes.
 
 import { el, replace } from "/app/dom.js";
 
@@ -29,7 +35,7 @@ export const plainPage = {
     host.append(board, choices);
     return {
       show(state, ask) {
-        board.textContent = state.text(session.person);
+        board.textContent = state.text(session.sees(-1) ? -1 : session.person);
         const legal = ask ? ask.legal : [];
         replace(
           choices,
@@ -42,6 +48,42 @@ export const plainPage = {
           ),
         );
       },
+      mark(action) {
+        choices.querySelector(`[data-action="${action}"]`)?.classList.add("hinted");
+      },
     };
   },
 };
+
+// What an action is called in a position.
+export function actionName(page, state, action, session) {
+  if (session.rules.box) return action.map((number) => number.toFixed(2)).join(" ");
+  return page.actionName?.(state, action, session) ?? session.engine.actionName(action);
+}
+
+// What happened in a step, in lines.
+export function lines(page, before, move, after, session) {
+  if (page.says) return page.says(before, move, after, session);
+  return move.seats.flatMap((seat, row) =>
+    seat < 0
+      ? []
+      : [`${session.nameOf(seat)}: ${actionName(page, before, move.actions[row], session)}`],
+  );
+}
+
+// How the game ended, from the person's side.
+export function result(page, state, session) {
+  if (page.result) return page.result(state, session);
+  const { scores } = state;
+  const best = Math.max(...scores);
+  const winners = scores.flatMap((score, seat) => (score === best ? [seat] : []));
+  if (scores.length === 1) return `${state.end}: ${shortNumber(best)}`;
+  if (winners.length === scores.length) return `${state.end}: a draw`;
+  const mine = session.person >= 0 && winners.includes(session.person);
+  const who = mine ? "you win" : `${winners.map((seat) => session.nameOf(seat)).join(", ")} wins`;
+  return `${state.end}: ${winners.length > 1 && mine ? "you share the win" : who}`;
+}
+
+export function shortNumber(number) {
+  return Number.isInteger(number) ? String(number) : number.toFixed(2);
+}

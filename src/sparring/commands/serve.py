@@ -1,0 +1,81 @@
+"""`sparring serve`: runs and games in a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import secrets
+import webbrowser
+from pathlib import Path
+from urllib.parse import quote
+
+from sparring.commands.printing import print_json
+from sparring.config import ServeConfig
+from sparring.errors import ConfigError
+from sparring.store.folders import RUNS
+
+NEEDED = ("starlette", "uvicorn")
+LEAST_TOKEN = 8
+"""Letters of a token that somebody chose."""
+
+
+def run(config: ServeConfig) -> int:
+    """Answer browsers until Ctrl-C."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
+    root = Path(config.runs)
+    if not root.is_dir() and root != RUNS:
+        raise ConfigError(f"{root}: no such folder; give the one that holds the runs")
+    token = token_for(config)
+
+    from sparring.web.listening import listen, serve
+    from sparring.web.security import Guard
+    from sparring.web.server import make_app
+
+    socket = listen(config.host, config.port)
+    port = int(socket.getsockname()[1])
+    app = make_app(root, guard=Guard(config.host, port, token), api=config.api)
+
+    def ready() -> None:
+        tell(config, port, token)
+
+    serve(app, socket, ready)
+    return 0
+
+
+def token_for(config: ServeConfig) -> str:
+    """Return what a visitor has to show, nothing where only this machine can reach us."""
+    if config.token and (len(config.token) < LEAST_TOKEN or not config.token.isascii()):
+        raise ConfigError(f"--token needs at least {LEAST_TOKEN} plain letters; or leave it out")
+    if config.token or is_loopback(config.host):
+        return config.token
+    return secrets.token_urlsafe(24)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own, which nobody else can reach."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def tell(config: ServeConfig, port: int, token: str) -> None:
+    """Print where to look, now that somebody answers there."""
+    address = address_of(config.host, port) + (f"/?token={quote(token)}" if token else "")
+    if config.json:
+        print_json({"address": address, "runs": config.runs, "port": port, "token": token})
+    else:
+        print(f"{config.runs} in a browser: {address} (Ctrl-C ends)", flush=True)
+    if config.open:
+        webbrowser.open(address)
+
+
+def address_of(host: str, port: int) -> str:
+    """Return an address that a browser on this machine can open."""
+    import socket
+
+    if host in ("0.0.0.0", "::"):  # every network: by the name under which others know us
+        host = socket.gethostname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

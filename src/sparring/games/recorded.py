@@ -1,0 +1,312 @@
+"""Games that were played, as small files: where they began and every action after that.
+
+Nothing of a position is kept, so that a file of a few kilobytes is enough and says nothing that the
+rules do not say again. `app/play/session.js` writes the same format.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.files import reason, replace_file
+from sparring.games.flags import changed_flags
+from sparring.games.rules import Rules
+from sparring.games.seeds import checked_seed
+from sparring.games.state import State
+
+FORMAT, VERSION = "sparring-replay", 1
+MOST_BYTES = 16 * 2**20
+MOST_STEPS = 1_000_000
+MOST_INDEX = 2**31
+MOST_NAME = 200
+EXACT = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps; seeds beyond it are written as text."""
+
+Moves = tuple[Any, ...]
+"""One action per row: whole numbers, or tuples of numbers where actions are continuous."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A game that can be played again: `read` and `write` files, `states` plays it."""
+
+    rules: Rules
+    seed: int
+    players: tuple[str, ...]
+    """Who sat in each seat."""
+    actions: tuple[Moves, ...]
+    """Of every step, one entry per row."""
+    scores: tuple[float, ...]
+    end: str | None
+    """Why it was over; None if nobody played it to the end."""
+    index: int = 0
+    """The number of the game in its pool, on which its chances depend."""
+    setup: tuple[int, ...] = ()
+    """Where it began, in the numbers of `State.set_up`; nothing: as usual."""
+    source: str = field(default="the replay", compare=False)
+    """What errors call it."""
+
+    @classmethod
+    def of(cls, last: State, actions: Iterable[Any], players: Sequence[str]) -> Replay:
+        """Record a game. last: where it stands; actions: all that `State.apply` was given."""
+        rules = last.rules
+        moves = tuple(moves_of(rules, action) for action in actions)
+        return cls(
+            rules,
+            last.seed,
+            tuple(players),
+            moves,
+            tuple(last.scores),
+            last.end,
+            last.index,
+            last.setup,
+        )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Replay:
+        """Read a file; what is wrong with it is said in one line."""
+        try:
+            with Path(path).open("rb") as file:
+                raw = file.read(MOST_BYTES + 1)
+        except (OSError, ValueError) as wrong:
+            raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
+        return cls.from_json(raw, str(path))
+
+    @classmethod
+    def from_json(cls, raw: str | bytes, source: str = "the replay") -> Replay:
+        """Read what `to_json` wrote, or a page. source: what errors call it."""
+        try:
+            return read_facts(parse(raw), source)
+        except SparringError as wrong:
+            raise ConfigError(f"{source}: {wrong}") from None
+
+    @property
+    def name(self) -> str:
+        """A name for its file."""
+        return f"{self.rules.name}-{self.seed}-{self.index}.json"
+
+    def plain(self) -> dict[str, Any]:
+        """Return what is in the file."""
+        one = self.rules.rows == 1
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "game": self.rules.name,
+            "rules_version": self.rules.rules_version,
+            "flags": changed_flags(self.rules),
+            "seed": self.seed if abs(self.seed) <= EXACT else str(self.seed),
+            **({"index": self.index} if self.index else {}),
+            "players": list(self.players),
+            **({"setup": [exact(n) for n in self.setup]} if self.setup else {}),
+            "actions": [moves[0] if one else moves for moves in self.actions],
+            "scores": list(self.scores),
+            "end": self.end,
+        }
+
+    def to_json(self) -> str:
+        """Return the file's text."""
+        return json.dumps(self.plain(), ensure_ascii=False, allow_nan=False) + "\n"
+
+    def write(self, path: str | Path, *, replace: bool = False) -> Path:
+        """Write the file, the whole of it or nothing. replace: also where there is one already."""
+        target = Path(path)
+        if not replace and target.exists():
+            raise ConfigError(f"there is {target} already; give another name, or remove it first")
+        try:
+            replace_file(target, self.to_json().encode())
+        except (OSError, ValueError) as wrong:
+            raise ConfigError(f"cannot write {target}: {reason(wrong)}") from None
+        return target
+
+    def start(self) -> State:
+        """Return the position before the first action."""
+        state = State(self.rules, self.seed, self.rules.weights(None), game=self.index)
+        if self.setup and (wrong := state.set_up(self.setup)):
+            raise ConfigError(f"{self.source}: setup: {wrong}")
+        return state
+
+    def states(self) -> Iterator[State]:
+        """Yield the start and what followed every step, each on its own.
+
+        An action that the rules do not allow is an error that names its step.
+        """
+        state = self.start()
+        yield state.clone()
+        for step, moves in enumerate(self.actions, 1):
+            try:
+                state.apply(np.stack(moves) if self.rules.rows > 1 else moves[0])
+            except SparringError as wrong:
+                raise ConfigError(f"{self.source}, step {step}: {wrong}") from None
+            yield state.clone()
+
+    def differences(self) -> list[str]:
+        """Play it again and say in which facts the end is another one; nothing: in none."""
+        *_, last = self.states()
+        told = []
+        if tuple(last.scores) != self.scores:
+            found = ", ".join(f"{score:g}" for score in last.scores)
+            kept = ", ".join(f"{score:g}" for score in self.scores)
+            told.append(f"the scores come out as {found}, the file says {kept}")
+        if last.end != self.end:
+            found, kept = last.end or "not over", self.end or "not over"
+            told.append(f"the end comes out as {found!r}, the file says {kept!r}")
+        return told
+
+
+def exact(number: int) -> int | str:
+    """Return a whole number as every reader of JSON keeps it."""
+    return number if abs(number) <= EXACT else str(number)
+
+
+def moves_of(rules: Rules, action: Any) -> Moves:
+    """Return what one step was given, as plain numbers by row."""
+    if rules.box:
+        rows = np.asarray(action, np.float32).reshape(rules.rows, rules.box)
+        return tuple(tuple(float(number) for number in row) for row in rows)
+    return tuple(int(one) for one in np.atleast_1d(np.asarray(action)))
+
+
+def parse(raw: str | bytes) -> Mapping[str, Any]:
+    """Return the object that a text is."""
+    if len(raw) > MOST_BYTES:
+        raise ConfigError(f"more than {MOST_BYTES // 2**20} MiB: this is no replay")
+
+    def refuse(word: str) -> Any:
+        raise ConfigError(f"{word} is no number that can be played")
+
+    try:
+        found = json.loads(raw, parse_constant=refuse)
+    except (ValueError, RecursionError) as wrong:
+        if isinstance(wrong, SparringError):
+            raise
+        raise ConfigError("this is not JSON, so no replay") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ConfigError(f'this is no replay: "format" has to be "{FORMAT}"')
+    if found.get("version") != VERSION:
+        raise ConfigError(
+            f"a replay of version {found.get('version')!r}; this sparring reads version {VERSION}"
+        )
+    return found
+
+
+def read_facts(found: Mapping[str, Any], source: str) -> Replay:
+    """Check every entry and put them together."""
+    rules = read_game(found)
+    players = entry(found, "players", list)
+    if len(players) != rules.seats or not all(is_name(name) for name in players):
+        raise ConfigError(f"players: {rules.name} needs {rules.seats} names")
+    actions = entry(found, "actions", list)
+    if len(actions) > MOST_STEPS:
+        raise ConfigError(f"{len(actions):,} actions; at most {MOST_STEPS:,} can be played again")
+    scores = entry(found, "scores", list)
+    if len(scores) != rules.seats or not all(is_number(score) for score in scores):
+        raise ConfigError(f"scores: {rules.name} needs {rules.seats} numbers")
+    end = found.get("end")
+    if end is not None and end not in rules.ends:
+        raise ConfigError(f"end: {rules.name} does not end by {end!r}")
+    index = found.get("index", 0)
+    if not is_whole(index) or not 0 <= index < MOST_INDEX:
+        raise ConfigError(f"index: {index!r} is no number of a game")
+    return Replay(
+        rules,
+        checked_seed(whole(found.get("seed"), "seed")),
+        tuple(players),
+        tuple(read_moves(rules, given, step) for step, given in enumerate(actions, 1)),
+        tuple(float(score) for score in scores),
+        end,
+        index,
+        read_setup(found),
+        source,
+    )
+
+
+def read_game(found: Mapping[str, Any]) -> Rules:
+    """Return the rules that a replay was played by, if they are these."""
+    rules = Rules(entry(found, "game", str), entry(found, "flags", dict))
+    version = found.get("rules_version")
+    if version != rules.rules_version:
+        raise ConfigError(
+            f"played by version {version!r} of the rules of {rules.name}, and this sparring has "
+            f"version {rules.rules_version}; play it with the sparring that wrote it"
+        )
+    return rules
+
+
+def read_setup(found: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return where a game began, as its rules read it."""
+    if found.get("setup") is None:
+        return ()
+    numbers = tuple(whole(number, "setup") for number in entry(found, "setup", list))
+    if any(not -(2**63) <= number < 2**63 for number in numbers):
+        raise ConfigError("setup: a number does not fit into 64 bits")
+    return numbers
+
+
+def read_moves(rules: Rules, given: Any, step: int) -> Moves:
+    """Return what one step says, one entry per row; whether it is legal shows in playing it."""
+    rows = [given] if rules.rows == 1 else given
+    if not isinstance(rows, list) or len(rows) != rules.rows:
+        raise ConfigError(f"step {step}: {rules.name} needs a list with {rules.rows} actions")
+    if not rules.box:
+        if not all(is_whole(action) for action in rows):
+            raise ConfigError(f"step {step}: {shortened(given)} is no action of {rules.name}")
+        return tuple(rows)
+    for action in rows:
+        if not isinstance(action, list) or len(action) != rules.box:
+            raise ConfigError(f"step {step}: an action of {rules.name} is {rules.box} numbers")
+        if not all(is_number(number) for number in action):
+            raise ConfigError(f"step {step}: {shortened(action)} are not numbers")
+    return moves_of(rules, rows)
+
+
+def entry(found: Mapping[str, Any], name: str, kind: type) -> Any:
+    """Return an entry that has to be there."""
+    if not isinstance(found.get(name), kind):
+        raise ConfigError(f"{name!r} is missing or is no {kind.__name__}")
+    return found[name]
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number that 32 bits hold."""
+    if is_whole(value):
+        return bool(abs(value) <= EXACT)
+    return isinstance(value, float) and math.isfinite(value) and abs(value) < 3e38
+
+
+def is_name(value: Any) -> bool:
+    """Whether this can be printed as a player's name."""
+    return (
+        isinstance(value, str)
+        and len(value) <= MOST_NAME
+        and not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in value)
+    )
+
+
+def whole(value: Any, name: str) -> int:
+    """Return a whole number, which may be written as text."""
+    if is_whole(value):
+        return int(value)
+    try:
+        return int(value) if isinstance(value, str) and len(value) < 25 else int("")
+    except ValueError:
+        raise ConfigError(f"{name}: {shortened(value)} is no whole number") from None
+
+
+def shortened(value: Any) -> str:
+    """Show what was found, the beginning of it."""
+    text = ascii(value)
+    return text if len(text) <= 40 else text[:40] + "..."

@@ -1,0 +1,157 @@
+"""What a comparison says: its numbers as plain values, and what has to be said beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+from sparring.draw.charts.axes import By, label
+from sparring.games.flags import changed_flags
+from sparring.league.statistics import ROUGH_BELOW
+from sparring.store.folders import shortened
+from sparring.training.records.comparison import Comparison, Group, differing
+
+BUDGETS: tuple[By, ...] = ("decisions", "minutes")
+FORCED = "set.skip_forced"
+"""The flag by which some runs are asked less often than others in the same games."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """How the best policies of two groups did against each other."""
+
+    one: Group
+    two: Group
+    games: int
+    share: float
+    """Of the wins, the first group's; 0.5 among equals, however many seats there are."""
+    low: float
+    high: float
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        ends = {"share": self.share, "low": self.low, "high": self.high}
+        return {"one": self.one.name, "two": self.two.name, "games": self.games, **ends}
+
+
+def described(found: Comparison, matches: Sequence[Match]) -> dict[str, Any]:
+    """Return everything that was found, as JSON has it."""
+    return {
+        "game": found.rules.name,
+        "flags": changed_flags(found.rules),
+        "by": list(found.by),
+        "opponents": list(found.opponents),
+        "measured": "after training" if found.measured_at_end else "last evaluation",
+        "common": {by: found.common(by) for by in BUDGETS},
+        "groups": [described_group(found, group) for group in found.groups],
+        "improvement": [
+            {"one": one.name, "two": two.name, **p.plain()} for one, two, p in found.pairs()
+        ],
+        "matches": [match.plain() for match in matches],
+    }
+
+
+def described_group(found: Comparison, group: Group) -> dict[str, Any]:
+    """Return one group."""
+    at = {by: found.strength_at_common(group, by) for by in BUDGETS}
+    rate = found.score_per_hour(group)
+    return {
+        "group": group.name,
+        "settings": group.settings,
+        "label": group.label,
+        "runs": [
+            {
+                "run": str(entry.run.path),
+                "seed": entry.seed,
+                "strength": strength,
+                "minutes": entry.run.minutes,
+                "decisions": entry.run.decisions,
+            }
+            for entry, strength in zip(group.entries, found.strengths(group), strict=True)
+        ],
+        "strength": found.strength(group).plain(),
+        "strength_at_common": {by: value and value.plain() for by, value in at.items()},
+        "score_per_hour": rate and rate.plain(),
+    }
+
+
+def budget_name(found: Comparison, by: By) -> str:
+    """Return the common budget as text."""
+    place = found.common(by)
+    return f"{label(place, 'rate')} decisions" if by == "decisions" else f"{place:.3g} min"
+
+
+def measure_of(found: Comparison) -> str:
+    """Say what strength means here."""
+    when = (
+        "best checkpoint, measured after training" if found.measured_at_end else "last evaluation"
+    )
+    if found.rules.seats == 1:
+        return f"strength: score, {when}"
+    return f"strength: mean win share against {', '.join(found.opponents)}, {when}"
+
+
+def notes(found: Comparison) -> list[str]:
+    """Say what the numbers cannot tell, and why."""
+    told = [measure_of(found)]
+    if not found.by:
+        told.append("the runs differ in nothing but the seed: one group")
+    alone = [group.name for group in found.groups if len(group.entries) == 1]
+    if alone:
+        word = "has" if len(alone) == 1 else "have"
+        told.append(
+            f"{listed(alone)} {word} one run: nothing can be told about seeds, so there is no "
+            "interval, and a difference may be luck; train more seeds"
+        )
+    few = [g.name for g in found.groups if 1 < len(g.entries) < ROUGH_BELOW]
+    if few:
+        told.append(
+            f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are too narrow"
+        )
+    told += apart(found)
+    for group in found.groups:
+        seeds = Counter(entry.seed for entry in group.entries)
+        twice = [str(seed) for seed, count in seeds.items() if count > 1]
+        if twice:
+            told.append(
+                f"{group.name} has seed {listed(twice)} more than once: no runs of their own"
+            )
+        others = [key for key in differing(group.entries) if key not in found.by]
+        if others:
+            told.append(f"within {group.name} runs also differ in {listed(others)}")
+    going_on = [entry.run.name for entry in found.entries if entry.run.state == "running"]
+    if going_on:
+        told.append(f"still going on: {', '.join(going_on)}")
+    if len({entry.settings.get(FORCED) for entry in found.entries}) > 1:
+        told.append(f"{FORCED}: decisions are those that were asked for; minutes are alike")
+    if found.differs("minutes") or found.differs("decisions"):
+        told.append(
+            "the runs are not equally long: compare them at "
+            f"{budget_name(found, 'decisions')} or at {budget_name(found, 'minutes')}, "
+            "which all of them have"
+        )
+    return told
+
+
+def apart(found: Comparison) -> list[str]:
+    """Say how little it may mean that two groups do not overlap, which no bootstrap knows."""
+    cases: dict[tuple[int, int], list[str]] = {}
+    for one, two, chance in found.pairs():
+        if chance.low is not None and chance.value in (0.0, 1.0):
+            better, worse = (one, two) if chance.value else (two, one)
+            counts = sorted((len(one.entries), len(two.entries)))
+            words = cases.setdefault((counts[0], counts[1]), [])
+            words.append(f"{better.name} over {worse.name}")
+    return [
+        f"{shortened(pairs)}: all runs of the one are stronger than all of the other; luck puts "
+        f"{few} and {many} runs so far apart in 1 of {comb(few + many, few) // 2:,} comparisons"
+        for (few, many), pairs in cases.items()
+    ]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence has them."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

@@ -1,0 +1,116 @@
+// A trained network in this page. It is packed by src/sparring/web/networks.py and computed by
+// csrc/wasm/network.hpp, in the module of its game.
+
+const FORMAT = "sparring-network";
+const VERSION = 1;
+const NEW_LINE = 10;
+
+export class Network {
+  // `about` is the line of JSON in front of the numbers.
+  constructor(engine, about, handle) {
+    Object.assign(this, { engine, about, handle, name: about.name });
+    this.width = about.box ? 2 * about.box : about.actions;
+  }
+
+  // `bytes` are a Uint8Array or an ArrayBuffer. A network of another game or of flags with other
+  // sizes is refused.
+  static load(engine, bytes) {
+    const all = new Uint8Array(bytes);
+    const about = readHeader(all);
+    checkFits(about, engine.rules);
+    const body = all.subarray(all.indexOf(NEW_LINE) + 1);
+    const handle = engine.native.network_new(engine.put(body), body.length / 4);
+    return new Network(engine, about, handle);
+  }
+
+  free() {
+    this.engine.native.network_free(this.handle);
+    this.handle = 0;
+  }
+
+  // What it says about a decision: `logits` (values of actions where it chooses by value),
+  // `probabilities` of actions, or of continuous ones `mean` and `spread` before they are squashed
+  // or cut off; `value` is what the seat is expected to be paid from here on, null if it does not
+  // know.
+  answer(state, row = 0) {
+    const { engine, about, width } = this;
+    const said = engine.floats(this.ask(state, row), width + 1);
+    const value = about.values ? said[width] : null;
+    if (about.box) {
+      const mean = Array.from(said.subarray(0, about.box));
+      const spread = Array.from(said.subarray(about.box, width), (s) =>
+        Math.exp(Math.min(Math.max(s, -5), 1)),
+      );
+      return { logits: [], probabilities: [], value, mean, spread };
+    }
+    const shares = engine.native.network_probabilities(this.handle, engine.mask);
+    return {
+      logits: engine.floats(said.byteOffset, width).slice(),
+      probabilities: engine.floats(shares, about.actions).slice(),
+      value,
+    };
+  }
+
+  // What it plays: a number, or an array of them. The same seed and step draw what
+  // `Policy.action` draws in Python.
+  action(state, row = 0, { greedy = true, seed = 0, step = 0 } = {}) {
+    const { engine, about } = this;
+    this.ask(state, row);
+    const bits = BigInt.asUintN(64, BigInt(seed));
+    const [low, high] = [Number(bits & 0xffffffffn), Number(bits >> 32n)];
+    const where = engine.native.network_draw(
+      this.handle,
+      engine.mask,
+      greedy ? 1 : 0,
+      low,
+      high,
+      0, // the number of a row that is alone, and its episode: as in Python
+      0,
+      step,
+    );
+    const chosen = engine.floats(where, about.box || 1);
+    return about.box ? Array.from(chosen) : chosen[0];
+  }
+
+  // Answers in the module; returns where the numbers lie.
+  ask(state, row) {
+    const { engine } = this;
+    const seat = state.seat(row);
+    if (seat < 0) throw new Error("nobody is to act");
+    const { native } = engine;
+    native.state_observe(state.handle, seat, engine.row);
+    engine.bytes(engine.mask, engine.rules.actions).fill(0);
+    if (!this.about.box) native.state_legal(state.handle, row, engine.mask);
+    return native.network_answer(this.handle, engine.row, engine.mask);
+  }
+}
+
+// What a packed network says about itself, without loading it.
+export function readHeader(bytes) {
+  let about = null;
+  try {
+    about = JSON.parse(new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(NEW_LINE))));
+  } catch {
+    throw new Error("this is no network of sparring");
+  }
+  if (about.format !== FORMAT) throw new Error("this is no network of sparring");
+  if (about.version !== VERSION) {
+    throw new Error(`a network of version ${about.version}; this page reads ${VERSION}: reload it`);
+  }
+  return about;
+}
+
+function checkFits(about, rules) {
+  if (about.game !== rules.name) {
+    throw new Error(`${about.name} plays ${about.game}, not ${rules.name}`);
+  }
+  if (about.rules_version !== rules.rules_version) {
+    throw new Error(`${about.name} was trained under other rules of ${rules.name}`);
+  }
+  for (const size of ["obs_bytes", "actions", "box"]) {
+    if (about[size] !== rules[size]) {
+      const flags = Object.entries(about.flags).map(([key, value]) => `${key}=${value}`);
+      throw new Error(`${about.name} was trained with ${flags.join(" ") || "the usual flags"}`);
+    }
+  }
+}

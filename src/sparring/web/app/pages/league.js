@@ -1,0 +1,7 @@
+// To come.
+
+import { el } from "/app/dom.js";
+
+export async function leaguePage(host) {
+  host.append(el("h1", {}, "league"));
+}

@@ -1,0 +1,237 @@
+// What a network thinks of a decision: what it would play, what it expects, what it sees.
+
+import { el, replace } from "/app/dom.js";
+import { widen } from "/app/engine/engine.js";
+import { panel } from "/app/play/panels.js";
+import { actionName } from "/app/play/views.js";
+
+const MOST_ACTIONS = 8;
+const MOST_FEATURES = 48; // of a block
+
+export class Mind {
+  // `find(seat, peek)` returns the decision to speak of, { state, row, played }, or null; seat null
+  // is anybody's. `commentators` has `names`, and `network(name)` that loads one.
+  constructor(game, session, { commentators = null, find = lastDecision, peeks = true } = {}) {
+    Object.assign(this, { game, session, commentators, find, peeks });
+    this.own = session.players.flatMap((player, seat) =>
+      player.kind === "agent" ? [{ name: player.name, network: player.network, seat }] : [],
+    );
+    this.chosen = this.own[0] ?? null;
+    this.build();
+  }
+
+  build() {
+    this.who = el("select", { "aria-label": "Whose mind", onchange: () => this.choose() });
+    this.peek = el("input", { type: "checkbox", onchange: () => this.show() });
+    this.where = el("p", { class: "mind-where soft" });
+    this.answer = el("div", { class: "mind-answer" });
+    this.seen = el("div", { class: "mind-seen" });
+    this.warning = el(
+      "p",
+      { class: "mind-spoiler", hidden: true },
+      "A spoiler: this is what another player knows, hidden cards included.",
+    );
+    this.fill();
+    this.element = panel("An agent's mind", "mind", [
+      el("div", { class: "mind-choice" }, this.who, this.peeks ? this.peekLabel() : null),
+      this.warning,
+      this.where,
+      this.answer,
+      this.seen,
+    ]);
+    this.element.addEventListener("toggle", () => this.show());
+  }
+
+  peekLabel() {
+    const about = "also where it is to move now, before it moves";
+    return el("label", { title: about }, this.peek, "peek");
+  }
+
+  fill() {
+    const names = this.commentators?.names ?? [];
+    const sitting = this.own.map(({ name, seat }, at) =>
+      el("option", { value: `seat ${at}` }, `${name}, seat ${seat}`),
+    );
+    const others = names.map((name) => el("option", { value: `name ${name}` }, name));
+    replace(
+      this.who,
+      sitting.length ? sitting : el("option", { value: "" }, "choose a commentator"),
+      others.length ? el("optgroup", { label: "as a commentator" }, others) : null,
+    );
+    this.who.disabled = sitting.length + others.length === 0;
+  }
+
+  async choose() {
+    const [, kind, name] = /^(\w*) ?(.*)$/.exec(this.who.value);
+    if (kind !== "name") {
+      this.chosen = kind === "seat" ? this.own[Number(name)] : null;
+      return this.show();
+    }
+    try {
+      this.chosen = { name, network: await this.commentators.network(name), seat: null };
+    } catch (wrong) {
+      this.chosen = { name, wrong: wrong.message };
+    }
+    return this.show();
+  }
+
+  toggle() {
+    this.element.open = !this.element.open;
+    if (this.element.open) this.element.scrollIntoView({ block: "nearest" });
+  }
+
+  show() {
+    if (!this.element.open || this.session.closed) return;
+    const decision = this.chosen?.network
+      ? this.find(this.session, this.chosen.seat, this.peek.checked || !this.peeks)
+      : null;
+    try {
+      this.draw(decision);
+    } finally {
+      decision?.state.free();
+    }
+  }
+
+  draw(decision) {
+    this.warning.hidden = true;
+    if (!decision) {
+      this.where.textContent = this.silence();
+      replace(this.answer);
+      replace(this.seen);
+      return;
+    }
+    const { state, row, played } = decision;
+    const { session, game } = this;
+    const seat = state.seat(row);
+    this.warning.hidden = !(game.rules.hides && seat !== session.person && session.person >= 0);
+    const at = seat === session.person ? "you were" : `${session.nameOf(seat)} (seat ${seat}) was`;
+    this.where.textContent =
+      played === null ? "The decision that is to be made now." : `When ${at} to decide:`;
+    const answer = this.chosen.network.answer(state, row);
+    replace(this.answer, valueLine(answer), this.bars(answer, state, played));
+    replace(this.seen, blocksOf(state.observe(seat), game.rules));
+  }
+
+  silence() {
+    if (this.chosen?.wrong) return this.chosen.wrong;
+    if (this.chosen) return `${this.chosen.name} has not decided anything yet.`;
+    const names = this.commentators?.names ?? [];
+    const none = "Bots have no network and so no mind: they follow rules that somebody wrote.";
+    return names.length
+      ? `${none} Choose an agent that comments on the game.`
+      : `${none} An agent that was trained for this game would have one.`;
+  }
+
+  bars(answer, state, played) {
+    if (answer.mean) return boxBars(answer);
+    const { game, session } = this;
+    const ranked = Array.from(answer.probabilities, (share, action) => ({ share, action }))
+      .filter(({ share }) => share > 0)
+      .toSorted((a, b) => b.share - a.share);
+    const shown = ranked.slice(0, MOST_ACTIONS);
+    const mine = ranked.find(({ action }) => action === played);
+    if (mine && !shown.includes(mine)) shown.push(mine);
+    const rest = ranked.length - shown.length;
+    return el(
+      "ol",
+      { class: "mind-bars" },
+      shown.map(({ share, action }) =>
+        bar(actionName(game.page, state, action, session), share, action === played),
+      ),
+      rest > 0 ? el("li", { class: "soft" }, `and ${rest} more`) : null,
+    );
+  }
+}
+
+// The last decision of a seat; with `peek` the one that it has to make now.
+export function lastDecision(session, seat, peek) {
+  const wanted = (at) => at >= 0 && (seat === null || at === seat);
+  const rows = Array.from({ length: session.rules.rows }, (_, row) => row);
+  if (peek) {
+    const row = rows.find((at) => wanted(session.state.seat(at)));
+    if (row !== undefined) return { state: session.state.clone(), row, played: null };
+  }
+  for (let step = session.moves.length - 1; step >= 0; --step) {
+    const state = session.positionAt(step);
+    const row = rows.find((at) => wanted(state.seat(at)));
+    if (row !== undefined) return { state, row, played: session.moves[step][row] };
+    state.free();
+  }
+  return null;
+}
+
+function valueLine({ value }) {
+  if (value === null || value === undefined) return null;
+  return el(
+    "p",
+    { class: "mind-value" },
+    "expects to be paid ",
+    el("strong", {}, value.toFixed(3)),
+    " from here on",
+  );
+}
+
+function bar(name, share, played) {
+  const fill = el("span", { class: "mind-fill" });
+  fill.style.width = `${(100 * share).toFixed(1)}%`;
+  return el(
+    "li",
+    { class: played ? "played" : "" },
+    el("span", { class: "mind-name" }, name, played ? el("small", {}, " played") : null),
+    el("span", { class: "mind-share number" }, `${(100 * share).toFixed(1)} %`),
+    el("span", { class: "mind-track", "aria-hidden": "true" }, fill),
+  );
+}
+
+// Continuous actions: what it means to do and how much it varies.
+function boxBars({ mean, spread }) {
+  return el(
+    "ol",
+    { class: "mind-bars" },
+    mean.map((middle, at) =>
+      el(
+        "li",
+        {},
+        el("span", { class: "mind-name" }, `action ${at}`),
+        el(
+          "span",
+          { class: "mind-share number" },
+          `${middle.toFixed(2)} ± ${spread[at].toFixed(2)}`,
+        ),
+      ),
+    ),
+  );
+}
+
+// What stands in an observation, block by block, without what is 0.
+export function blocksOf(row, rules) {
+  const seen = widen(row, rules);
+  const shown = rules.blocks.flatMap(({ name, first, rows, columns }) => {
+    const parts = [];
+    for (let at = 0; at < rows; ++at) {
+      columns.forEach((column, c) => {
+        const value = seen[first + at * columns.length + c];
+        if (value)
+          parts.push(
+            `${rows > 1 ? `${at}: ` : ""}${column}${value === 1 ? "" : ` ${shortest(value)}`}`,
+          );
+      });
+    }
+    if (parts.length === 0) return [];
+    const rest = parts.length - MOST_FEATURES;
+    return [
+      el("dt", {}, name),
+      el(
+        "dd",
+        {},
+        parts.slice(0, MOST_FEATURES).map((part) => el("span", { class: "feature" }, part)),
+        rest > 0 ? ` and ${rest} more` : null,
+      ),
+    ];
+  });
+  return [el("h3", {}, "What it sees"), el("dl", { class: "mind-blocks" }, shown)];
+}
+
+function shortest(value) {
+  return String(Number(value.toPrecision(3)));
+}

@@ -1,0 +1,223 @@
+// A table: the game in the middle, and beside it what happened, the rules, an agent's mind.
+
+import { el, replace } from "/app/dom.js";
+import { Mind } from "/app/play/mind.js";
+import { panel, plates } from "/app/play/panels.js";
+import { sharePanel } from "/app/play/sharing.js";
+import { Session } from "/app/play/session.js";
+import { actionName, lines, result } from "/app/play/views.js";
+
+const KEYS = [
+  ["u", "take back your last decision"],
+  ["h", "a hint: what the adviser would do"],
+  ["n", "a new deal"],
+  ["s", "the same deal again"],
+  ["m", "an agent's mind, open or closed"],
+  ["?", "these keys"],
+];
+
+// `game` is { rules, engine, page }; `again(seed)` opens a table like this one, with a new deal if
+// the seed is null; `commentators` are agents that nobody plays and that may be asked for their mind.
+export class Table {
+  constructor(host, game, options) {
+    const { seed, players, moves = [], setup = null, again, more = [], commentators } = options;
+    Object.assign(this, { game, host, again });
+    const { rules, engine, page } = game;
+    const Kind = page.session ?? Session;
+    const skipForced = Boolean(rules.skip_forced);
+    this.session = new Kind(engine, { seed, players, moves, setup, skipForced });
+    this.told = []; // lines of every step
+    this.build(more, commentators);
+    this.view = page.make(this.board, this.session);
+    this.session.view = this.view;
+    this.recall();
+    this.session.show = () => this.show();
+    this.session.tell = (before, move, after) => this.tell(before, move, after);
+    this.session.trouble = (wrong) => this.complain(wrong);
+    this.onKey = (event) => this.key(event);
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  build(more, commentators) {
+    const { rules, page } = this.game;
+    const seats = `${rules.name.replaceAll("_", "-")}-table`;
+    this.board = el("div", { class: `table ${seats}` });
+    this.plates = plates(this.session, page);
+    this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+    this.verdict = el("p", { class: "verdict", hidden: true });
+    this.undoButton = this.button("Undo", "u", () => this.undo());
+    this.hintButton = this.button("Hint", "h", () => this.hint());
+    this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
+    this.mind = new Mind(this.game, this.session, { commentators });
+    this.keys = panel("Keys", "keys", keyList());
+    const buttons = el(
+      "div",
+      { class: "play-buttons", role: "toolbar", "aria-label": "Game" },
+      this.undoButton,
+      this.hintButton,
+      this.button("Same deal", "s", () => this.again(this.session.seed)),
+      this.button("New deal", "n", () => this.again(null)),
+    );
+    const side = el(
+      "aside",
+      { class: "play-side", "aria-label": "Beside the table" },
+      panel("What happened", "happened", this.log, true),
+      this.mind.element,
+      ...more,
+      panel(
+        "Rules",
+        "rules",
+        page.rules.map((text) => el("p", {}, text)),
+      ),
+      sharePanel(() => this.session.replay()),
+      this.keys,
+    );
+    const middle = el(
+      "div",
+      { class: "play-main" },
+      this.plates.element,
+      this.board,
+      this.verdict,
+      this.said,
+      buttons,
+    );
+    this.host.append(el("div", { class: "play-body" }, middle, side));
+  }
+
+  button(name, key, go) {
+    return el(
+      "button",
+      { type: "button", onclick: go, "aria-keyshortcuts": key },
+      name,
+      el("kbd", { "aria-hidden": "true" }, key),
+    );
+  }
+
+  // Lines of the steps with which the session began.
+  recall() {
+    const { session } = this;
+    const before = session.positionAt(0);
+    for (const actions of session.moves) {
+      const after = before.clone();
+      after.apply(...actions);
+      this.told.push(this.linesOf(before, actions, after));
+      before.apply(...actions);
+      after.free();
+    }
+    before.free();
+  }
+
+  linesOf(before, actions, after) {
+    const seats = actions.map((_, row) => before.seat(row));
+    return lines(this.game.page, before, { seats, actions }, after, this.session);
+  }
+
+  run() {
+    return this.session.run();
+  }
+
+  show() {
+    const { session } = this;
+    if (session.closed) return;
+    const { state, answer } = session;
+    this.told.length = Math.min(this.told.length, session.moves.length);
+    this.view.show(state, answer);
+    this.plates.show(state, answer);
+    this.undoButton.disabled = !session.canUndo;
+    this.hintButton.disabled = !answer;
+    this.showLog();
+    this.verdict.hidden = !state.over;
+    const ended = state.over ? result(this.game.page, state, session) : "";
+    if (this.verdict.textContent !== ended) this.verdict.textContent = ended;
+    if (state.over) this.say(ended);
+    this.mind.show();
+  }
+
+  showLog() {
+    const kept = this.told.slice(-400); // a long game must not make every move slower
+    const first = this.told.length - kept.length;
+    replace(
+      this.log,
+      kept.flatMap((all, at) => all.map((line) => el("li", { "data-step": first + at }, line))),
+    );
+    this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  async tell(before, move, after) {
+    const told = lines(this.game.page, before, move, after, this.session);
+    this.told.push(told);
+    this.say(told.join(". "));
+    this.showLog();
+    await this.view.tell?.(before, move, after);
+  }
+
+  say(text) {
+    if (this.said.textContent !== text) this.said.textContent = text;
+  }
+
+  undo() {
+    if (!this.session.undo()) return this.say("There is nothing to take back.");
+    this.complaint?.remove();
+    this.say("Taken back.");
+    return null;
+  }
+
+  async hint() {
+    const { session } = this;
+    try {
+      const hint = await session.hint();
+      if (!hint) return;
+      const name = actionName(this.game.page, session.state, hint.action, session);
+      this.view.mark?.(hint.action);
+      this.say(`${hint.by} would play ${name}`);
+    } catch (wrong) {
+      this.complain(wrong);
+    }
+  }
+
+  complain(wrong) {
+    if (this.session.closed) return;
+    this.complaint?.remove();
+    this.complaint = el(
+      "p",
+      { class: "notice bad", role: "alert" },
+      `The game stands still: ${wrong.message}. Undo or a new deal goes on.`,
+    );
+    this.said.after(this.complaint);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.target.closest?.("input, select, textarea, dialog")) return;
+    const todo = {
+      u: () => this.undo(),
+      h: () => this.hint(),
+      n: () => this.again(null),
+      s: () => this.again(this.session.seed),
+      m: () => this.mind.toggle(),
+      "?": () => this.showKeys(),
+    }[event.key];
+    if (!todo || (event.key === "s" && this.game.page.realtime)) return;
+    event.preventDefault();
+    todo();
+  }
+
+  showKeys() {
+    this.keys.open = !this.keys.open;
+    if (this.keys.open) this.keys.scrollIntoView({ block: "nearest" });
+  }
+
+  close() {
+    document.removeEventListener("keydown", this.onKey);
+    this.view.close?.();
+    this.session.close();
+  }
+}
+
+function keyList() {
+  return el(
+    "dl",
+    { class: "key-list" },
+    KEYS.flatMap(([key, what]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, what)]),
+  );
+}

@@ -1,0 +1,225 @@
+"""A policy's network as bytes that a page computes with: a line of JSON, then numbers.
+
+`csrc/wasm/network.hpp` reads the numbers, in the order in which they are packed here. All of them
+have four bytes, little-endian; the line is filled up with spaces so that they begin at a multiple
+of four.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from sparring.errors import ConfigError
+from sparring.games.flags import changed_flags
+from sparring.nets.convolution import taps_first
+from sparring.nets.hierarchy import HierarchyNet
+from sparring.nets.mlp import Perceptron
+from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.policy import DUELING, VALUES, Policy
+from sparring.nets.residual import CHANNEL_STEP, ResidualNet
+from sparring.pools.foreign.rules import ForeignRules
+
+FORMAT, VERSION = "sparring-network", 1
+ACTIVATIONS = ("relu", "tanh", "silu")
+"""By their numbers in csrc/nets/wide.hpp."""
+
+
+def pack_network(policy: Policy) -> bytes:
+    """Return what `app/engine/network.js` loads; an error says what cannot be packed and why."""
+    packer = Packer()
+    rules, net = policy.rules, policy.net
+    if isinstance(rules, ForeignRules):
+        raise ConfigError(
+            f"{policy.name} plays an environment of your own, {rules.name}: only sparring's own "
+            "games run in a browser"
+        )
+    packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.by_value))
+    packer.whole(int(bool(policy.meta.get(DUELING, False))))
+    nets = list(net.nets()) if isinstance(net, HierarchyNet) else [("", net)]
+    packer.whole(len(nets))
+    for role, (_, own) in enumerate(nets):
+        told_by = rules.role_bytes[role] if role < len(nets) - 1 else ()
+        packer.whole(len(told_by), *told_by)
+        packer.number(float(own.value_scale) if VALUE in own.heads else 1.0)
+        pack_one(packer, policy, own)
+    header = json.dumps(header_of(policy)).encode()
+    header += b" " * (-(len(header) + 1) % 4) + b"\n"
+    return header + packer.bytes()
+
+
+def header_of(policy: Policy) -> dict[str, Any]:
+    """Return what a page has to know about a network before it reads its numbers."""
+    rules, net, meta = policy.rules, policy.net, policy.meta
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": policy.name,
+        "game": rules.name,
+        "rules_version": rules.rules_version,
+        "flags": changed_flags(rules),
+        "obs_bytes": rules.obs_bytes,
+        "actions": rules.actions,
+        "box": rules.box,
+        "squash": bool(net.config.squash),
+        "by_value": policy.by_value,
+        "values": VALUE in net.heads and bool(meta.get(VALUES, True)),
+        "kind": "hierarchy" if isinstance(net, HierarchyNet) else net.config.kind,
+        "roles": list(rules.roles) if isinstance(net, HierarchyNet) else [],
+        "value_unit": value_unit(net),
+        "parameters": sum(p.numel() for p in net.parameters()),
+        "update": meta.get("update"),
+        "decisions": meta.get("decisions"),
+    }
+
+
+def value_unit(net: Net) -> float:
+    """In how large steps values are learned: differences far below it mean nothing."""
+    if isinstance(net, HierarchyNet):
+        return max(value_unit(own) for _, own in net.nets())
+    return float(net.value_scale) if VALUE in net.heads else 1.0
+
+
+def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
+    """Pack one network with its kind in front."""
+    if net.inputs.memory:
+        raise ConfigError(
+            f"{policy.name} has {net.inputs.memory} bytes of memory behind its observation; a "
+            "browser runs networks without memory"
+        )
+    if type(net) is Perceptron:
+        packer.whole(0)
+        pack_perceptron(packer, net)
+    elif type(net) is ResidualNet:
+        packer.whole(1)
+        pack_residual(packer, net)
+    else:
+        raise ConfigError(
+            f"{policy.name} is a {type(net).__name__}, a network of your own; a browser runs "
+            "sparring's: net.kind mlp or residual"
+        )
+
+
+def pack_perceptron(packer: Packer, net: Perceptron) -> None:
+    """Pack towers with their heads; of the first layer each tower has its own columns."""
+    packer.runs(net.inputs.runs)
+    packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
+    packer.whole(int(net.config.norm), int(net.normaliser is not None))
+    if net.normaliser is not None:
+        packer.arrays(*net.normaliser.shift_and_spread())
+    packer.whole(len(net.towers))
+    weights = net.first.weight.chunk(len(net.towers), dim=1)
+    biases = net.first.bias.chunk(len(net.towers))
+    for at, tower in enumerate(net.towers):
+        assert isinstance(tower, nn.Sequential)
+        linears = [layer for layer in tower if isinstance(layer, nn.Linear)]
+        norms = [layer for layer in tower if isinstance(layer, nn.LayerNorm)]
+        packer.whole(1 + len(linears))
+        packer.linear(weights[at], biases[at])
+        if net.config.norm:
+            first = net.first_norms[at]
+            assert isinstance(first, nn.LayerNorm)
+            packer.arrays(first.weight, first.bias)
+        for i, linear in enumerate(linears):
+            packer.linear(linear.weight.T, linear.bias)
+            if net.config.norm:
+                packer.arrays(norms[i].weight, norms[i].bias)
+        pack_heads(packer, net, at)
+
+
+def pack_heads(packer: Packer, net: Perceptron, tower: int) -> None:
+    """Pack the heads that stand on a tower: 0 and a policy, 1 and a value."""
+    last = len(net.towers) - 1
+    mine = [name for at, name in enumerate(net.heads) if min(at, last) == tower]
+    mine = [name for name in mine if name in (POLICY, VALUE)]  # nobody asks for others in a game
+    packer.whole(len(mine))
+    for name in mine:
+        head = getattr(net, f"{name}_head")
+        weight = head.weight * net.head_mask if name == POLICY and net.box else head.weight
+        packer.whole(int(name == VALUE))
+        packer.linear(weight.T, head.bias)
+
+
+def pack_residual(packer: Packer, net: ResidualNet) -> None:
+    """Pack a tower; channels that are missing to a multiple of four are 0 and stay 0."""
+    at, channels = net.layout, net.config.channels
+    wide = math.ceil(channels / CHANNEL_STEP) * CHANNEL_STEP
+    packer.runs(net.inputs.rules.runs)
+    packer.whole(at.height, at.width, at.planes, wide)
+    packer.arrays(*kernel(net.stem, wide))
+    packer.whole(at.numbers)
+    if net.numbers is not None:
+        packer.arrays(widened(net.numbers.weight.T, wide))
+    packer.whole(len(net.tower))
+    for block in net.tower:
+        for half in (block.first, block.second):
+            weight, bias = kernel(half, wide)
+            packer.arrays(widened(weight.transpose(2, 3), wide).transpose(2, 3), bias)
+    maps = widened(net.policy_head.weight.flatten(1), wide)
+    packer.linear(maps.T, torch.zeros(len(maps)))
+    packer.arrays(net.policy_bias)
+    if VALUE not in net.heads:
+        packer.whole(0)
+        return
+    packer.whole(3)
+    looks = net.value_map
+    assert looks.bias is not None
+    packer.linear(widened(looks.weight.flatten(1), wide).T, looks.bias)
+    packer.linear(net.value_hidden.weight.T, net.value_hidden.bias)
+    packer.linear(net.value_head.weight.T, net.value_head.bias)
+
+
+def kernel(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
+    """Return the weights [3, 3, in, wide] and biases of a convolution."""
+    assert layer.bias is not None
+    return widened(taps_first(layer.weight), wide), widened(layer.bias, wide)
+
+
+def widened(tensor: Tensor, wide: int) -> Tensor:
+    """Fill the last dimension up with zeros."""
+    return nn.functional.pad(tensor.detach(), (0, wide - tensor.shape[-1]))
+
+
+class Packer:
+    """Collects numbers of four bytes."""
+
+    def __init__(self) -> None:
+        self._parts: list[npt.NDArray[Any]] = []
+
+    def whole(self, *numbers: int) -> None:
+        """Add whole numbers."""
+        self._parts.append(np.array(numbers, "<i4"))
+
+    def number(self, number: float) -> None:
+        """Add a number."""
+        self._parts.append(np.array([number], "<f4"))
+
+    def arrays(self, *tensors: Tensor) -> None:
+        """Add all numbers of tensors, without their shapes."""
+        for tensor in tensors:
+            flat = tensor.detach().float().cpu().contiguous().numpy()
+            self._parts.append(flat.astype("<f4").ravel())
+
+    def linear(self, weight: Tensor, bias: Tensor) -> None:
+        """Add a layer: how many go in and out, weights [in, out], biases."""
+        self.whole(*weight.shape)
+        self.arrays(weight, bias)
+
+    def runs(self, runs: Iterable[Sequence[float]]) -> None:
+        """Add where features lie: first, count, offset, type, divisor of each run."""
+        runs = list(runs)
+        self.whole(len(runs))
+        for *where, divisor in runs:
+            self.whole(*map(int, where))
+            self.number(divisor)
+
+    def bytes(self) -> bytes:
+        """Return everything, in its order."""
+        return b"".join(part.tobytes() for part in self._parts)
