@@ -19,7 +19,7 @@ const POST = 75 / 60;
 const PUCK = 13 / 60;
 const VIEW = [9.1, 7.6]; // what the canvas shows
 const RACKET = [0.1, -0.4, 0.1, 0.4, -0.2, 0.4, -0.36, 0.2, -0.42, 0, -0.36, -0.2, -0.2, -0.4];
-const TRAIL = 14; // steps
+const TRAIL = [15, 12, 9, 7, 5, 3]; // steps that the lines of the puck's trail go back
 
 // Two people have a half of the keyboard each; one person may use both.
 const KEYS = [
@@ -296,19 +296,18 @@ class Ice {
     if (last && time !== last.time + 1 && !(time > last.time && time < last.time + 5))
       this.pucks = [];
     this.pucks.push({ time, ...puck });
-    if (this.pucks.length > TRAIL) this.pucks.shift();
+    if (this.pucks.length > TRAIL[0]) this.pucks.shift();
   }
 
-  // Thin and faint where it is old.
+  // Lines of different lengths over each other add up to one that fades.
   paintTrail(pen, puck) {
     if (calm()) return;
-    const points = [...this.pucks.slice(0, -1), puck];
+    const points = [...this.pucks.slice(0, -1), puck].flatMap(({ x, y }) => [x, y]);
     pen.strokeStyle = this.colours.trail;
-    points.slice(1).forEach((point, at) => {
-      const fresh = (at + 1) / points.length;
-      pen.globalAlpha = 0.35 * fresh * fresh;
-      pen.lineWidth = 2 * PUCK * (0.2 + 0.7 * fresh);
-      stroke(pen, [points[at].x, points[at].y, point.x, point.y]);
+    pen.globalAlpha = 0.09;
+    TRAIL.forEach((steps, at) => {
+      pen.lineWidth = 2 * PUCK * (0.2 + (0.7 * at) / TRAIL.length);
+      stroke(pen, points.slice(-2 * steps));
     });
     pen.globalAlpha = 1;
   }
