@@ -38,6 +38,7 @@ export function writeWish({ seed, person, against, flags }) {
   return query;
 }
 
+// What an address of a table looks like.
 export function addressOf(game, wish) {
   // Commas, slashes and the like are readable in an address as they are.
   const query = writeWish(wish)
@@ -172,13 +173,16 @@ class Setup {
         { label: "bots" },
         bots.map((name) => option(name)),
       ),
-      agents.length
-        ? el(
-            "optgroup",
-            { label: "agents" },
-            agents.map((a) => option(a.name, agentLabel(a))),
-          )
-        : null,
+      optionGroup(
+        "agents",
+        agents.filter(({ run }) => !run),
+        option,
+      ),
+      optionGroup(
+        "their checkpoints",
+        agents.filter(({ run }) => run),
+        option,
+      ),
       this.rules.hides ? null : option(A_PERSON, "a person, here too"),
       known ? null : option(member.name),
     );
@@ -208,8 +212,17 @@ class Setup {
   }
 }
 
+function optionGroup(label, agents, option) {
+  if (agents.length === 0) return null;
+  return el(
+    "optgroup",
+    { label },
+    agents.map((one) => option(one.name, agentLabel(one))),
+  );
+}
+
 function agentLabel({ name, strength }) {
-  return typeof strength === "number" ? `${name} (strength ${strength.toFixed(2)})` : name;
+  return typeof strength === "number" ? `${name} · ${strength.toFixed(2)}` : name;
 }
 
 function sampledSwitch(member, put) {
