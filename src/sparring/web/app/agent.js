@@ -76,8 +76,8 @@ function aboutPage(host, about) {
   const seats = Array.from({ length: rules.seats }, (_, seat) => seat);
   const address = (person) =>
     addressOf(rules.name, { seed: newSeed(), person, against: agent.name, flags: {} });
-  const seatWord = (seat) =>
-    seats.length === 2 ? ["Play first", "Play second"][seat] : `Seat ${seat}`;
+  const words = seats.length === 2 ? ["Play first", "Play second"] : ["Play"];
+  const seatWord = (seat) => words[seat] ?? `From seat ${seat}`;
   document.title = `${agent.name} - ${rules.title}`;
   host.append(
     el("h1", {}, agent.name),
