@@ -3,6 +3,7 @@
 import { el, replace } from "/app/dom.js";
 import { A_PERSON, joinWords, readSeat, spreadWords, writeSeat } from "/app/play/lineup.js";
 import { panel } from "/app/play/panels.js";
+import { source } from "/app/play/source.js";
 
 export const MOST_SEED = 2 ** 31 - 1;
 
@@ -74,7 +75,8 @@ class Setup {
       "new",
     );
     this.seat = el("select", { name: "seat", onchange: () => this.move() }, this.seatOptions());
-    this.fields = rules.flag_fields.map((field) => flagField(field));
+    // Other flags make other rules, which only a server can tell.
+    this.fields = source().server ? rules.flag_fields.map((field) => flagField(field)) : [];
     this.element = el(
       "form",
       { class: "setup", onsubmit: (event) => this.submit(event) },
