@@ -26,9 +26,9 @@ const HELP = {
   Remove: "end noticed shells",
   Restore: "make it new, −1",
 };
-const KEYS = { Analyse: "a", Remove: "r", Restore: "x", Sleep: "s", Monitor: "m" };
+const KEYS = { Analyse: "a", Remove: "r", Restore: "x", Sleep: "w", Monitor: "o" };
 const REPEAT = ".";
-const NEXT = "n";
+const NEXT = "j";
 
 export class Desk {
   constructor(session, pick) {

@@ -9,52 +9,40 @@ export class History {
     this.steps = [];
   }
 
-  add(before, action, after) {
-    const was = readSeen(before);
-    this.steps.length = Math.min(this.steps.length, was.step);
-    if (this.steps.length !== was.step) return; // it is followed anew when it is shown
-    this.steps.push(this.stepOf(was, action, after));
-  }
-
-  stepOf(was, action, after) {
-    const now = readSeen(after);
-    const { name, family, host } = splitAction(this.session.engine.actionName(action));
-    const noticed = now.hosts.flatMap(({ activity }, at) =>
-      activity === "none" ? [] : [{ host: at, activity }],
-    );
-    return {
-      action,
-      name,
-      cost: Math.round((was.total - now.total) * 10) / 10,
-      result: host < 0 ? "watched" : resultOf(family, was.hosts[host], now.hosts[host], host),
-      noticed,
-      red: readTruth(after).move.words,
-    };
-  }
-
-  // All steps up to a position. A replay may jump anywhere: then the episode is played again.
+  // All steps up to a position, which may be any: of an undo, of a replay.
   upTo(state) {
-    const { step, total } = readSeen(state);
-    this.steps.length = Math.min(this.steps.length, step);
-    if (this.steps.length < step) this.follow(step, total);
-    return this.steps;
-  }
-
-  follow(count, total) {
-    const { engine, seed, setup, moves = [] } = this.session;
-    this.steps = [];
-    if (moves.length < count) return;
-    const walker = engine.state(seed ?? 0, { skipForced: false, setup: setup ?? null });
-    for (const move of moves.slice(0, count)) {
-      const [action] = [move].flat();
-      const before = walker.clone();
-      if (walker.apply(action)) this.add(before, action, walker);
-      before.free();
+    const { session, steps } = this;
+    const count = Math.min(readSeen(state).step, session.moves.length);
+    let same = 0;
+    while (same < count && steps[same]?.action === session.moves[same][0]) ++same;
+    steps.length = same;
+    if (same === count) return steps;
+    const walker = session.positionAt(same);
+    for (const [action] of session.moves.slice(same, count)) {
+      const was = readSeen(walker);
+      walker.apply(action);
+      steps.push(stepOf(was, action, walker, session.engine.actionName(action)));
     }
-    // Where chances fell otherwise, this is not what happened.
-    if (readSeen(walker).total !== total) this.steps = [];
     walker.free();
+    return steps;
   }
+}
+
+// One step: what blue did and saw, what it cost, and what red did.
+export function stepOf(was, action, after, called) {
+  const now = readSeen(after);
+  const { name, family, host } = splitAction(called);
+  const noticed = now.hosts.flatMap(({ activity }, at) =>
+    activity === "none" ? [] : [{ host: at, activity }],
+  );
+  return {
+    action,
+    name,
+    noticed,
+    cost: Math.round((was.total - now.total) * 10) / 10,
+    result: host < 0 ? "" : resultOf(family, was.hosts[host], now.hosts[host], host),
+    red: readTruth(after).move.words,
+  };
 }
 
 // What blue can tell of its own action.
@@ -66,9 +54,14 @@ function resultOf(family, was, now, host) {
   if (family === "Remove") {
     return was.label === "no" ? "nothing to remove" : "ended the shells that were noticed";
   }
-  if (family === "Restore") return "as new, decoys are gone";
+  if (family === "Restore") return "as new";
   if (now.decoyMask !== was.decoyMask) return "placed";
   return whyNoDecoy(family, host, was.decoyMask) ?? "nothing changed";
+}
+
+// A loss as it is written everywhere here.
+export function minus(cost) {
+  return cost > 0 ? `−${cost.toFixed(1)}` : "0";
 }
 
 export function noticedWords(step) {

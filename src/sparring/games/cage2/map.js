@@ -117,11 +117,10 @@ export class NetworkMap {
       return { spots, y: spots[0].top - 12, xs: spots.map(({ x }) => x) };
     });
     const wires = buses.flatMap(({ spots, y, xs }) => [
-      `M${Math.min(...xs)},${y}H${Math.max(...xs)}`,
+      `M${Math.min(...xs)},${y}H${clientWidth - 3}`,
       ...spots.map(({ x, top }) => `M${x},${y}V${top}`),
     ]);
-    const middle = clientWidth / 2;
-    const trunk = `M${middle},${buses[0].y}V${buses[2].y}`;
+    const trunk = clientWidth - 3;
     const ways = WAYS.map(([from, to]) => {
       const [a, b] = [this.spot(from), this.spot(to)];
       const half = (a.bottom + b.top) / 2;
@@ -129,7 +128,7 @@ export class NetworkMap {
     });
     replace(
       this.wires,
-      svg("path", { class: "trunk", d: trunk }),
+      svg("path", { class: "trunk", d: `M${trunk},${buses[0].y}V${buses[2].y}` }),
       svg("path", { class: "wire", d: wires.join("") }),
       svg("path", { class: "way", d: ways.join("") }),
     );
@@ -175,9 +174,9 @@ function icon(host) {
 }
 
 function trueWords(truth, host) {
-  const level = truth.levels[host];
-  const malware = truth.malware[host] ? "malware" : "";
-  return [level === "none" ? "" : `red: ${level}`, malware].filter(Boolean).join(", ") || "red: no";
+  const level = { none: "", user: "red: user", privileged: "red: root" }[truth.levels[host]];
+  const parts = [level, truth.malware[host] ? "malware" : ""];
+  return parts.filter(Boolean).join(", ") || "clean";
 }
 
 function hostWords(host, { activity, label, decoys }, truth) {

@@ -18,9 +18,10 @@ export const HOSTS = [
 ];
 export const USER0 = 8;
 export const OP_SERVER = 7;
+// As the map has them: who leads to whom stands near each other.
 export const SUBNETS = [
   { name: "User", hosts: [8, 9, 10, 11, 12] },
-  { name: "Enterprise", hosts: [1, 2, 3, 0] },
+  { name: "Enterprise", hosts: [2, 1, 3, 0] },
   { name: "Operational", hosts: [4, 5, 6, 7] },
 ];
 // Where a host that red has taken leads it: [from, to].

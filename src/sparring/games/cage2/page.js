@@ -2,9 +2,9 @@
 
 import { calm, el, replace, svg, wait } from "/app/dom.js";
 import { Desk } from "/games/cage2/desk.js";
-import { History, noticedWords } from "/games/cage2/history.js";
+import { History, minus, noticedWords, stepOf } from "/games/cage2/history.js";
 import { NetworkMap } from "/games/cage2/map.js";
-import { HOSTS, SUBNETS, readSeen, readTruth, splitAction } from "/games/cage2/network.js";
+import { SUBNETS, readSeen, readTruth, splitAction } from "/games/cage2/network.js";
 
 const WATCH_MS = 350;
 const MOST_BARS = 200;
@@ -15,36 +15,48 @@ export const page = {
     "You never win points, you only lose fewer. Every host on which red is privileged costs 0.1 a step, an enterprise host or Op_Server0 costs 1, and while red has stopped the service on Op_Server0 you pay 10. A Restore costs 1.",
     "Each step you do one thing. Analyse looks for malware and marks the host as privileged if there is some. Remove ends shells at user level that monitoring noticed. Restore makes a host new, with everything on it gone, your decoys too. A decoy opens a port on which red's attack comes to nothing. Sleep and Monitor only wait.",
     "Monitoring tells of scans and exploits as they happen, and keeps a belief of every host. It errs: one shell in twenty slips through, a hit decoy looks like a scan, sessions over SSH cannot be removed. The cost of a step shows what monitoring does not.",
-    "Thin dotted lines on the map say where red learns to go next. Operational hosts can be reached only while red is on Enterprise0, 1 or 2.",
-    "Choose a host with the arrow keys, then press a (Analyse), r (Remove), x (Restore) or a digit (a decoy); s waits, . does the last thing again, n goes to the next alarm.",
+    "Dotted lines on the map say where red learns to go next. Operational hosts can be reached only while red is on Enterprise0, 1 or 2. What red really did is told when the episode is over.",
+    "Choose a host with the arrow keys, then press a (Analyse), r (Remove), x (Restore) or a digit (a decoy); w waits, . does the last thing again, j jumps to the next alarm.",
   ],
   make(host, session) {
     return new View(host, session);
+  },
+  says(before, { actions }, after, session) {
+    const called = session.engine.actionName(actions[0]);
+    const step = stepOf(readSeen(before), actions[0], after, called);
+    const noticed = noticedWords(step);
+    const cost = step.cost ? `, ${minus(step.cost)}` : "";
+    const lines = [`${step.name}${step.result ? `: ${step.result}` : ""}${cost}`];
+    if (noticed) lines.push(`noticed: ${noticed}`);
+    if (session.person < 0) lines.push(`red: ${step.red}`);
+    return lines;
+  },
+  score(state) {
+    return minus(-readSeen(state).total);
+  },
+  result(state) {
+    return `${state.end}: ${minus(-readSeen(state).total)} against ${readTruth(state).red}`;
   },
 };
 
 class View {
   constructor(host, session) {
     this.session = session;
+    this.plays = session.players.some(({ kind }) => kind === "person");
     this.history = new History(session);
     this.map = new NetworkMap((at) => this.pick(at));
     this.desk = new Desk(session, (at) => this.pick(at, true));
-    this.score = el("div", { class: "score" });
+    this.score = el("div", { class: "figures" });
     this.bars = svg("svg", { class: "bars", role: "img", preserveAspectRatio: "none" });
-    this.truth = el("p", { class: "truth-words" });
-    this.log = el("ol", { class: "log", tabindex: 0, "aria-label": "What happened" });
-    this.heard = el("p", { class: "heard", role: "status" });
+    this.truth = el("div", { class: "debrief", hidden: true });
     this.root = el(
       "div",
-      { class: "cage2-table" },
-      el("header", { class: "head" }, this.score, this.bars),
+      { class: `cage2-view${this.plays ? "" : " watched"}` },
+      el("div", { class: "head" }, this.score, this.bars),
       el("div", { class: "chart" }, this.map.element, legend(), this.truth),
       this.desk.element,
-      this.log,
-      this.heard,
     );
     host.append(el("div", { class: "cage2-room" }, this.root));
-    this.desk.element.hidden = session.person < 0;
     this.away = new AbortController();
     addEventListener("keydown", (event) => this.onKey(event), { signal: this.away.signal });
     this.pick(this.desk.host);
@@ -63,18 +75,15 @@ class View {
     this.map.draw(seen, truth);
     this.map.hint(null);
     this.desk.show(seen, ask);
+    this.desk.element.hidden = !this.plays || state.over;
     const steps = this.history.upTo(state);
     this.drawHead(seen, steps);
-    this.drawLog(steps, open);
-    this.truth.textContent = truth ? `Red was ${truth.red}. The service is ${truth.service}.` : "";
-    if (truth && !state.over) {
-      this.truth.textContent = `Red is ${truth.red}. The service is ${truth.service}.`;
-    }
+    this.drawTruth(truth, state.over && this.plays ? steps : []);
   }
 
-  async tell(before, { actions }, after) {
-    this.history.add(before, actions[0], after);
-    if (this.session.person >= 0) return;
+  async tell(before, move, after) {
+    // Nobody who decides sets the pace here; a replay has its own.
+    if (this.plays || !this.session.run) return;
     this.show(after, null);
     if (!calm()) await wait(WATCH_MS);
   }
@@ -91,12 +100,12 @@ class View {
     const last = steps.at(-1);
     replace(
       this.score,
-      el("span", { class: "figure" }, seen.total.toFixed(1), el("small", {}, "total")),
+      el("span", { class: "figure" }, minus(-seen.total), el("small", {}, "so far")),
       el("span", { class: "figure" }, `${seen.step}/${most}`, el("small", {}, "step")),
       el(
         "span",
         { class: `figure${last?.cost ? " paid" : ""}` },
-        last ? (-last.cost).toFixed(1) : "–",
+        last ? minus(last.cost) : "–",
         el("small", {}, "last step"),
       ),
     );
@@ -112,7 +121,7 @@ class View {
       this.bars,
       svg("rect", { class: "floor", x: 0, y: 19.6, width: room, height: 0.6 }),
       shown.map((step, at) => {
-        const height = 19 * Math.min(1, Math.sqrt(step.cost / 12));
+        const height = 19 * Math.min(1, Math.sqrt(step.cost / 5));
         const kind = step.cost >= 10 ? "worst" : step.name.startsWith("Restore") ? "paid" : "cost";
         return svg("rect", { class: kind, x: at + 0.1, y: 19.6 - height, width: 0.8, height });
       }),
@@ -124,31 +133,26 @@ class View {
     );
   }
 
-  drawLog(steps, open) {
-    const lines = steps.map((step, at) => {
-      const noticed = noticedWords(step);
-      return el(
-        "li",
-        {},
-        el("span", { class: "number" }, String(at + 1)),
-        el("span", { class: "did" }, step.name, el("small", {}, ` ${step.result}`)),
-        el("span", { class: "cost" }, step.cost ? (-step.cost).toFixed(1) : ""),
-        noticed ? el("span", { class: "noticed" }, noticed) : null,
-        open ? el("span", { class: "red" }, `red: ${step.red}`) : null,
-      );
-    });
-    replace(this.log, lines.toReversed());
-    const last = steps.at(-1);
-    this.heard.textContent = last
-      ? `${last.name}: ${last.result}. ${noticedWords(last) || "Nothing noticed"}. Cost ${last.cost}.`
-      : "";
+  // What was hidden: red's kind, the service, and after the end every move of red.
+  drawTruth(truth, steps) {
+    this.truth.hidden = !truth;
+    if (!truth) return replace(this.truth);
+    const moves = steps.map((step, at) =>
+      el("li", { value: at + 1 }, step.red, el("small", {}, ` you: ${step.name}`)),
+    );
+    return replace(
+      this.truth,
+      el("p", {}, `Red is ${truth.red}. The service on Op_Server0 is ${truth.service}.`),
+      moves.length ? el("h3", {}, "What red really did") : null,
+      moves.length ? el("ol", { tabindex: 0 }, moves) : null,
+    );
   }
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const at = document.activeElement;
     if (at !== document.body && !this.root.contains(at)) return;
-    if (this.session.person < 0) return;
+    if (!this.plays) return;
     if (this.arrow(event.key) || this.desk.key(event.key.toLowerCase())) event.preventDefault();
   }
 
@@ -182,7 +186,7 @@ function legend() {
   ];
   return el(
     "ul",
-    { class: "legend", "aria-label": `Legend of ${HOSTS.length} hosts` },
+    { class: "legend", "aria-label": "Legend" },
     entries.map(([kind, words]) => el("li", {}, el("i", { class: kind }), words)),
   );
 }

@@ -2,21 +2,22 @@
 // hold a piece first, which shows where it may go, and put it down.
 
 import { calm, el, replace } from "/app/dom.js";
-import { NAMES, squareName } from "/games/shogi/position.js";
+import { HAND, NAMES, squareName } from "/games/shogi/position.js";
 
 const FAR_ENOUGH = 6; // pixels between a click and a drag
 const SLIDE_MS = 260;
 
 export class Moving {
-  constructor(table, session) {
-    Object.assign(this, { table, session });
+  constructor(board, session) {
+    Object.assign(this, { board, session });
     this.moves = []; // what the person may play now
     this.held = null; // a square, or the letter of a piece in hand
     this.drag = null;
     this.dropped = false; // the piece already lies where it was put
-    const { root } = table;
+    this.plays = session.players.some(({ kind }) => kind === "person");
+    const { root } = board;
     this.question = el("div", { class: "promotion", role: "dialog", hidden: true });
-    table.surface.append(this.question);
+    board.surface.append(this.question);
     root.addEventListener("click", (event) => this.onClick(event));
     root.addEventListener("pointerdown", (event) => this.onDown(event));
     root.addEventListener("keydown", (event) => this.onKey(event));
@@ -33,7 +34,7 @@ export class Moving {
     this.moves = moves;
     this.endDrag();
     this.release();
-    const { squares, stands } = this.table;
+    const { squares, stands } = this.board;
     const sources = new Set(moves.map((move) => move.source));
     squares.forEach((square, at) => square.classList.toggle("can", sources.has(at)));
     stands.forEach(({ slots }, side) => {
@@ -46,7 +47,7 @@ export class Moving {
   // Which place an element belongs to: a square's number, a piece of the person's hand, or null.
   placeOf(element) {
     const square = element?.closest?.(".square");
-    if (square && this.table.root.contains(square)) return this.table.squares.indexOf(square);
+    if (square && this.board.root.contains(square)) return this.board.squares.indexOf(square);
     const slot = element?.closest?.(".slot.can");
     return slot ? slot.dataset.drop : null;
   }
@@ -58,18 +59,18 @@ export class Moving {
   hold(place) {
     this.release();
     this.held = place;
-    this.table.mark(null);
-    this.table.sourceElement(place, this.session.person).classList.add("held");
+    this.board.mark(null);
+    this.board.sourceElement(place, this.session.person).classList.add("held");
     for (const move of this.moves) {
       if (move.source !== place) continue;
-      this.table.squares[move.to].classList.add(move.captured ? "prey" : "target");
+      this.board.squares[move.to].classList.add(move.captured ? "prey" : "target");
     }
   }
 
   release() {
     this.held = null;
     this.question.hidden = true;
-    const marked = this.table.root.querySelectorAll(".held, .target, .prey");
+    const marked = this.board.root.querySelectorAll(".held, .target, .prey");
     for (const old of marked) old.classList.remove("held", "target", "prey");
   }
 
@@ -113,7 +114,7 @@ export class Moving {
     if (!drag.ghost) {
       if (Math.hypot(dx, dy) < FAR_ENOUGH) return;
       this.hold(drag.place);
-      drag.ghost = this.lift(this.table.sourceElement(drag.place, this.session.person));
+      drag.ghost = this.lift(this.board.sourceElement(drag.place, this.session.person));
       drag.ghost.classList.add("in-hand");
     }
     drag.ghost.style.transform = `translate(${dx}px, ${dy}px)`;
@@ -143,7 +144,7 @@ export class Moving {
   endDrag() {
     this.drag?.over?.classList.remove("over");
     this.drag?.ghost?.remove();
-    for (const old of this.table.root.querySelectorAll(".lifted")) old.classList.remove("lifted");
+    for (const old of this.board.root.querySelectorAll(".lifted")) old.classList.remove("lifted");
     this.drag = null;
   }
 
@@ -163,7 +164,7 @@ export class Moving {
     } else {
       element.classList.add("lifted");
     }
-    this.table.root.append(ghost);
+    this.board.root.append(ghost);
     return ghost;
   }
 
@@ -172,16 +173,16 @@ export class Moving {
     const skip = this.dropped && mover === this.session.person;
     this.dropped = false;
     if (skip || calm() || document.hidden) return;
-    const { table } = this;
-    const from = table.sourceElement(move.source, mover);
-    const to = table.squares[move.to];
+    const { board } = this;
+    const from = board.sourceElement(move.source, mover);
+    const to = board.squares[move.to];
     const goals = [[this.lift(from), to]];
     if (move.captured) {
-      goals.push([this.lift(to), table.stands[mover].slots[move.captured.at(-1)]]);
+      goals.push([this.lift(to), board.stands[mover].slots[move.captured.at(-1)]]);
     }
     await Promise.all(goals.map(([ghost, goal], taken) => glide(ghost, goal, Boolean(taken))));
     for (const [ghost] of goals) ghost.remove();
-    for (const old of table.root.querySelectorAll(".lifted, .fewer")) {
+    for (const old of board.root.querySelectorAll(".lifted, .fewer")) {
       old.classList.remove("lifted", "fewer");
     }
   }
@@ -203,13 +204,13 @@ export class Moving {
               : `stay a ${NAMES[move.kind]}`,
             onclick: () => this.choose(choice),
           },
-          this.table.piece(kind, side),
+          this.board.piece(kind, side),
           el("span", {}, choice.promotes ? "promote" : "stay"),
         );
       });
     replace(this.question, buttons);
     this.question.setAttribute("aria-label", `Promote on ${squareName(move.to)}?`);
-    const [x, y] = this.table.middle(move.to);
+    const [x, y] = this.board.middle(move.to);
     this.question.style.setProperty("--x", x);
     this.question.style.setProperty("--y", y);
     this.question.hidden = false;
@@ -220,14 +221,17 @@ export class Moving {
   onFirstKey(event) {
     const free = document.activeElement === document.body && this.moves.length > 0;
     if (!free || !event.key.startsWith("Arrow")) return;
-    focusOn(this.table.squares.find((square) => square.tabIndex === 0));
+    focusOn(this.board.squares.find((square) => square.tabIndex === 0));
     event.preventDefault();
   }
 
+  // Keys that mean something here must not mean something to the page as well.
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || !this.plays) return;
     const handled = this.question.hidden ? this.boardKey(event) : this.questionKey(event);
-    if (handled) event.preventDefault();
+    if (!handled) return;
+    event.preventDefault();
+    event.stopPropagation();
   }
 
   questionKey({ key }) {
@@ -235,7 +239,7 @@ export class Moving {
     if (key === "Escape") {
       const [at] = this.moves.filter((move) => move.source === this.held);
       this.release();
-      this.table.sourceElement(at.source, this.session.person).focus();
+      this.board.sourceElement(at.source, this.session.person).focus();
       return true;
     }
     if (!key.startsWith("Arrow")) return false;
@@ -250,8 +254,8 @@ export class Moving {
       return true;
     }
     const kind = key.toUpperCase();
-    if (key.length === 1 && "RBGSNLP".includes(kind) && this.canHold(kind)) {
-      this.hold(kind);
+    if (key.length === 1 && HAND.includes(kind)) {
+      if (this.canHold(kind)) this.hold(kind);
       return true;
     }
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
@@ -262,32 +266,32 @@ export class Moving {
 
   // Moves the cursor; below the board lies the own hand.
   step(from, dx, dy) {
-    const { table } = this;
+    const { board } = this;
     const slot = from.closest(".slot");
     if (slot) {
       const open = [...slot.parentElement.querySelectorAll(".slot:enabled")];
-      if (dy < 0) return focusOn(table.squares.find((square) => square.tabIndex === 0));
+      if (dy < 0) return focusOn(board.squares.find((square) => square.tabIndex === 0));
       return focusOn(open[open.indexOf(slot) + dx + dy] ?? slot);
     }
-    const square = table.squares.indexOf(from.closest(".square"));
+    const square = board.squares.indexOf(from.closest(".square"));
     if (square < 0) return false;
-    const [x, y] = table.middle(square).map(Math.floor);
+    const [x, y] = board.middle(square).map(Math.floor);
     const [column, row] = [x + dx, y + dy];
     if (row > 8) {
-      const near = table.stands[1 - table.far];
+      const near = board.stands[1 - board.far];
       const open = Object.values(near.slots).find((each) => !each.disabled);
       return open ? focusOn(open) : true;
     }
     if (column < 0 || column > 8 || row < 0) return true;
     const seen = 9 * (8 - column) + row;
-    this.setCursor(table.turned ? 80 - seen : seen);
+    this.setCursor(board.turned ? 80 - seen : seen);
     return true;
   }
 
   setCursor(square) {
-    for (const each of this.table.squares) each.tabIndex = -1;
-    this.table.squares[square].tabIndex = 0;
-    focusOn(this.table.squares[square]);
+    for (const each of this.board.squares) each.tabIndex = -1;
+    this.board.squares[square].tabIndex = 0;
+    focusOn(this.board.squares[square]);
   }
 
   close() {

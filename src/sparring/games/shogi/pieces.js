@@ -8,19 +8,6 @@ const SIZES = { K: 1, R: 0.97, B: 0.97, G: 0.94, S: 0.94, N: 0.9, L: 0.88, P: 0.
 const WEDGE = "0,-50 30,-36 41,48 -41,48 -30,-36";
 const EDGE = "-41,48 41,48 40,53 -40,53";
 
-// Whether this machine has a font with kanji: two that it cannot draw look alike.
-export function drawsKanji() {
-  const pixels = (sign) => {
-    const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = 24;
-    const pen = canvas.getContext("2d", { willReadFrequently: true });
-    pen.font = "20px serif";
-    pen.fillText(sign, 2, 20);
-    return pen.getImageData(0, 0, 24, 24).data.join();
-  };
-  return pixels("龍") !== pixels("桂");
-}
-
 // `far`: it belongs to the side at the top. Letters of that side stay upright, kanji turn.
 export function drawPiece(kind, { side, far, kanji }) {
   const sign = kanji ? kanjiOf(kind, side) : kind;

@@ -125,55 +125,36 @@ function plus(move) {
   return move.promotes ? "+" : "";
 }
 
-// As KIF files write it, `before` is the move before.
+// As KIF files write it. `before` is where the move before arrived.
 export function kif(move, before) {
-  const place = ({ to }) => `${WIDE_DIGITS[Math.floor(to / 9)]}${RANK_SIGNS[to % 9]}`;
-  const named = `${before?.to === move.to ? "同　" : place(move)}${MOVE_KANJI[move.kind]}`;
+  const place = `${WIDE_DIGITS[Math.floor(move.to / 9)]}${RANK_SIGNS[move.to % 9]}`;
+  const named = `${before === move.to ? "同　" : place}${MOVE_KANJI[move.kind]}`;
   if (move.drop) return `${named}打`;
   const from = `${Math.floor(move.source / 9) + 1}${(move.source % 9) + 1}`;
   return `${named}${move.promotes ? "成" : ""}(${from})`;
 }
 
-// For people who do not read USI, and for screen readers.
+// What a USI move does not say.
 export function words(move) {
-  const to = squareName(move.to);
-  if (move.drop) return `${NAMES[move.kind]} dropped on ${to}`;
-  const taken = move.captured ? `takes ${NAMES[move.captured]} on` : "to";
-  const promoted = move.promotes ? ", promotes" : "";
-  return `${NAMES[move.kind]} ${squareName(move.source)} ${taken} ${to}${promoted}`;
+  if (move.drop) return `${NAMES[move.kind]} dropped`;
+  const taken = move.captured ? ` takes ${NAMES[move.captured]}` : "";
+  return `${NAMES[move.kind]}${taken}${move.promotes ? ", promotes" : ""}`;
 }
 
-// The moves of a session up to a position, for the list: what was known stays known, and a game
-// that jumped (a replay, a move taken back) is followed anew from its start.
-export class Record {
-  constructor(session) {
-    this.session = session;
-    this.lines = [];
-  }
+// The move that led to a position of a session: null at the start, or where nobody knows.
+export function lastMove(session, state) {
+  const ply = state.fields().ply[0];
+  if (ply === 0 || ply > session.moves.length) return null;
+  const before = session.positionAt(ply - 1);
+  const move = readMove(readSfen(before.text()), session.moves[ply - 1][0]);
+  before.free();
+  return move;
+}
 
-  upTo(state) {
-    const count = Number(state.fields().ply[0]);
-    const moves = (this.session.moves ?? []).slice(0, count).map((move) => [move].flat()[0]);
-    let same = 0;
-    while (same < moves.length && this.lines[same]?.move.action === moves[same]) ++same;
-    this.lines.length = same;
-    if (same < moves.length) this.follow(moves);
-    return this.lines;
-  }
-
-  follow(moves) {
-    const { engine, seed, setup } = this.session;
-    const walker = engine.state(seed ?? 0, { skipForced: false, setup: setup ?? null });
-    moves.forEach((action, at) => {
-      if (at >= this.lines.length) this.add(readSfen(walker.text()), action);
-      walker.apply(action);
-    });
-    walker.free();
-  }
-
-  add(position, action) {
-    const move = readMove(position, action);
-    const { mover, number } = position;
-    this.lines.push({ move, mover, number, kif: kif(move, this.lines.at(-1)?.move) });
-  }
+// Where the move before a position arrived; its action was seen by the other side.
+export function lastArrival(session, state) {
+  const { ply, mover } = state.fields();
+  const action = session.moves[ply[0] - 1]?.[0];
+  if (ply[0] === 0 || action === undefined) return null;
+  return mover[0] === 0 ? 80 - (action % 81) : action % 81;
 }
