@@ -82,3 +82,4 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End: streams that never end by themselves are told so."""
         super().handle_exit(sig, frame)
+        self.live_app.state.live.close()
