@@ -1,0 +1,193 @@
+"""One forward pass for many questions, and the queue in which they meet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
+from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.policy import DUELING, VALUES, Policy, best_value
+from sparring.web.questions import Decision, Wish
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A decision and how it is to be answered."""
+
+    decision: Decision
+    wish: Wish
+
+
+@torch.no_grad()
+def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Answer questions in one pass; each gets what `Policy` would say to it alone."""
+    obs = np.stack([one.decision.obs for one in asked])
+    mask = np.stack([one.decision.mask for one in asked])
+    heads = policy.heads(obs)
+    values = values_of(policy, heads, mask)
+    shares = None
+    if not policy.rules.box and not policy.by_value:
+        legal = torch.from_numpy(mask).to(policy.device)
+        shares = masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
+    answers = []
+    for at, one in enumerate(asked):
+        action = chosen(policy, heads[POLICY][at : at + 1], mask[at : at + 1], one.wish)
+        answer: dict[str, Any] = {"value": None if values is None else float(values[at])}
+        if policy.rules.box:
+            mean, log_spread = mean_and_spread(heads[POLICY][at])
+            answer["action"] = [float(number) for number in action]
+            answer["mean"], answer["spread"] = mean.tolist(), log_spread.exp().tolist()
+        else:
+            answer["action"] = int(action)
+            answer["probabilities"] = (
+                [(int(action), 1.0)] if shares is None else most_probable(shares[at], one.wish.top)
+            )
+        answers.append(answer)
+    return answers
+
+
+def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wish: Wish) -> Any:
+    """Return the action that `Policy.act` returns for a row that is alone."""
+    greedy = (not wish.sampled) if policy.greedy is None else policy.greedy
+    (drawn,), _ = Sampler(wish.seed).draw(logits, mask, rollout=0, step=wish.step, greedy=greedy)
+    if not policy.rules.box:
+        return drawn
+    return played(drawn, squash=policy.net.config.squash).clip(-1, 1)
+
+
+def values_of(policy: Policy, heads: Heads, mask: Any) -> Any:
+    """Return what every seat is expected to be paid; None if the policy does not know."""
+    if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
+        return None
+    if not policy.by_value:
+        return policy.net.true_values(heads).cpu().numpy()
+    legal = torch.from_numpy(mask).to(policy.device)
+    dueling = bool(policy.meta.get(DUELING, False))
+    return best_value(policy.net, heads, legal, dueling=dueling).cpu().numpy()
+
+
+def most_probable(shares: Any, count: int) -> list[tuple[int, float]]:
+    """Return the most probable actions, legal ones alone, the best first."""
+    order = np.argsort(-shares, kind="stable")[:count]
+    return [(int(action), float(shares[action])) for action in order if shares[action] > 0]
+
+
+@dataclass
+class Waiting:
+    """A question in the queue."""
+
+    policy: Policy
+    asked: Asked
+    answer: asyncio.Future[dict[str, Any]]
+
+
+class Thinker:
+    """Gathers questions that come at about the same time and answers them together.
+
+    A pass takes hardly longer for many rows than for one. Whoever asks alone does not wait: there
+    is a wait only after several were answered at once.
+    """
+
+    def __init__(self, batch: int, wait_ms: float) -> None:
+        """Make an empty queue.
+
+        batch: most rows of a pass.
+        wait_ms: how long to wait for more of them.
+        """
+        self.batch, self.wait_s = batch, wait_ms / 1000
+        self.rows = self.passes = 0
+        self._queue: list[Waiting] = []
+        self._busy = False
+        self._last = 1
+        self._full: asyncio.Event | None = None
+        # One thread: the next questions gather while it computes.
+        self._thread = ThreadPoolExecutor(1, "thinking")
+
+    @property
+    def waiting(self) -> int:
+        """How many questions have no answer yet."""
+        return len(self._queue)
+
+    async def answer(self, policy: Policy, asked: Asked) -> dict[str, Any]:
+        """Return an answer as soon as a pass has it."""
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(policy, asked, loop.create_future())
+        self._queue.append(waiting)
+        if self._full and len(self._queue) >= self.batch:
+            self._full.set()
+        if not self._busy:
+            self._busy = True
+            self._task = loop.create_task(self._drain())
+        return await waiting.answer
+
+    async def _drain(self) -> None:
+        """Answer until nobody waits."""
+        try:
+            while self._queue:
+                await self._gather()
+                taken, self._queue = self._queue[: self.batch], self._queue[self.batch :]
+                await self._pass(taken)
+        finally:
+            self._busy = False
+
+    async def _gather(self) -> None:
+        """Wait for more questions, if there were several the last time."""
+        if self._last == 1 or self.wait_s == 0 or len(self._queue) >= self.batch:
+            return
+        self._full = asyncio.Event()
+        try:
+            await asyncio.wait_for(self._full.wait(), self.wait_s)
+        except TimeoutError:
+            pass
+        finally:
+            self._full = None
+
+    async def _pass(self, taken: list[Waiting]) -> None:
+        """Answer some of the queue, a pass for every policy among them."""
+        self._last = len(taken)
+        groups: dict[int, list[Waiting]] = {}
+        for one in taken:
+            groups.setdefault(id(one.policy), []).append(one)
+        loop = asyncio.get_running_loop()
+        for group in groups.values():
+            self.passes += 1
+            self.rows += len(group)
+            asked = [one.asked for one in group]
+            try:
+                answers = await loop.run_in_executor(
+                    self._thread, answer_all, group[0].policy, asked
+                )
+            except Exception as wrong:  # each of them has to hear of it
+                for one in group:
+                    if not one.answer.done():
+                        one.answer.set_exception(wrong)
+                continue
+            for one, answer in zip(group, answers, strict=True):
+                if not one.answer.done():  # who hung up gets none
+                    one.answer.set_result(answer)
+
+
+class Once:
+    """Says at most once in a while that it is time."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds, self.clock, self._last = seconds, clock, -float("inf")
+
+    def due(self) -> bool:
+        """Whether it is time again; then the clock starts anew."""
+        now = self.clock()
+        if now - self._last < self.seconds:
+            return False
+        self._last = now
+        return True
+
+
+Loader = Callable[[], Awaitable[Any]]
