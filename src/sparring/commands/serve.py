@@ -10,7 +10,6 @@ import webbrowser
 from pathlib import Path
 from urllib.parse import quote
 
-from sparring.commands.printing import print_json
 from sparring.config import ServeConfig
 from sparring.errors import ConfigError
 from sparring.store.folders import RUNS
@@ -66,6 +65,8 @@ def tell(config: ServeConfig, port: int, token: str) -> None:
     """Print where to look, now that somebody answers there."""
     address = address_of(config.host, port) + (f"/?token={quote(token)}" if token else "")
     if config.json:
+        from sparring.commands.printing import print_json
+
         print_json({"address": address, "runs": config.runs, "port": port, "token": token})
     else:
         print(f"{config.runs} in a browser: {address} (Ctrl-C ends)", flush=True)
