@@ -24,8 +24,10 @@ Bytes = npt.NDArray[np.uint8]
 WAYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
 KEYS = ("player", *WAYS, "mask", "row", "sampled", "seed", "step", "top")
-REPLAY_KEYS = ("format", "version", "game", "rules_version", "flags", "seed", "index", "players")
-REPLAY_KEYS += ("setup", "actions", "scores", "end")
+REPLAY_KEYS = (
+    *("format", "version", "game", "rules_version", "flags", "seed", "index", "players"),
+    *("setup", "actions", "scores", "end"),
+)
 MOST_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
 MOST_TOP = 1000
