@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,10 @@ Bytes = npt.NDArray[np.uint8]
 WAYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
 KEYS = ("player", *WAYS, "mask", "row", "sampled", "seed", "step", "top")
-REPLAY_KEYS = ("format", "version", "game", "rules_version", "flags", "seed", "index", "players")
-REPLAY_KEYS += ("setup", "actions", "scores", "end")
+REPLAY_KEYS = (
+    *("format", "version", "game", "rules_version", "flags", "seed", "index"),
+    *("players", "setup", "actions", "scores", "end"),
+)
 MOST_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
 MOST_TOP = 1000
@@ -237,8 +239,3 @@ def narrow(rules: Rules, given: Any) -> Bytes:
 def told(wrong: SparringError) -> str:
     """Return an error in one line."""
     return " ".join(str(wrong).split())
-
-
-def names_of(rules: Rules, actions: Sequence[int]) -> list[str]:
-    """Return what actions mean."""
-    return [rules.action_name(int(action)) for action in actions]

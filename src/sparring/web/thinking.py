@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -173,21 +172,3 @@ class Thinker:
             for one, answer in zip(group, answers, strict=True):
                 if not one.answer.done():  # who hung up gets none
                     one.answer.set_result(answer)
-
-
-class Once:
-    """Says at most once in a while that it is time."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds, self.clock, self._last = seconds, clock, -float("inf")
-
-    def due(self) -> bool:
-        """Whether it is time again; then the clock starts anew."""
-        now = self.clock()
-        if now - self._last < self.seconds:
-            return False
-        self._last = now
-        return True
-
-
-Loader = Callable[[], Awaitable[Any]]
