@@ -54,7 +54,7 @@ def ask(runs: Path):
     opened = []
 
     def start(**options: Any) -> Any:
-        made = {"agent": "ttt", **options}
+        made = {"agent": "ttt", "states": True, **options}
         client = TestClient(
             make_app(runs, api=partial(Service, **made)),
             base_url="http://127.0.0.1:8000",
@@ -198,7 +198,7 @@ def test_damaged_player_is_told_or_a_bot_stands_in(ask, runs):
     assert "no bot stockfish" in answer["error"]
 
 
-def test_states_of_other_machines_are_not_taken(ask):
+def test_states_are_taken_only_if_that_was_said(ask):
     raw = in_base64(new_state("tic_tac_toe").serialize())
     status, answer = ask(states=False)({"state": raw})
     assert status == 403

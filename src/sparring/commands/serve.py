@@ -46,7 +46,7 @@ def run(config: ServeConfig) -> int:
             fallback=config.fallback,
             batch=config.batch,
             wait_ms=config.wait_ms,
-            states=is_loopback(config.host),
+            states=config.states,
         )
     socket = listen(config.host, config.port)
     port = int(socket.getsockname()[1])
@@ -61,7 +61,7 @@ def run(config: ServeConfig) -> int:
 
 def check_api(config: ServeConfig) -> None:
     """Refuse settings of an agent that nobody can ask."""
-    given = [f"--{name}" for name in ("agent", "fallback") if getattr(config, name)]
+    given = [f"--{name}" for name in ("agent", "fallback", "states") if getattr(config, name)]
     if given and not config.api:
         raise ConfigError(f"{given[0]} is for programs that ask an agent; add --api")
 

@@ -33,7 +33,7 @@ class Service:
         fallback: str = "",
         batch: int = 64,
         wait_ms: float = 1.0,
-        states: bool = True,
+        states: bool = False,
     ) -> None:
         """Load nothing yet.
 
@@ -41,7 +41,7 @@ class Service:
         fallback: a bot that answers for an agent that cannot be loaded; "": nobody does.
         batch, wait_ms: see `Thinker`.
         states: take states as bytes. They are the memory of a game, which the rules check only in
-            part, so that only programs of this machine may send them.
+            part: made up on purpose, they can crash us. So that is for programs that are trusted.
         """
         self.agents = Agents(folder, agent)
         self.fallback, self.states = fallback, states
@@ -77,7 +77,9 @@ class Service:
         try:
             question = read_question(body)
             if question.way == "state" and not self.states:
-                raise HTTPException(403, "states are taken from this machine alone; send a replay")
+                raise HTTPException(
+                    403, "states need --states, since they are a game's memory; send a replay"
+                )
             return JSONResponse(await self.answer(question))
         except UnavailableError as wrong:
             raise HTTPException(503, told(wrong)) from None

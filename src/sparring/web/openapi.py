@@ -49,7 +49,7 @@ QUESTION: Schema = {
         "state": {
             "type": "string",
             "contentEncoding": "base64",
-            "description": "State.serialize(); from this machine alone.",
+            "description": "State.serialize(); taken with --states.",
         },
         "replay": {
             "type": "object",
@@ -168,7 +168,7 @@ OPERATIONS = (
         },
         {
             400: "This is not JSON.",
-            403: "A state from another machine.",
+            403: "A state, and the server was started without --states.",
             415: "The content type is not application/json.",
             422: "Something in it does not fit the game: sizes, an illegal action, no legal one.",
             503: "The player is missing or damaged, and no bot can stand in.",

@@ -191,14 +191,25 @@ def octets(given: Any, count: int, key: str, rules: Rules) -> Bytes:
     if isinstance(given, str):
         found = np.frombuffer(from_base64(given, key), np.uint8)
     elif isinstance(given, list):
-        if not all(is_whole(one) and 0 <= one < 256 for one in given):
-            raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
-        found = np.array(given, np.uint8)
+        found = bytes_of(given, key)
     else:
         raise ConfigError(f"{key} has to be a list of bytes, or text in base64")
     if len(found) != count:
         raise ConfigError(f"{key}: {len(found)} bytes; for {rules.name} it has {count}")
     return found
+
+
+def bytes_of(given: list[Any], key: str) -> Bytes:
+    """Return a list of bytes as an array."""
+    try:
+        found = np.array(given)
+    except ValueError:  # lists of different lengths
+        found = np.array("")
+    if given and (found.ndim != 1 or found.dtype.kind not in "iu"):
+        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
+    if found.size and not 0 <= found.min() <= found.max() < 256:
+        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
+    return found.astype(np.uint8)
 
 
 def from_base64(given: Any, key: str) -> bytes:
