@@ -72,7 +72,7 @@ class Glance(Overview):
         """Everything but its size, which takes a walk through the folder."""
         at, _, values = self.curves.get(STRENGTH, (np.empty(0), None, np.empty(0)))
         picked = np.unique(np.linspace(0, len(at) - 1, MOST_EVALUATIONS).astype(int))
-        picked = picked[picked < len(at)]
+        picked = picked[(picked >= 0) & (picked < len(at))]  # none without evaluations
         return {
             "name": self.name,
             "game": self.game,

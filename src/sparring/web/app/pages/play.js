@@ -1,36 +1,26 @@
 // A game against bots and agents: #/play/GAME?seed=1&seat=0&against=strong&set=num_players=3
 
 import { el, replace } from "/app/dom.js";
+import { drawEmblem } from "/app/play/emblems.js";
 import { Casting, whoCanPlay } from "/app/play/lineup.js";
-import { askJson, loadGame, useStyle } from "/app/play/load.js";
+import { loadGame } from "/app/play/load.js";
 import { readMoves } from "/app/play/recording.js";
 import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
+import { source } from "/app/play/source.js";
 import { Table } from "/app/play/table.js";
 import { takeOver, unpackReplay } from "/app/play/sharing.js";
 
-const EMBLEMS = {
-  tic_tac_toe: "✕ ◯",
-  kuhn_poker: "J Q K",
-  leduc_poker: "♠ ♥",
-  skull_king: "☠",
-  kuhhandel: "♉",
-  shogi: "王",
-  laser_hockey: "◖ ● ◗",
-  laser_hockey_discrete: "◖ ○ ◗",
-  cage2: "⛨",
-};
-
 export async function playPage(host, { path: [name], query, signal }) {
-  useStyle("/app/play/play.css");
+  source().style("/app/play/play.css");
   if (!name) return choosePage(host);
   return tablePage(host, name, query, signal);
 }
 
 // All games as tiles.
 async function choosePage(host) {
-  const { games } = await askJson("/api/games");
+  const games = await source().games();
   const known = await Promise.all(
-    games.map((game) => (game.title ? game : askJson(`/api/games/${game.name ?? game}`))),
+    games.map((game) => (game.title ? game : source().rules(game.name ?? game, {}))),
   );
   document.title = "Play - sparring";
   host.append(
@@ -46,7 +36,7 @@ async function choosePage(host) {
           el(
             "a",
             { class: "tile", href: `#/play/${name}` },
-            el("span", { class: "tile-emblem", "aria-hidden": "true" }, EMBLEMS[name] ?? short[0]),
+            el("span", { class: "tile-emblem", "aria-hidden": "true" }, drawEmblem(name)),
             el("strong", {}, short),
             el("span", { class: "soft" }, line),
             el("small", { class: "soft" }, seats === 1 ? "alone" : `${seats} seats`),

@@ -3,15 +3,16 @@
 
 import { el, replace } from "/app/dom.js";
 import { Casting, whoCanPlay } from "/app/play/lineup.js";
-import { askJson, loadGame, useStyle } from "/app/play/load.js";
+import { loadGame } from "/app/play/load.js";
 import { Player } from "/app/play/player.js";
 import { Recording, checkReplay } from "/app/play/recording.js";
 import { linkOf, takeOver, unpackReplay } from "/app/play/sharing.js";
+import { source } from "/app/play/source.js";
 
 const MOST_BYTES = 16 * 2 ** 20;
 
 export async function replayPage(host, { path, query, signal }) {
-  useStyle("/app/play/play.css");
+  source().style("/app/play/play.css");
   document.title = "Replay - sparring";
   const place = el("div", { class: "replay" });
   const page = { place, signal, player: null };
@@ -22,7 +23,7 @@ export async function replayPage(host, { path, query, signal }) {
   const found = name
     ? null
     : (takeOver() ?? (query.get("data") && unpackReplay(query.get("data"))));
-  if (name) await open(page, await askJson(`/api/replays/${encodeURIComponent(name)}`), name);
+  if (name) await open(page, await source().replay(name), name);
   else if (found) await open(page, found, "");
   else replace(place, picker(page));
 }
@@ -39,13 +40,15 @@ function picker(page) {
     { class: "drop" },
     el("p", {}, "Drop the file of a replay here, or choose one."),
     el("label", {}, el("span", { class: "out-of-sight" }, "File of a replay"), input),
-    el(
-      "p",
-      { class: "soft" },
-      "Or look through ",
-      el("a", { href: "#/replays" }, "those that the server keeps"),
-      ".",
-    ),
+    source().server
+      ? el(
+          "p",
+          { class: "soft" },
+          "Or look through ",
+          el("a", { href: "#/replays" }, "those that the server keeps"),
+          ".",
+        )
+      : null,
   );
 }
 
@@ -92,7 +95,7 @@ function refuse(page, why) {
 }
 
 // Shows a replay, or says why it does not fit.
-async function open(page, replay, source) {
+async function open(page, replay, from) {
   try {
     checkReplay(replay);
     const game = await loadGame(replay.game, replay.flags ?? {});
@@ -105,7 +108,7 @@ async function open(page, replay, source) {
       names: namesFor(replay, able),
       network: (name) => casting.network(name),
     };
-    page.player = new Player(game, recording, { commentators, able, source });
+    page.player = new Player(game, recording, { commentators, able, source: from });
     replace(page.place, page.player.element);
     page.player.show();
     const link = linkOf(replay);
@@ -113,7 +116,7 @@ async function open(page, replay, source) {
       location.hash.startsWith("#/replay?name=") || location.hash.startsWith("#/replay/");
     if (link && !kept) history.replaceState(null, "", link);
   } catch (wrong) {
-    refuse(page, source ? `${source}: ${wrong.message}` : wrong.message);
+    refuse(page, from ? `${from}: ${wrong.message}` : wrong.message);
   }
 }
 
@@ -125,9 +128,9 @@ function namesFor(replay, { agents }) {
 }
 
 export async function replaysPage(host) {
-  useStyle("/app/play/play.css");
+  source().style("/app/play/play.css");
   document.title = "Replays - sparring";
-  const { replays } = await askJson("/api/replays");
+  const replays = await source().replays();
   const another = el("a", { class: "button", href: "#/replay" }, "Open a file");
   host.append(el("div", { class: "replays-head" }, el("h1", {}, "Replays"), another));
   if (replays.length === 0) {
@@ -168,20 +171,22 @@ export async function replaysPage(host) {
   );
 }
 
-function replayRow({ name, game, players = [], scores = [], end, steps, date, wrong }) {
+function replayRow({ name, game, players = [], scores = [], end, steps, date, error }) {
   const link = el("a", { href: `#/replay?name=${encodeURIComponent(name)}` }, name);
-  const cells = wrong
-    ? [el("td", { colspan: 5, class: "soft" }, wrong)]
+  const cells = error
+    ? [el("td", { colspan: 5, class: "soft" }, error)]
     : [
         el("td", {}, game),
         el("td", {}, players.join(", ")),
         el("td", {}, scores.join(" : "), end ? "" : el("span", { class: "soft" }, " (not over)")),
         el("td", { class: "number" }, steps === undefined ? "" : String(steps)),
-        el(
-          "td",
-          { class: "soft" },
-          typeof date === "string" ? date.slice(0, 16).replace("T", " ") : "",
-        ),
+        el("td", { class: "soft" }, dateOf(date)),
       ];
   return el("tr", {}, el("td", {}, link), cells);
+}
+
+// Seconds since 1970 as a date of here.
+function dateOf(seconds) {
+  if (typeof seconds !== "number") return "";
+  return new Date(1000 * seconds).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
 }

@@ -1,6 +1,6 @@
 // Shows a game that was played, step by step, through anybody's eyes.
 
-import { el, replace } from "/app/dom.js";
+import { el, replace, svg } from "/app/dom.js";
 import { joinWords } from "/app/play/lineup.js";
 import { Mind } from "/app/play/mind.js";
 import { keyList, panel, plates } from "/app/play/panels.js";
@@ -11,6 +11,14 @@ import { lines, result } from "/app/play/views.js";
 const STEP_MS = 900;
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 16];
 const LONGEST_START = 6000; // letters of an address
+const ICONS = {
+  first: "M4 4h2.5v12H4zM16 4v12L7.5 10z",
+  back: "M12.5 4 6 10l6.5 6 1.6-1.7L9.5 10l4.6-4.3z",
+  play: "M6 3.5v13L16.5 10z",
+  pause: "M5 4h3.5v12H5zM11.5 4H15v12h-3.5z",
+  on: "M7.5 4 14 10l-6.5 6-1.6-1.7L10.5 10 5.9 5.7z",
+  last: "M13.5 4H16v12h-2.5zM4 4v12l8.5-6z",
+};
 const KEYS = [
   ["← →", "a step back, a step on"],
   ["Home End", "the first position, the last one"],
@@ -96,8 +104,12 @@ export class Player {
 
   controls() {
     const last = this.recording.moves.length;
-    const button = (label, text, go) =>
-      el("button", { type: "button", "aria-label": label, title: label, onclick: go }, text);
+    const button = (label, shape, go) =>
+      el(
+        "button",
+        { type: "button", class: "icon", "aria-label": label, title: label, onclick: go },
+        drawIcon(shape),
+      );
     this.slider = el("input", {
       type: "range",
       min: 0,
@@ -107,7 +119,7 @@ export class Player {
       oninput: () => this.go(Number(this.slider.value)),
     });
     this.where = el("output", { class: "number" });
-    this.playButton = button("Play", "▶", () => this.toggle());
+    this.playButton = button("Play", "play", () => this.toggle());
     this.speed = el(
       "select",
       { "aria-label": "Speed" },
@@ -128,11 +140,11 @@ export class Player {
       el(
         "div",
         { class: "play-buttons" },
-        button("First position", "⏮", () => this.go(0)),
-        button("Step back", "◀", () => this.go(this.recording.step - 1)),
+        button("First position", "first", () => this.go(0)),
+        button("Step back", "back", () => this.go(this.recording.step - 1)),
         this.playButton,
-        button("Step on", "▷", () => this.stepOn()),
-        button("Last position", "⏭", () => this.go(last)),
+        button("Step on", "on", () => this.stepOn()),
+        button("Last position", "last", () => this.go(last)),
         this.speed,
         this.eyes,
       ),
@@ -235,15 +247,19 @@ export class Player {
     const mine = {};
     this.playing = mine;
     if (this.recording.step >= this.recording.moves.length) this.go(0);
-    this.playButton.textContent = "⏸";
-    this.playButton.setAttribute("aria-label", "Pause");
+    this.namePlay("Pause", "pause");
     return this.playOn(mine);
   }
 
   pause() {
     this.playing = null;
-    this.playButton.textContent = "▶";
-    this.playButton.setAttribute("aria-label", "Play");
+    this.namePlay("Play", "play");
+  }
+
+  namePlay(name, shape) {
+    replace(this.playButton, drawIcon(shape));
+    this.playButton.setAttribute("aria-label", name);
+    this.playButton.title = name;
   }
 
   async playOn(mine) {
@@ -307,6 +323,14 @@ export class Player {
     this.view.close?.();
     this.recording.close();
   }
+}
+
+function drawIcon(shape) {
+  return svg(
+    "svg",
+    { viewBox: "0 0 20 20", width: 18, height: 18, "aria-hidden": "true" },
+    svg("path", { d: ICONS[shape], fill: "currentColor" }),
+  );
 }
 
 // The decision that was made in the position that is shown.

@@ -1,8 +1,8 @@
 // A game that was played, to keep and to send to others.
 
 import { el, toast } from "/app/dom.js";
-import { order } from "/app/play/load.js";
 import { panel } from "/app/play/panels.js";
+import { source } from "/app/play/source.js";
 
 const LONGEST_LINK = 8000; // what messengers and browsers leave whole
 
@@ -55,7 +55,7 @@ export async function copyText(text, what) {
 
 export async function keep(replay) {
   try {
-    const { name } = await order("/api/replays", replay);
+    const { name } = await source().keep(replay);
     toast(`Kept as ${name}`);
     return name;
   } catch (wrong) {
@@ -93,8 +93,9 @@ export function takeOver() {
   return replay;
 }
 
-// `server`: whether there is one that keeps replays and a page that shows them.
-export function sharePanel(read, server = true) {
+// Links lead to a server's page: a file has an address that only its own machine knows.
+export function sharePanel(read) {
+  const { server } = source();
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);
   return panel(
     "Replay",
@@ -102,7 +103,7 @@ export function sharePanel(read, server = true) {
     el(
       "div",
       { class: "share-buttons" },
-      server ? button("Look at it", () => openReplay(read())) : null,
+      button("Look at it", () => openReplay(read())),
       button("Download", () => download(read())),
       server ? button("Keep on the server", () => keep(read())) : null,
       server ? button("Copy link", () => copyLink(read())) : null,

@@ -21,8 +21,8 @@ const KEYS = [
 // table, `commentators` agents that nobody plays and that may be asked for their mind.
 export class Table {
   constructor(host, game, options) {
-    const { again, more = [], commentators = null, server = true, ...deal } = options;
-    Object.assign(this, { game, host, again, server });
+    const { again, more = [], commentators = null, ...deal } = options;
+    Object.assign(this, { game, host, again });
     const { rules, engine, page } = game;
     const Kind = page.session ?? Session;
     const skipForced = Boolean(rules.skip_forced);
@@ -70,7 +70,7 @@ export class Table {
         "rules",
         page.rules.map((text) => el("p", {}, text)),
       ),
-      sharePanel(() => this.session.replay(), this.server),
+      sharePanel(() => this.session.replay()),
       this.keys,
     );
     const middle = el(
