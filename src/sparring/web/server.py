@@ -24,12 +24,13 @@ from sparring.web.control import control_routes
 from sparring.web.description import describe_rules
 from sparring.web.folder import Folder
 from sparring.web.glance import Glances
+from sparring.web.guard import Guard
 from sparring.web.live import Live, live_routes
 from sparring.web.modules import module_file
 from sparring.web.players import player_routes
 from sparring.web.replays import replay_routes
 from sparring.web.runs import run_routes
-from sparring.web.security import Guard, Security
+from sparring.web.security import Security
 
 APP = Path(__file__).parent / "app"
 GAMES = Path(games.__file__).parent
