@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from sparring import new_state
 from sparring.config import NetConfig
+from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
@@ -90,6 +91,7 @@ def test_all_ways_to_ask_have_one_answer(ask, runs):
         {"state": in_base64(state.serialize())},
         {"replay": {"game": "tic_tac_toe", "flags": {}, "seed": 0, "actions": [4, 0]}},
         {"replay": {"actions": [4, 0]}, "player": "ttt"},
+        {"replay": Replay.of(state, [4, 0], ["you", "careful"]).plain()},
     ]
     post = ask()
     answers = [post({**way, "top": 3}) for way in ways]
@@ -365,3 +367,13 @@ def test_there_is_no_api_unless_it_is_asked_for(runs):
     with TestClient(make_app(runs), base_url="http://127.0.0.1:8000") as client:
         assert client.get("/openapi.json").status_code == 404
         assert client.post("/api/act", json={}).status_code in (404, 405)
+
+
+def test_options_of_an_agent_need_the_api():
+    from sparring.commands.serve import run
+    from sparring.config import ServeConfig
+    from sparring.errors import ConfigError
+
+    for given in ({"agent": "ttt"}, {"fallback": "strong"}, {"states": True}):
+        with pytest.raises(ConfigError, match="add --api"):
+            run(ServeConfig(**given))

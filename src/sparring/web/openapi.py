@@ -54,7 +54,7 @@ QUESTION: Schema = {
         "replay": {
             "type": "object",
             "description": "The position after some actions: game, flags, seed and actions, or a "
-            "whole replay.",
+            "whole replay. Game and flags are the player's where they are left out.",
             "properties": {
                 "game": {"type": "string"},
                 "flags": {"type": "object"},

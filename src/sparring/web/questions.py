@@ -109,7 +109,7 @@ def whole_within(body: Mapping[str, Any], key: str, default: int, low: int, high
 def position(question: Question, rules: Rules | None) -> State:
     """Return the position that a question gives.
 
-    rules: those of the player; a replay that names no game is played by them.
+    rules: those of the player; a replay that names no game or no flags is played by them.
     """
     if question.way == "state":
         state = load_state(from_base64(question.given, "state"))
@@ -135,8 +135,8 @@ def replayed(given: Any, rules: Rules | None) -> State:
     if isinstance(actions, list) and len(actions) > MOST_ACTIONS:
         raise ConfigError(f"replay: more than {MOST_ACTIONS:,} actions; send obs and mask instead")
     found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "seed": 0, **given}
-    if "game" not in found and rules is not None:
-        found.update(game=rules.name, flags=rules.config)
+    if rules is not None and found.setdefault("game", rules.name) == rules.name:
+        found.setdefault("flags", rules.config)
     found.setdefault("flags", {})
     if not isinstance(found.get("game"), str) or not isinstance(found["flags"], dict):
         raise ConfigError("replay: game has to be a name and flags an object")
