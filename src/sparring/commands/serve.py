@@ -28,20 +28,42 @@ def run(config: ServeConfig) -> int:
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"{root}: no such folder; give the one that holds the runs")
     token = token_for(config)
+    check_api(config)
 
     from sparring.web.guard import Guard
     from sparring.web.listening import listen, serve
     from sparring.web.server import make_app
 
+    api = None
+    if config.api:
+        from functools import partial
+
+        from sparring.web.acting import Service
+
+        api = partial(
+            Service,
+            agent=config.agent,
+            fallback=config.fallback,
+            batch=config.batch,
+            wait_ms=config.wait_ms,
+            states=config.states,
+        )
     socket = listen(config.host, config.port)
     port = int(socket.getsockname()[1])
-    app = make_app(root, guard=Guard(config.host, port, token), api=config.api)
+    app = make_app(root, guard=Guard(config.host, port, token), api=api)
 
     def ready() -> None:
         tell(config, port, token)
 
     serve(app, socket, ready)
     return 0
+
+
+def check_api(config: ServeConfig) -> None:
+    """Refuse settings of an agent that nobody can ask."""
+    given = [f"--{name}" for name in ("agent", "fallback", "states") if getattr(config, name)]
+    if given and not config.api:
+        raise ConfigError(f"{given[0]} is for programs that ask an agent; add --api")
 
 
 def token_for(config: ServeConfig) -> str:
