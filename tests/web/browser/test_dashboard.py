@@ -175,7 +175,9 @@ def test_all_charts_share_the_pointer_and_the_zoom(page, address) -> None:
     box = over.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.5 * box["width"], middle)
-    page.wait_for_function("document.querySelectorAll('.cross[visibility=visible]').length > 1")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.cross[visibility=visible]').length > 1"
+    )
     page.mouse.down()
     page.mouse.move(box["x"] + 0.8 * box["width"], middle, steps=4)
     page.mouse.up()
@@ -193,7 +195,7 @@ def test_seeds_are_compared_as_a_group(page, address) -> None:
     page.wait_for_selector(".chart.wide path.band[d^='M']")
     page.click("button:text('each run')")
     page.wait_for_function(
-        "document.querySelectorAll('.sheet table')[0].tBodies[0].rows.length === 3"
+        "() => document.querySelectorAll('.sheet table')[0].tBodies[0].rows.length === 3"
     )
     page.wait_for_selector('[data-chart="Policy loss"]')
 

@@ -4,10 +4,7 @@ import { titled } from "/app/words.js";
 
 const GREY = 7;
 const OWN_PAST = "previous best";
-const PHASES = [
-  ...["stepping", "inference", "transfer", "advantage"],
-  ...["replay", "sampling", "update", "other"],
-];
+const PHASES = "stepping inference transfer advantage replay sampling update other".split(" ");
 export const LOSSES = {
   policy_loss: "Policy loss",
   value_loss: "Value loss",
