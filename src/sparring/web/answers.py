@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec
 
@@ -14,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from sparring.errors import SparringError
 from sparring.training.records.run import finite
+from sparring.web.security import HEADERS
 
 DEEPEST = 32
 """Lists in lists in lists: more than any request of ours has."""
@@ -97,5 +100,6 @@ async def explain(request: Request, wrong: Exception) -> Response:
 
 async def unexpected(request: Request, wrong: Exception) -> Response:
     """Say that the mistake is ours, and nothing about this machine."""
+    traceback.print_exception(wrong, file=sys.stderr)
     text = f"{type(wrong).__name__} in the server, a mistake of ours; it is printed where it runs"
-    return JSONResponse({"error": text}, 500)
+    return JSONResponse({"error": text}, 500, headers=HEADERS)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import SparringError
+from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
 from sparring.store.files import TEMP
@@ -72,7 +73,7 @@ class Glance(Overview):
         """Everything but its size, which takes a walk through the folder."""
         at, _, values = self.curves.get(STRENGTH, (np.empty(0), None, np.empty(0)))
         picked = np.unique(np.linspace(0, len(at) - 1, MOST_EVALUATIONS).astype(int))
-        picked = picked[picked < len(at)]
+        picked = picked[(picked >= 0) & (picked < len(at))]  # none without evaluations
         return {
             "name": self.name,
             "game": self.game,
@@ -113,10 +114,8 @@ class Glance(Overview):
         """The win share among equals."""
         if self.game not in game_names():
             return None
-        from sparring.training.records.comparison import rules_of
-
         with suppress(SparringError):
-            seats = rules_of(self).seats
+            seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
             return 1 / seats if seats > 1 else None
         return None
 

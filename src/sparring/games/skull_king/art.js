@@ -1,26 +1,11 @@
 // The drawings on Skull King's cards, each in a square of 100 by 100, as [element, attributes].
 
+import { block, dot, moved, path, stroke } from "/app/play/drawing.js";
+
 const BONE = "#f4efe0";
 const NIGHT = "#1b2129";
 const GOLD = "#f0b429";
 const WOOD = "#8a5a2b";
-
-function path(d, fill, more = {}) {
-  return ["path", { d, fill, ...more }];
-}
-
-function stroke(d, colour, width = 4) {
-  const round = { "stroke-linecap": "round", "stroke-linejoin": "round" };
-  return ["path", { d, fill: "none", stroke: colour, "stroke-width": width, ...round }];
-}
-
-function dot(cx, cy, r, fill, more = {}) {
-  return ["circle", { cx, cy, r, fill, ...more }];
-}
-
-function box(x, y, width, height, fill, rx = 3) {
-  return ["rect", { x, y, width, height, fill, rx }];
-}
 
 function skull(bone, hollow) {
   return [
@@ -73,21 +58,18 @@ const map = [
 
 const chest = [
   path("M16 46c0-18 12-26 34-26s34 8 34 26z", "#8c5527"),
-  box(16, 46, 68, 36, "#75431b", 4),
+  block(16, 46, 68, 36, "#75431b", 4),
   stroke("M16 46h68", "#ffe08a", 6),
   path("M30 22c-4 6-5 14-5 24v36h9V46c0-10 1-18 4-25z", "#c99a2e"),
   path("M70 22c4 6 5 14 5 24v36h-9V46c0-10-1-18-4-25z", "#c99a2e"),
-  box(42, 44, 16, 18, GOLD, 3),
+  block(42, 44, 16, 18, GOLD, 3),
   dot(50, 51, 3, NIGHT),
   path("M48.6 52h2.800l1.2 7h-5.200z", NIGHT),
 ];
 
 const king = [
   stroke("M14 62L86 96M86 62L14 96", "#e9d9a6", 6),
-  ...skull("#fff6dc", "#4d0b08").map(([name, look]) => [
-    name,
-    { ...look, transform: "translate(0 10)" },
-  ]),
+  ...moved(skull("#fff6dc", "#4d0b08"), "translate(0 10)"),
   path("M20 28L16 2l18 12L50-2l16 16L84 2l-4 26c-18-6-42-6-60 0z", GOLD),
   dot(50, 17, 4.5, "#c4281c"),
   dot(31, 20, 3, "#2b6a8c"),
@@ -108,13 +90,7 @@ function pirate(coat, hat, extras, skin = "#e9b78d") {
   ];
 }
 
-const small = (shapes, x, y, size) =>
-  shapes.map(([name, look]) => [
-    name,
-    { ...look, transform: `translate(${x} ${y}) scale(${size})` },
-  ]);
-
-const badge = small(skull(BONE, NIGHT), 41, 9, 0.18);
+const badge = moved(skull(BONE, NIGHT), "translate(41 9) scale(.18)");
 
 const pirates = [
   // Rosie: red hair and a rose.

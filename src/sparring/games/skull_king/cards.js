@@ -1,6 +1,7 @@
 // Skull King's cards as drawings of 100 by 140.
 
 import { svg } from "/app/dom.js";
+import { drawn } from "/app/play/drawing.js";
 import {
   PIRATE_ART,
   PIRATE_FIELD,
@@ -43,7 +44,7 @@ export function back() {
         stroke: "#c9a24a",
         "stroke-width": 2,
       }),
-      svg("g", { transform: "translate(22 42) scale(.56)", opacity: 0.9 }, shapes(SUIT_ART[0])),
+      svg("g", { transform: "translate(22 42) scale(.56)", opacity: 0.9 }, drawn(SUIT_ART[0])),
     ],
     "card-back",
   );
@@ -88,10 +89,6 @@ function frame(inside, kind = "card-face") {
   );
 }
 
-function shapes(art) {
-  return art.map(([name, look]) => svg(name, look));
-}
-
 function words(x, y, text, size, fill, more = {}) {
   return svg(
     "text",
@@ -106,7 +103,7 @@ function numberFace(card) {
   const light = suit === 3 ? "#3d2704" : "#ffffff";
   return [
     svg("rect", { x: 6, y: 6, width: 88, height: 128, rx: 6, fill: SUIT_FIELD[suit] }),
-    svg("g", { transform: "translate(15 41) scale(.7)" }, shapes(SUIT_ART[suit])),
+    svg("g", { transform: "translate(15 41) scale(.7)" }, drawn(SUIT_ART[suit])),
     words(24, 34, number, 30, light),
     words(24, 34, number, 30, light, { transform: "rotate(180 50 70)" }),
     number === "14"
@@ -133,7 +130,7 @@ function specialFace(card) {
   const size = special.title.length > 9 ? 13 : 16;
   return [
     svg("rect", { x: 6, y: 6, width: 88, height: 128, rx: 6, fill: special.field }),
-    svg("g", { transform: "translate(12 20) scale(.76)" }, shapes(special.art)),
+    svg("g", { transform: "translate(12 20) scale(.76)" }, drawn(special.art)),
     kind === "pirate" ? words(50, 18, "PIRATE", 9, special.ink, { "letter-spacing": 2 }) : null,
     words(50, 120, special.title, size, special.ink),
   ];

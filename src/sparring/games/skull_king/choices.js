@@ -130,7 +130,7 @@ function harry(at, ask, act) {
 
 // What is said while somebody else decides.
 export function waiting(session, at) {
-  if (at.phase === "over") return "";
+  if (at.phase === "over" || at.actor < 0) return "";
   const who = capital(nameOf(session, at.actor));
   const doing = {
     bid: "is bidding",

@@ -199,5 +199,5 @@ export function nameOf(session, seat) {
   if (seat === session.person) return "you";
   const { name } = players[seat];
   const alike = players.filter((player, at) => player.name === name && at !== session.person);
-  return alike.length > 1 ? `${name} ${seat + 1}` : name;
+  return alike.length > 1 ? `${name} ${seat}` : name;
 }

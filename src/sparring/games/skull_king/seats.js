@@ -160,7 +160,7 @@ export class Plate {
 }
 
 function mark(at, seat) {
-  return seat < at.players ? String(seat + 1) : "☠";
+  return seat < at.players ? String(seat) : "☠";
 }
 
 function pips(bid, won) {

@@ -102,6 +102,22 @@ export class Motion {
       fill: "forwards",
     });
   }
+
+  // Lets a picture fly over the table from one place to another; it is gone afterwards.
+  async send(picture, from, to, milliseconds, delay = 0) {
+    const [start, end] = [boxOf(from), boxOf(to)];
+    if (!start || !end || this.hurried || quick() || calm()) return;
+    const { style } = picture;
+    Object.assign(style, { position: "fixed", zIndex: 50, pointerEvents: "none" });
+    document.body.append(picture);
+    const own = picture.getBoundingClientRect();
+    const put = (box) =>
+      `translate(${box.x + (box.width - own.width) / 2}px, ${box.y + (box.height - own.height) / 2}px)`;
+    Object.assign(style, { left: 0, top: 0 });
+    const frames = [{ transform: put(start) }, { transform: put(end) }];
+    await this.play(picture, frames, milliseconds, { delay, fill: "both", easing: "ease-in-out" });
+    picture.remove();
+  }
 }
 
 function boxOf(place) {
