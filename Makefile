@@ -29,7 +29,7 @@ cluster: install  ## Add Ray, for --cluster and its tests
 
 web: install  ## Add the games as WebAssembly, and what tests them in a real browser
 	$(BIN)/python -m pip install -q -c constraints.txt 'ziglang>=0.15'
-	$(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
+	SPARRING_WASM=1 $(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,wasm,browser]'
 
 train: install  ## Train the default game for ten minutes at most and measure the agent

@@ -8,6 +8,7 @@ dist/, tries the wheel in a bare environment, and says how to tag. Nothing is pu
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -135,7 +136,7 @@ def build(version: str) -> list[Path]:
         venv.create(workshop, with_pip=True)
         python = Path(workshop) / "bin" / "python"
         run(python, "-m", "pip", "install", "-q", "build")
-        run(python, "-m", "build", "--outdir", dist, ROOT)
+        run(python, "-m", "build", "--outdir", dist, ROOT, SPARRING_WASM="1")
     built = sorted(dist.iterdir())
     if len(built) != 2 or not all(path.name.startswith(f"sparring-{version}") for path in built):
         raise RefusalError(f"dist holds {', '.join(p.name for p in built)}; expected {version}")
@@ -147,9 +148,11 @@ def build(version: str) -> list[Path]:
     return built
 
 
-def run(*words: object) -> None:
-    """Run a program, or stop."""
-    subprocess.run([str(word) for word in words], cwd=ROOT, check=True)
+def run(*words: object, **environment: str) -> None:
+    """Run a program with more in its environment, or stop."""
+    subprocess.run(
+        [str(word) for word in words], cwd=ROOT, check=True, env={**os.environ, **environment}
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 if [[ -z $wheel ]]; then
   "$python" -m venv "$work/build"
-  "$work/build/bin/python" -m pip wheel -q --no-deps -w "$work/dist" "$root"
+  SPARRING_WASM=1 "$work/build/bin/python" -m pip wheel -q --no-deps -w "$work/dist" "$root"
   wheel=$(echo "$work"/dist/*.whl)
 fi
 echo "installing $(basename "$wheel")"
@@ -33,6 +33,12 @@ from importlib.metadata import version
 assert sparring.__file__.startswith(sys.prefix), sparring.__file__
 assert sparring.__version__ == version('sparring'), sparring.__version__
 assert 'torch' not in sys.modules
+"
+step python -c "
+from sparring.games.rules import game_names
+from sparring.web.modules import module_file
+for game in game_names():
+    assert module_file(game).read_bytes().startswith(b'\\0asm'), game
 "
 step sparring games
 step sparring check tic_tac_toe

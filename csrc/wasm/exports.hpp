@@ -28,33 +28,11 @@ SPARRING_EXPORT(alloc) void* sparring_alloc(unsigned bytes) {
 }
 SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
 
-// `numbers` come from `alloc` and are the network's from here on.
-SPARRING_EXPORT(network_new) sparring::Network* network_new(float* numbers, int count) {
-  return new sparring::Network(numbers, count);
-}
-SPARRING_EXPORT(network_free) void network_free(sparring::Network* network) { delete network; }
-// The numbers of the policy head, then the value. The other two speak of the row of this call.
-SPARRING_EXPORT(network_answer)
-const float* network_answer(sparring::Network* network, const unsigned char* row,
-                            const unsigned char* mask) {
-  return network->answer(row, mask);
-}
-SPARRING_EXPORT(network_probabilities)
-const float* network_probabilities(sparring::Network* network, const unsigned char* mask) {
-  return network->probabilities(mask);
-}
-SPARRING_EXPORT(network_draw)
-const float* network_draw(sparring::Network* network, const unsigned char* mask, int greedy,
-                          unsigned seed_low, unsigned seed_high, unsigned row, unsigned episode,
-                          unsigned drawn) {
-  const sparring::u64 seed = sparring::u64{seed_high} << 32 | seed_low;
-  return network->draw(mask, greedy, seed, row, episode, drawn);
-}
-
 // All functions of a game. A macro, because an exported function cannot be a template.
 #define SPARRING_EXPORT_GAME(G)                                                                    \
   using OneState = sparring::State<G>;                                                             \
   using OneConfig = G::Config;                                                                     \
+  using OneNetwork = sparring::Network<sparring::kDiscrete<G>>;                                    \
   /* What the module is, as JSON: sizes, fields of the state with their places. */                 \
   SPARRING_EXPORT(describe) const char* one_describe() {                                           \
     return sparring::said(sparring::describe_module<G>());                                         \
@@ -127,4 +105,26 @@ const float* network_draw(sparring::Network* network, const unsigned char* mask,
   /* Where the game itself lies, whose fields `describe` tells. */                                 \
   SPARRING_EXPORT(state_game) const sparring::u8* one_game(const OneState* state) {                \
     return state->game_bytes();                                                                    \
+  }                                                                                                \
+  /* `numbers` come from `alloc` and are the network's from here on. */                            \
+  SPARRING_EXPORT(network_new) OneNetwork* network_new(float* numbers, int count) {                \
+    return new OneNetwork(numbers, count);                                                         \
+  }                                                                                                \
+  SPARRING_EXPORT(network_free) void network_free(OneNetwork* network) { delete network; }         \
+  /* The numbers of the policy head, then the value. The next two speak of the same row. */        \
+  SPARRING_EXPORT(network_answer)                                                                  \
+  const float* network_answer(OneNetwork* network, const sparring::u8* row,                        \
+                              const sparring::u8* mask) {                                          \
+    return network->answer(row, mask);                                                             \
+  }                                                                                                \
+  SPARRING_EXPORT(network_probabilities)                                                           \
+  const float* network_probabilities(OneNetwork* network, const sparring::u8* mask) {              \
+    return network->probabilities(mask);                                                           \
+  }                                                                                                \
+  SPARRING_EXPORT(network_draw)                                                                    \
+  const float* network_draw(OneNetwork* network, const sparring::u8* mask, int greedy,             \
+                            unsigned seed_low, unsigned seed_high, unsigned row, unsigned episode, \
+                            unsigned drawn) {                                                      \
+    return network->draw(mask, greedy, sparring::u64{seed_high} << 32 | seed_low, row, episode,    \
+                         drawn);                                                                   \
   }

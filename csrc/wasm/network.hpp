@@ -82,14 +82,14 @@ inline void normalise(f32* x, int count, const f32* gain, const f32* shift) {
 
 // What any kind of network does with a row: the numbers of its policy head and, behind them, that
 // of its value head.
-class OneNetwork {
+class RowNetwork {
  public:
-  virtual ~OneNetwork() = default;
+  virtual ~RowNetwork() = default;
   virtual void run(const u8* row, f32* said) = 0;
 };
 
 // Towers of layers over all features, each with the heads that stand on it.
-class PackedPerceptron final : public OneNetwork {
+class PackedPerceptron final : public RowNetwork {
  public:
   PackedPerceptron(Packed& from, int width)
       : width_(width),
@@ -181,7 +181,7 @@ class PackedPerceptron final : public OneNetwork {
 };
 
 // A tower of residual convolutions over a board.
-class PackedResidual final : public OneNetwork {
+class PackedResidual final : public RowNetwork {
  public:
   PackedResidual(Packed& from, int width)
       : width_(width),
@@ -280,7 +280,9 @@ class PackedResidual final : public OneNetwork {
   ActiveFeatures active_;
 };
 
-// All that a policy says about rows: one network, or one for every role, which a row tells.
+// All that a policy says about rows: one network, or one for every role, which a row tells. What
+// the game's kind of actions does not need is left out of its module.
+template <bool kDiscreteActions>
 class Network {
  public:
   // `numbers` were made by std::malloc, and are the network's from now on.
@@ -297,10 +299,7 @@ class Network {
       role.told_by.resize(static_cast<size_t>(from.whole()));
       for (int& byte : role.told_by) byte = from.whole();
       role.unit = from.number();
-      if (from.whole())
-        role.network = std::make_unique<PackedResidual>(from, width_);
-      else
-        role.network = std::make_unique<PackedPerceptron>(from, width_);
+      role.network = read_network(from);
     }
     if (from.left()) raise(Trouble("the network is damaged: load it again"));
     said_.resize(static_cast<size_t>(width_ + 1));
@@ -336,18 +335,18 @@ class Network {
 
   // What is played there: an action's number, or the numbers of a box within -1..1.
   const f32* draw(const u8* mask, bool greedy, u64 seed, u32 row, u32 episode, u32 drawn) {
-    const u32 first = box_ ? drawn * gaussian_draws(box_) : drawn;
-    Rng rng(seed, row, episode, Stream::kSampling, first);
     greedy = greedy || by_value_;
-    if (!box_) {
+    if constexpr (kDiscreteActions) {
+      Rng rng(seed, row, episode, Stream::kSampling, drawn);
       const Drawn chosen = draw_masked(said_.data(), mask, actions_, greedy, rng);
       action_[0] = static_cast<f32>(chosen.action);
-      return action_.data();
-    }
-    draw_gaussian(said_.data(), box_, greedy, rng, action_.data());
-    for (f32& number : action_) {
-      if (squash_) number = std::tanh(number);
-      number = least(most(number, -1.0f), 1.0f);
+    } else {
+      Rng rng(seed, row, episode, Stream::kSampling, drawn * gaussian_draws(box_));
+      draw_gaussian(said_.data(), box_, greedy, rng, action_.data());
+      for (f32& number : action_) {
+        if (squash_) number = std::tanh(number);
+        number = least(most(number, -1.0f), 1.0f);
+      }
     }
     return action_.data();
   }
@@ -356,8 +355,14 @@ class Network {
   struct Role {
     std::vector<int> told_by;  // bytes of which one is not 0 in its rows
     f32 unit;                  // of its values
-    std::unique_ptr<OneNetwork> network;
+    std::unique_ptr<RowNetwork> network;
   };
+
+  std::unique_ptr<RowNetwork> read_network(Packed& from) const {
+    if (!from.whole()) return std::make_unique<PackedPerceptron>(from, width_);
+    if constexpr (kDiscreteActions) return std::make_unique<PackedResidual>(from, width_);
+    raise(Trouble("the network is damaged: load it again"));
+  }
 
   static size_t at(int place) { return static_cast<size_t>(place); }
 

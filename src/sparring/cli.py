@@ -50,7 +50,7 @@ COMMANDS = (
     Command(
         "league", "show the past selves of a run: ratings, results", "LeagueShowConfig", "league"
     ),
-    Command("export", "write a trained network as an ONNX file", "ExportConfig", "export"),
+    Command("export", "write an agent as ONNX, or as a page that plays", "ExportConfig", "export"),
     Command("bench pool", "prove a pool valid, then measure it", "BenchPoolConfig", "bench.pool"),
     Command("bench train", "measure training end to end", "BenchTrainConfig", "bench.train"),
     Command(

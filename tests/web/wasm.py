@@ -27,7 +27,9 @@ def compiled(game: str) -> tuple[Any, Any]:
         file = module_file(game)
     except SparringError as missing:
         pytest.skip(str(missing))
-    engine = wasmtime.Engine()
+    config = wasmtime.Config()
+    config.cache = True  # compiling takes longer than most tests
+    engine = wasmtime.Engine(config)
     return engine, wasmtime.Module.from_file(engine, str(file))
 
 
@@ -52,6 +54,7 @@ class Module:
         self.row = self.call("alloc", rules.obs_bytes)
         self.mask = self.call("alloc", rules.actions)
         self.numbers = self.call("alloc", 4 * 256)
+        self.room, self.room_bytes = 0, 0
 
     def _import(self, wanted: Any) -> Any:
         def fail(why: int) -> None:
@@ -147,12 +150,12 @@ class WasmState:
         return self.module.text(self.call("text", viewer))
 
     def save(self) -> bytes:
-        size = self.call("size")
-        room = self.module.call("alloc", size)
-        self.call("save", room)
-        saved = self.module.read(room, size)
-        self.module.call("release", room)
-        return saved
+        module = self.module
+        if not module.room:
+            module.room_bytes = self.call("size")
+            module.room = module.call("alloc", module.room_bytes)
+        self.call("save", module.room)
+        return module.read(module.room, module.room_bytes)
 
     def load(self, saved: bytes) -> bool:
         room = self.module.put(saved)

@@ -185,7 +185,8 @@ inline const char* audit_access(const Game& game, const Config& config) {
       game.removable & game.stuck)
     return "a host has two levels of access";
   if (game.sessions() & just(kDefender)) return "red is on Defender";
-  if (game.sessions() & ~game.touched & ~user0) return "red is on a host that showed nothing";
+  if (game.sessions() & ~Hosts{game.touched} & ~user0)
+    return "red is on a host that showed nothing";
   if (game.malware & ~game.touched) return "malware on a host that showed nothing";
   if (game.privileged & ~game.malware & ~user0) return "privileged access without malware";
   if (!config.green && game.removable & ~every_fourth((game.seen & kCompromisedBits) >> 3))
@@ -261,7 +262,7 @@ inline void Game::resample_last_move(Rng& rng) {
     red_target = static_cast<u8>(rng.below(red_action == kSweep ? kSubnets : kHosts));
   red_port = red_noticed = kNone;
   if (red_action == kExploit) {
-    const int open = open_ports(red_target);
+    const Ports open = open_ports(red_target);
     while (!(open >> (red_port = static_cast<u8>(rng.below(8))) & 1)) {
     }
     red_noticed = static_cast<u8>(rng.below(2));

@@ -9,7 +9,7 @@
 namespace sparring::laser_hockey {
 
 // Divisors that bring every number near 1; without scale_observation all of them are 1.
-inline std::vector<Column> racket_columns(f32 scaled) {
+inline std::vector<Column> racket_columns(bool scaled) {
   const f32 angle = scaled ? 0.5f : 1.0f, speed = scaled ? 4.0f : 1.0f;
   return {{"x", Type::kF32, 1},      {"y", Type::kF32, 1},      {"angle", Type::kF32, angle},
           {"vx", Type::kF32, speed}, {"vy", Type::kF32, speed}, {"spin", Type::kF32, speed}};

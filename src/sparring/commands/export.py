@@ -1,4 +1,4 @@
-"""`sparring export`: a trained network as an ONNX file that is held equal to torch."""
+"""`sparring export`: a network as an ONNX file that is held equal to torch, or as a page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from sparring.commands.agent_file import check_page, print_page, write_page
 from sparring.commands.players import tell_origin
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
@@ -40,31 +41,54 @@ NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 def run(config: ExportConfig) -> int:
-    """Write the file and say how far it is from torch."""
-    require_extra()
-    target = Path(config.onnx)
-    if not target.parent.is_dir():
-        raise ConfigError(f"there is no folder {target.parent}; make it first")
-    with ProgressBar("exporting", 3) as steps:
+    """Write the files and say what is in them."""
+    if not config.onnx and not config.html:
+        raise ConfigError(
+            "what is to be written? Give --onnx agent.onnx, --html agent.html or both"
+        )
+    if config.onnx:
+        require_extra()
+    for name in filter(None, (config.onnx, config.html)):
+        if not Path(name).parent.is_dir():
+            raise ConfigError(f"there is no folder {Path(name).parent}; make it first")
+    if config.html:
+        check_page(Path(config.html))
+    with ProgressBar("exporting", 1 + 2 * bool(config.onnx) + bool(config.html)) as steps:
         steps.next("loading")
         policy = load_policy(config.policy)
         tell_origin(config.policy, policy)
-        unproven = target.with_name(temp_name(target.name))
-        try:
-            steps.next("tracing")
-            write(policy, unproven)
-            steps.next("comparing")
-            difference = compare(policy, unproven)
-            if not difference <= TOLERANCE:
-                raise SparringError(
-                    f"the exported network is {difference:.2g} away from torch on {PROOF_ROWS} "
-                    f"observations, more than {TOLERANCE:g}; no file was written. Please report it"
-                )
-            unproven.replace(target)
-        finally:
-            unproven.unlink(missing_ok=True)
-    facts: dict[str, Any] = {
-        "policy": policy.name,
+        page: dict[str, Any] = {}
+        if config.html:
+            steps.next("page")
+            page = write_page(policy, config.policy, Path(config.html))
+        onnx = write_onnx(policy, Path(config.onnx), steps) if config.onnx else {}
+    if config.json:
+        print_json({"policy": policy.name, **onnx, **({"html": page} if page else {})})
+        return 0
+    if onnx:
+        print_onnx(policy, onnx)
+    if page:
+        print_page(policy, page)
+    return 0
+
+
+def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, Any]:
+    """Write the network and return what is to be said about it; one that differs is not written."""
+    unproven = target.with_name(temp_name(target.name))
+    try:
+        steps.next("tracing")
+        write(policy, unproven)
+        steps.next("comparing")
+        difference = compare(policy, unproven)
+        if not difference <= TOLERANCE:
+            raise SparringError(
+                f"the exported network is {difference:.2g} away from torch on {PROOF_ROWS} "
+                f"observations, more than {TOLERANCE:g}; no file was written. Please report it"
+            )
+        unproven.replace(target)
+    finally:
+        unproven.unlink(missing_ok=True)
+    return {
         "file": str(target),
         "bytes": target.stat().st_size,
         "opset": OPSET,
@@ -74,15 +98,16 @@ def run(config: ExportConfig) -> int:
         "observations_compared": PROOF_ROWS,
         "max_abs_difference": difference,
     }
-    if config.json:
-        print_json(facts)
-        return 0
-    print(f"{target}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
+
+
+def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
+    """Say what is in the file and how far it is from torch."""
+    print(f"{facts['file']}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
     value = ", value [rows]" if has_values(policy) else ""
     print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}{value}")
     print(how_to_choose(policy))
+    difference = facts["max_abs_difference"]
     print(f"largest difference from torch on {PROOF_ROWS} observations: {difference:.2g}")
-    return 0
 
 
 def how_to_choose(policy: Policy) -> str:

@@ -289,12 +289,14 @@ class UsiConfig(Checked):
 
 @dataclass(frozen=True)
 class ExportConfig(Checked):
-    """Write a trained network as an ONNX file and prove that it computes the same."""
+    """Write a trained network as an ONNX file that is proven equal, or as a page that plays."""
 
     policy: Positional[str]
     """A run, a checkpoint or a saved policy."""
-    onnx: str
-    """The file to write."""
+    onnx: str = ""
+    """The ONNX file to write."""
+    html: str = ""
+    """The page to write: one file that plays in any browser, without a server or a network."""
     json: bool = False
     """Print one JSON object instead of lines."""
 

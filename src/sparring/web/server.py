@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -17,41 +18,57 @@ from sparring import games
 from sparring.errors import SparringError
 from sparring.games.flags import read_rules
 from sparring.games.rules import game_names
+from sparring.web.acting import Service
+from sparring.web.answers import explain, unexpected
+from sparring.web.control import control_routes
 from sparring.web.description import describe_rules
+from sparring.web.folder import Folder
+from sparring.web.glance import Glances
+from sparring.web.guard import Guard
+from sparring.web.live import Live, live_routes
 from sparring.web.modules import module_file
-from sparring.web.security import Guard, Security
+from sparring.web.players import player_routes
+from sparring.web.replays import replay_routes
+from sparring.web.runs import run_routes
+from sparring.web.security import Security
 
 APP = Path(__file__).parent / "app"
 GAMES = Path(games.__file__).parent
+MakeService = Callable[[Folder], Service]
 PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
 """What a game's folder may deliver: its page and the modules that the page imports."""
 
 
-def make_app(runs: Path, *, guard: Guard | None = None, api: bool = False) -> Starlette:
+def make_app(
+    runs: Path, *, guard: Guard | None = None, api: MakeService | None = None
+) -> Starlette:
     """Return the app over a folder with runs.
 
-    api: programs may ask agents for actions.
+    api: what makes the service that programs may ask for actions; left out, they may not.
     """
+    folder = Folder(runs)
+    glances = Glances(folder)
+    live = Live(folder, glances)
     app = Starlette(
         routes=[
             Route("/", index),
             Route("/api/games", list_games),
             Route("/api/games/{name}", show_game),
+            *live_routes(live),
+            *run_routes(folder, glances),
+            *control_routes(folder),
+            *player_routes(folder, glances),
+            *replay_routes(folder),
+            *(api(folder).routes() if api else ()),
             Route("/games/{name}/{file}", game_file),
             Route("/wasm/{name}.wasm", wasm),
             Mount("/app", StaticFiles(directory=APP)),
         ],
         middleware=[Middleware(Security, guard=guard or Guard())],
-        exception_handlers={HTTPException: explain},
+        exception_handlers={HTTPException: explain, Exception: unexpected},
     )
-    app.state.runs = runs
+    app.state.folder, app.state.live = folder, live
     return app
-
-
-async def explain(request: Request, wrong: Exception) -> Response:
-    """Say what went wrong in one line of JSON."""
-    assert isinstance(wrong, HTTPException)
-    return JSONResponse({"error": wrong.detail}, wrong.status_code, headers=wrong.headers)
 
 
 async def index(request: Request) -> Response:

@@ -3,6 +3,7 @@
 
 import { calm, el } from "/app/dom.js";
 import { Held, Keys, Stick } from "/app/play/inputs.js";
+import { box, disc, onTheme, polygon, ring, stroke } from "/app/play/pen.js";
 import { RealtimeSession } from "/app/play/realtime.js";
 
 const STEP_S = 0.02;
@@ -18,7 +19,7 @@ const POST = 75 / 60;
 const PUCK = 13 / 60;
 const VIEW = [9.1, 7.6]; // what the canvas shows
 const RACKET = [0.1, -0.4, 0.1, 0.4, -0.2, 0.4, -0.36, 0.2, -0.42, 0, -0.36, -0.2, -0.2, -0.4];
-const TRAIL = 14; // steps
+const TRAIL = [15, 12, 9, 7, 5, 3]; // steps that the lines of the puck's trail go back
 
 // Two people have a half of the keyboard each; one person may use both.
 const KEYS = [
@@ -62,6 +63,7 @@ export function rinkPage(moreRules, makeActionOf) {
     rules: [...RULES, ...moreRules],
     realtime: 1 / STEP_S,
     session: RealtimeSession,
+    result: resultOf,
     make: (host, session) => makeRink(host, session, makeActionOf(session)),
   };
 }
@@ -85,9 +87,7 @@ function makeRink(host, session, actionOf) {
   };
   const watch = new ResizeObserver(() => ice.fit() && last && draw(...last));
   watch.observe(rink);
-  const theme = matchMedia("(prefers-color-scheme: dark)");
-  const recolour = () => ice.recolour() && last && draw(...last);
-  theme.addEventListener("change", recolour);
+  const forgetTheme = onTheme(() => ice.recolour() && last && draw(...last));
   return {
     rate: 1 / STEP_S,
     over: rink,
@@ -102,7 +102,7 @@ function makeRink(host, session, actionOf) {
     close() {
       keys?.close();
       watch.disconnect();
-      theme.removeEventListener("change", recolour);
+      forgetTheme();
     },
   };
 }
@@ -187,6 +187,14 @@ function touchControls() {
   return { stick, counter, clockwise, shoot, element };
 }
 
+function resultOf(state, session) {
+  const { time, winner } = readMatch(state);
+  const after = `${(time * STEP_S).toFixed(2)} s`;
+  if (!winner) return `Nobody scored in ${after}.`;
+  const name = session.players[winner > 0 ? 0 : 1].name;
+  return `${name === "you" ? "You score" : `${name} scores`} after ${after}.`;
+}
+
 function scoreBoard(session) {
   const names = session.players.map((player, seat) =>
     el("span", { class: `name seat-${seat}` }, player.name),
@@ -240,17 +248,15 @@ class Ice {
 
   recolour() {
     if (this.width === 0) return false;
-    const style = getComputedStyle(this.canvas);
-    this.colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    this.colours = Object.fromEntries(
-      ["ice", "ice-line", "wall", "net", "crease", "puck", "puck-ring", "trail"].map((name) => [
-        name,
-        this.colour(name),
-      ]),
-    );
-    this.seats = [0, 1].map((seat) => ({
-      fill: this.colour(`seat-${seat}`),
-      edge: this.colour(`seat-${seat}-edge`),
+    const colour = (name) => {
+      this.canvas.style.color = `var(--${name})`; // as a colour it is light or dark, not both
+      return getComputedStyle(this.canvas).color;
+    };
+    const names = ["ice", "ice-line", "wall", "net", "puck", "puck-ring", "trail"];
+    this.colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
+    this.seats = ["seat-0", "seat-1"].map((name) => ({
+      fill: colour(name),
+      edge: colour(`${name}-edge`),
     }));
     paintRink(this.metres(this.still), this.colours, this.seats);
     return true;
@@ -290,19 +296,18 @@ class Ice {
     if (last && time !== last.time + 1 && !(time > last.time && time < last.time + 5))
       this.pucks = [];
     this.pucks.push({ time, ...puck });
-    if (this.pucks.length > TRAIL) this.pucks.shift();
+    if (this.pucks.length > TRAIL[0]) this.pucks.shift();
   }
 
-  // Thin and faint where it is old.
+  // Lines of different lengths over each other add up to one that fades.
   paintTrail(pen, puck) {
     if (calm()) return;
-    const points = [...this.pucks.slice(0, -1), puck];
+    const points = [...this.pucks.slice(0, -1), puck].flatMap(({ x, y }) => [x, y]);
     pen.strokeStyle = this.colours.trail;
-    points.slice(1).forEach((point, at) => {
-      const fresh = (at + 1) / points.length;
-      pen.globalAlpha = 0.35 * fresh * fresh;
-      pen.lineWidth = 2 * PUCK * (0.2 + 0.7 * fresh);
-      stroke(pen, [points[at].x, points[at].y, point.x, point.y]);
+    pen.globalAlpha = 0.09;
+    TRAIL.forEach((steps, at) => {
+      pen.lineWidth = 2 * PUCK * (0.2 + (0.7 * at) / TRAIL.length);
+      stroke(pen, points.slice(-2 * steps));
     });
     pen.globalAlpha = 1;
   }
@@ -403,41 +408,4 @@ function paintAim(pen, { angle }, puck, seat, { fill }) {
   pen.setLineDash([0.14, 0.12]);
   stroke(pen, [puck.x + 0.35 * x, puck.y + 0.35 * y, puck.x + 2.2 * x, puck.y + 2.2 * y]);
   pen.setLineDash([]);
-}
-
-function trace(pen, points) {
-  pen.beginPath();
-  for (let at = 0; at < points.length; at += 2) pen.lineTo(points[at], points[at + 1]);
-}
-
-function polygon(pen, points, fill) {
-  trace(pen, points);
-  pen.closePath();
-  pen.fillStyle = fill;
-  pen.fill();
-}
-
-function stroke(pen, points) {
-  trace(pen, points);
-  pen.stroke();
-}
-
-function box(pen, x, y, fill, corner) {
-  pen.beginPath();
-  pen.roundRect(-x, -y, 2 * x, 2 * y, corner);
-  pen.fillStyle = fill;
-  pen.fill();
-}
-
-function disc(pen, x, y, radius, fill) {
-  pen.beginPath();
-  pen.arc(x, y, radius, 0, 2 * Math.PI);
-  pen.fillStyle = fill;
-  pen.fill();
-}
-
-function ring(pen, x, y, radius, angle = 2 * Math.PI) {
-  pen.beginPath();
-  pen.arc(x, y, radius, Math.PI / 2, Math.PI / 2 + angle);
-  pen.stroke();
 }

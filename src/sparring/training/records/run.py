@@ -31,6 +31,8 @@ LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
 LOCK = ".lock"
 """Held by the process that trains the run; it says which one that is, and where."""
+LOOKED_AT_S = 0.2
+"""How long to wait for the lock: who only asks whether it is held has it for a moment."""
 EVENTS = "events.json"
 """What came from beside, with the update at which it took effect."""
 PHASE = "phase"
@@ -164,7 +166,7 @@ class Run:
     def held(self) -> Iterator[None]:
         """Keep other processes from training the same run at the same time."""
         try:
-            with locked(self.path / LOCK):
+            with locked(self.path / LOCK, wait_s=LOOKED_AT_S):
                 with suppress(OSError):  # a full disk keeps nobody from training
                     (self.path / LOCK).write_text(f"{os.getpid()} {platform.node()}\n")
                 yield

@@ -31,6 +31,10 @@ export function replace(element, ...children) {
   return element;
 }
 
+export function setAll(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+}
+
 export function wait(milliseconds) {
   return new Promise((done) => setTimeout(done, milliseconds));
 }

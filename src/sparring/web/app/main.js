@@ -1,13 +1,6 @@
-// The frame: which page is shown (the part of the address behind #), and what all pages share.
-//
-// A page is a function `xPage(host, { path, query, signal })`:
-//   host    an empty element of its own; it is thrown away when another page is shown
-//   path    the parts behind the page's name, decoded: #/play/leduc_poker -> ["leduc_poker"]
-//   query   URLSearchParams of what follows a "?": #/play/leduc_poker?seed=3&set=a=1
-//   signal  AbortSignal, aborted when the page is left; give it to fetch, addEventListener, live
-// It may return a promise; if that fails, the error's message is shown in the page's place.
+// The pages under `sparring serve`.
 
-import { el, replace } from "/app/dom.js";
+import { startFrame } from "/app/frame.js";
 import { comparePage } from "/app/pages/compare.js";
 import { leaguePage } from "/app/pages/league.js";
 import { playPage } from "/app/pages/play.js";
@@ -24,87 +17,4 @@ const PAGES = {
   replays: { show: replaysPage, nav: "replays" },
 };
 
-const frame = document.getElementById("page");
-let leave = new AbortController();
-let shown = null;
-
-async function show() {
-  const { name, path, query } = readAddress(location.hash);
-  leave.abort();
-  const mine = new AbortController();
-  leave = mine;
-  const page = PAGES[name];
-  const host = el("div", { class: `page page-${page ? name : "missing"}` });
-  replace(frame, host);
-  for (const link of document.querySelectorAll("nav [data-page]")) {
-    if (link.dataset.page === page?.nav) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-  if (shown !== null && shown !== name + path.join("/")) arrive();
-  shown = name + path.join("/");
-  document.title = "sparring";
-  try {
-    if (!page) throw new Error(`There is no page "${name}" here. Try Runs, Play or Replays above.`);
-    await page.show(host, { path, query, signal: mine.signal });
-  } catch (wrong) {
-    if (!mine.signal.aborted) complain(host, wrong);
-  }
-}
-
-// Splits "#/play/leduc_poker?seed=3" into its parts.
-function readAddress(hash) {
-  const text = hash.replace(/^#\/?/, "") || "runs";
-  const cut = text.indexOf("?");
-  const [name, ...path] = (cut < 0 ? text : text.slice(0, cut)).split("/").filter(Boolean);
-  return {
-    name: name ?? "runs",
-    path: path.map(decoded),
-    query: new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1)),
-  };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-// Tells people who do not see it that another page is there.
-function arrive() {
-  scrollTo(0, 0);
-  frame.focus({ preventScroll: true });
-}
-
-function complain(host, wrong) {
-  host.append(
-    el(
-      "section",
-      { class: "notice bad", role: "alert" },
-      el("p", {}, wrong.message || String(wrong)),
-      el("p", {}, el("button", { onclick: show }, "Try again")),
-    ),
-  );
-}
-
-function toggleTheme() {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-  const system = matchMedia("(prefers-color-scheme: dark)").matches;
-  const now = document.documentElement.dataset.theme ? dark : system;
-  const next = now ? "light" : "dark";
-  document.documentElement.dataset.theme = next;
-  try {
-    localStorage.setItem("theme", next);
-  } catch {
-    // Then it holds until the page is left.
-  }
-}
-
-document.getElementById("theme").addEventListener("click", toggleTheme);
-document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the part behind # is the page's
-  frame.focus();
-});
-addEventListener("hashchange", show);
-show();
+startFrame(PAGES, "runs");

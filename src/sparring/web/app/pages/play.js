@@ -1,35 +1,26 @@
 // A game against bots and agents: #/play/GAME?seed=1&seat=0&against=strong&set=num_players=3
 
 import { el, replace } from "/app/dom.js";
+import { drawEmblem } from "/app/play/emblems.js";
 import { Casting, whoCanPlay } from "/app/play/lineup.js";
-import { askJson, loadGame, useStyle } from "/app/play/load.js";
+import { loadGame } from "/app/play/load.js";
+import { readMoves } from "/app/play/recording.js";
 import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
+import { source } from "/app/play/source.js";
 import { Table } from "/app/play/table.js";
-import { takeOver } from "/app/play/sharing.js";
-
-const EMBLEMS = {
-  tic_tac_toe: "✕ ◯",
-  kuhn_poker: "J Q K",
-  leduc_poker: "♠ ♥",
-  skull_king: "☠",
-  kuhhandel: "♉",
-  shogi: "王",
-  laser_hockey: "◖ ● ◗",
-  laser_hockey_discrete: "◖ ○ ◗",
-  cage2: "⛨",
-};
+import { takeOver, unpackReplay } from "/app/play/sharing.js";
 
 export async function playPage(host, { path: [name], query, signal }) {
-  useStyle("/app/play/play.css");
+  source().style("/app/play/play.css");
   if (!name) return choosePage(host);
   return tablePage(host, name, query, signal);
 }
 
 // All games as tiles.
 async function choosePage(host) {
-  const { games } = await askJson("/api/games");
+  const games = await source().games();
   const known = await Promise.all(
-    games.map((game) => (game.title ? game : askJson(`/api/games/${game.name ?? game}`))),
+    games.map((game) => (game.title ? game : source().rules(game.name ?? game, {}))),
   );
   document.title = "Play - sparring";
   host.append(
@@ -45,7 +36,7 @@ async function choosePage(host) {
           el(
             "a",
             { class: "tile", href: `#/play/${name}` },
-            el("span", { class: "tile-emblem", "aria-hidden": "true" }, EMBLEMS[name] ?? short[0]),
+            el("span", { class: "tile-emblem", "aria-hidden": "true" }, drawEmblem(name)),
             el("strong", {}, short),
             el("span", { class: "soft" }, line),
             el("small", { class: "soft" }, seats === 1 ? "alone" : `${seats} seats`),
@@ -74,8 +65,8 @@ async function tablePage(host, name, query, signal) {
   }
   const casting = new Casting(game.engine);
   const able = await whoCanPlay(rules);
-  const begun = takeOver(); // a replay that goes on
-  if (wish.seed === null) wish.seed = begun?.seed ?? newSeed();
+  const begun = query.get("from") ? unpackReplay(query.get("from")) : takeOver();
+  wish.seed = begun?.seed ?? wish.seed ?? newSeed();
   if (signal.aborted) return;
   document.title = `${splitTitle(rules.title)[0]} - sparring`;
   const place = el("div", { class: "play" });
@@ -88,7 +79,7 @@ async function tablePage(host, name, query, signal) {
 // Puts a table into the page, in place of the one before.
 async function sitDown(page, begun = null) {
   const { host, game, casting, able, wish, signal } = page;
-  history.replaceState(null, "", addressOf(game.rules.name, wish));
+  if (!begun) history.replaceState(null, "", addressOf(game.rules.name, wish));
   const players = await casting.players(wish);
   if (signal.aborted) return;
   page.table?.close();
@@ -99,8 +90,9 @@ async function sitDown(page, begun = null) {
   page.table = new Table(host, game, {
     seed: wish.seed,
     players,
-    moves: begun?.actions ?? [],
+    moves: readMoves(game.rules, begun?.actions ?? []),
     setup: begun?.setup ?? null,
+    index: begun?.index ?? 0,
     more: [setup],
     commentators: { names: able.agents.map((a) => a.name), network: (n) => casting.network(n) },
     again: (seed) => {

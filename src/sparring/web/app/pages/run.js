@@ -1,7 +1,216 @@
-// To come.
+// One run: #/runs/NAME?tab=settings. Its strength, its curves while they grow, everything else.
 
-import { el } from "/app/dom.js";
+import { Store } from "/app/charts/store.js";
+import { ask, live } from "/app/data.js";
+import { el, replace, toast } from "/app/dom.js";
+import { Curves } from "/app/runs/curves.js";
+import {
+  checkpointsTab,
+  eventsTab,
+  machineTab,
+  playAddress,
+  resultsTab,
+  settingsTab,
+} from "/app/runs/facts.js";
+import { orderButton } from "/app/runs/orders.js";
+import {
+  gameTitle,
+  intervalText,
+  liveSign,
+  progressBar,
+  skeleton,
+  stateBadge,
+  strengthText,
+} from "/app/runs/parts.js";
+import { Tabs } from "/app/runs/tabs.js";
+import { MISSING, minutes, runAddress, short, whole } from "/app/words.js";
 
-export async function runPage(host) {
-  host.append(el("h1", {}, "run"));
+const TABS = {
+  results: ["Results", resultsTab],
+  checkpoints: ["Checkpoints", checkpointsTab],
+  settings: ["Settings", settingsTab],
+  events: ["Events", eventsTab],
+  machine: ["Machine", machineTab],
+};
+
+export async function runPage(host, { path: [name], query, signal }) {
+  document.title = `${name} · sparring`;
+  const page = new RunPage(name, query.get("tab"), signal);
+  host.append(page.element);
+  await page.begin();
+}
+
+class RunPage {
+  constructor(name, tab, signal) {
+    this.name = name;
+    this.signal = signal;
+    this.address = `/api/runs/${encodeURIComponent(name)}`;
+    this.store = new Store();
+    this.curves = new Curves(this.store, signal);
+    this.facts = null;
+    this.last = -1;
+    this.sign = liveSign();
+    this.badge = el("span", {});
+    this.about = el("span", { class: "soft" });
+    this.tools = el("div", { class: "tools" });
+    this.headline = el("section", { class: "headline", "aria-label": "Headline" }, skeleton(2));
+    this.tabs = new Tabs(this.panels(), tab, (chosen) => {
+      const kept = chosen === "curves" ? "" : `?tab=${chosen}`;
+      history.replaceState(null, "", runAddress(name) + kept);
+    });
+    this.element = el(
+      "div",
+      {},
+      el(
+        "div",
+        { class: "page-head" },
+        el("h1", {}, el("a", { class: "crumb", href: "#/runs" }, "Runs / "), name),
+        [this.badge, this.about, this.sign.element, this.tools],
+      ),
+      [this.headline, this.tabs.element],
+    );
+  }
+
+  panels() {
+    const panels = { curves: { title: "Curves", make: () => this.curves.element } };
+    for (const [name, [title, make]] of Object.entries(TABS)) {
+      panels[name] = { title, make: () => (this.facts ? make(this.facts) : skeleton(6)) };
+    }
+    return panels;
+  }
+
+  // Facts and curves are asked for at the same time; whatever comes first is shown first.
+  async begin() {
+    const facts = this.ask("").then((found) => this.takeFacts(found));
+    const curves = this.ask("/curves").then((found) => this.takeCurves(found));
+    await Promise.all([facts, curves]);
+    const handlers = {
+      points: (found) => this.takeCurves(found),
+      reset: () => this.again(),
+      state: (overview) => this.takeOverview(overview),
+      events: () => this.refresh(),
+    };
+    const address = () => `${this.address}/live?since=${this.last}`;
+    live(address, handlers, this.signal, (on) => this.sign.set(on));
+  }
+
+  ask(what) {
+    return ask(this.address + what, this.signal);
+  }
+
+  // A run that went back to a checkpoint: what came after it is no longer true.
+  async again() {
+    const found = await this.ask("/curves");
+    this.store.clear();
+    this.takeCurves(found);
+    this.curves.board.draw();
+  }
+
+  async refresh() {
+    this.asked = Date.now();
+    try {
+      this.takeFacts(await this.ask(""));
+    } catch (wrong) {
+      if (!this.signal.aborted) toast(wrong.message);
+    }
+  }
+
+  takeFacts(facts) {
+    const { overview, ...rest } = facts;
+    const told = JSON.stringify(rest);
+    this.facts = facts;
+    this.curves.fairShare = overview.parity;
+    this.curves.marks(facts.phases.filter(({ began }) => began));
+    this.takeOverview(overview);
+    if (told === this.told) return;
+    this.told = told;
+    // What somebody is typing into is not taken away.
+    const typing =
+      this.tabs.panel.contains(document.activeElement) && this.tabs.chosen === "settings";
+    if (this.tabs.chosen !== "curves" && !typing) this.tabs.show();
+  }
+
+  takeCurves({ last, curves }) {
+    this.last = Math.max(this.last, last ?? -1);
+    const changed = this.store.add(curves);
+    this.curves.update(changed);
+    if (!this.store.names.length) {
+      this.curves.say("Nothing has been measured yet; curves begin with the first update.");
+    }
+    if (this.facts) this.showHeadline();
+  }
+
+  takeOverview(overview) {
+    if (!this.facts) return;
+    const ended = overview.state !== this.facts.overview.state;
+    this.facts.overview = overview;
+    // Checkpoints come without an event.
+    if (ended || (this.tabs.chosen === "checkpoints" && Date.now() - this.asked > 10000)) {
+      this.refresh();
+    }
+    replace(this.badge, stateBadge(overview.state));
+    this.about.textContent = `${gameTitle(overview)} · ${overview.algo.toUpperCase()}`;
+    this.showTools();
+    this.showHeadline();
+  }
+
+  showTools() {
+    const { overview, settings, league, checkpoints } = this.facts;
+    const told = JSON.stringify([overview.state, league, checkpoints.length > 0]);
+    if (told === this.toolsTold) return;
+    this.toolsTold = told;
+    const play = playAddress(overview, settings, overview.name);
+    const ladder = `#/league/${encodeURIComponent(overview.name)}`;
+    replace(
+      this.tools,
+      orderButton(overview),
+      league ? el("a", { class: "button", href: ladder }, "League") : null,
+      checkpoints.length
+        ? el("a", { class: "button primary", href: play }, "Play against it")
+        : null,
+    );
+  }
+
+  showHeadline() {
+    const { overview } = this.facts;
+    const pace = this.store.lastOf("charts/SPS");
+    const against = measuredAgainst(this.facts);
+    const tiles = [
+      ["Decisions", short(overview.decisions)],
+      ["Trained", minutes(overview.minutes)],
+      ["Updates", whole(overview.updates)],
+      ["Decisions/s", pace === undefined ? MISSING : short(pace)],
+    ];
+    const told = JSON.stringify([overview, pace]);
+    if (told === this.headlineTold) return;
+    this.headlineTold = told;
+    replace(
+      this.headline,
+      el(
+        "div",
+        { class: "tile lead" },
+        el("span", { class: "label" }, "Strength"),
+        el("b", {}, strengthText(overview)),
+        el(
+          "span",
+          { class: "soft" },
+          [intervalText(overview), against].filter(Boolean).join(" · "),
+        ),
+      ),
+      tiles.map(([label, value]) =>
+        el("div", { class: "tile" }, el("span", { class: "label" }, label), el("b", {}, value)),
+      ),
+      overview.state === "running" ? progressBar(overview.progress, "Trained") : null,
+    );
+  }
+}
+
+// Whom the strength was measured against: at the end, else in evaluations on the way.
+function measuredAgainst({ overview, results }) {
+  if (overview.measure === "score") return "mean score";
+  const met = Object.keys(results?.results ?? {});
+  const common = overview.opponents.every((name) => met.includes(name));
+  const names = met.length && !common ? met : overview.opponents;
+  const told = names.filter((name) => !name.startsWith("past "));
+  return told.length ? `mean win share against ${told.join(", ")}` : "not measured yet";
 }

@@ -3,8 +3,8 @@
 // careful=3+ttt/120@sampled=1
 
 import { Network } from "/app/engine/network.js";
-import { ask, askJson, flagQuery } from "/app/play/load.js";
 import { PERSON, agent, bot } from "/app/play/session.js";
+import { source } from "/app/play/source.js";
 
 export const A_PERSON = "person";
 
@@ -66,11 +66,15 @@ function share(seed, seat) {
   return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
 }
 
-// Everybody who can be asked to a table of a game.
+// Everybody who can be asked to a table of a game: a run is its best checkpoint, and every other
+// one is an agent of its own.
 export async function whoCanPlay(rules) {
-  const asked = new URLSearchParams([["game", rules.name], ...flagQuery(rules.flags)]);
   try {
-    const { agents = [] } = await askJson(`/api/players?${asked}`);
+    const runs = await source().players(rules);
+    const agents = runs.flatMap(({ checkpoints = [], ...run }) => [
+      run,
+      ...checkpoints.map((number) => ({ name: `${run.name}/${number}`, run: run.name })),
+    ]);
     return { bots: rules.bots, agents };
   } catch {
     return { bots: rules.bots, agents: [] }; // a page without a server has bots
@@ -79,7 +83,7 @@ export async function whoCanPlay(rules) {
 
 // Makes players of words, each network once.
 export class Casting {
-  constructor(engine, fetchNetwork = networkBytes) {
+  constructor(engine, fetchNetwork = source().network) {
     Object.assign(this, { engine, rules: engine.rules, fetchNetwork });
     this.networks = new Map();
   }
@@ -116,9 +120,4 @@ export class Casting {
       ),
     );
   }
-}
-
-async function networkBytes(name) {
-  const answer = await ask(`/api/network?player=${encodeURIComponent(name)}`);
-  return answer.arrayBuffer();
 }

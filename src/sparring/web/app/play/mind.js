@@ -128,7 +128,7 @@ export class Mind {
     const ranked = Array.from(answer.probabilities, (share, action) => ({ share, action }))
       .filter(({ share }) => share > 0)
       .toSorted((a, b) => b.share - a.share);
-    const shown = ranked.slice(0, MOST_ACTIONS);
+    const shown = ranked.slice(0, MOST_ACTIONS).filter(({ share }, at) => share > 0.0005 || at < 3);
     const mine = ranked.find(({ action }) => action === played);
     if (mine && !shown.includes(mine)) shown.push(mine);
     const rest = ranked.length - shown.length;
@@ -206,21 +206,12 @@ function boxBars({ mean, spread }) {
 // What stands in an observation, block by block, without what is 0.
 export function blocksOf(row, rules) {
   const seen = widen(row, rules);
-  const shown = rules.blocks.flatMap(({ name, first, rows, columns }) => {
-    const parts = [];
-    for (let at = 0; at < rows; ++at) {
-      columns.forEach((column, c) => {
-        const value = seen[first + at * columns.length + c];
-        if (value)
-          parts.push(
-            `${rows > 1 ? `${at}: ` : ""}${column}${value === 1 ? "" : ` ${shortest(value)}`}`,
-          );
-      });
-    }
+  const shown = rules.blocks.flatMap((block) => {
+    const parts = featuresOf(block, seen, rules);
     if (parts.length === 0) return [];
     const rest = parts.length - MOST_FEATURES;
     return [
-      el("dt", {}, name),
+      el("dt", {}, block.name),
       el(
         "dd",
         {},
@@ -232,6 +223,27 @@ export function blocksOf(row, rules) {
   return [el("h3", {}, "What it sees"), el("dl", { class: "mind-blocks" }, shown)];
 }
 
-function shortest(value) {
+function featuresOf({ first, rows, columns }, seen, rules) {
+  const parts = [];
+  for (let at = 0; at < rows; ++at) {
+    columns.forEach((column, c) => {
+      const feature = first + at * columns.length + c;
+      if (!seen[feature]) return;
+      const value = shortest(seen[feature], divisorOf(feature, rules));
+      parts.push([rows > 1 ? `${at}:` : "", column, value].filter(Boolean).join(" "));
+    });
+  }
+  return parts;
+}
+
+function divisorOf(feature, rules) {
+  const run = rules.runs.find(([first, count]) => feature >= first && feature < first + count);
+  return run ? run[4] : 1;
+}
+
+// Counts as they are, "3 of 13"; what is only there or not has no number.
+function shortest(value, divisor) {
+  if (value === 1 && divisor === 1) return "";
+  if (divisor !== 1) return `${Number((value * divisor).toPrecision(6))} of ${divisor}`;
   return String(Number(value.toPrecision(3)));
 }

@@ -45,3 +45,19 @@ export function plates(session, page) {
     },
   };
 }
+
+// Keys and what they do.
+export function keyList(keys) {
+  return el(
+    "dl",
+    { class: "key-list" },
+    keys.flatMap(([key, what]) => [
+      el(
+        "dt",
+        {},
+        key.split(" ").map((one) => el("kbd", {}, one)),
+      ),
+      el("dd", {}, what),
+    ]),
+  );
+}

@@ -72,6 +72,7 @@ class Match {
       [window, "keydown", (event) => this.key(event)],
     ];
     for (const [where, name, heard] of this.listeners) where.addEventListener(name, heard);
+    if (innerHeight < 520) view.over.parentElement.scrollIntoView({ block: "start" });
     this.begin(1800);
   }
 
@@ -145,6 +146,7 @@ class Match {
     if (session.state !== state || this.closed) return; // taken back while somebody thought
     if (!state.apply(...actions)) throw new Error(`${session.rules.name}: ${actions} cannot be`);
     session.moves.push(actions);
+    if (session.moves.length === 1) session.show(session); // now there is something to take back
     this.session.timing.steps += 1;
     this.before = this.after;
     this.after = view.read(state);

@@ -18,12 +18,14 @@ export function other(name) {
 }
 
 export class Session {
-  // `players` has one entry per seat; `moves` are those of a game that goes on. `show(session)` is
+  // `players` has one entry per seat; `moves` are those of a game that goes on, `index` and
+  // `setup` say where it began. `show(session)` is
   // called whenever somebody may look; `tell(before, move, after)` may return a promise, for which
   // the game waits; `trouble(error)` hears what kept a player from moving.
   constructor(engine, options) {
-    const { seed, players, adviser = null, setup = null, skipForced = false, moves = [] } = options;
-    Object.assign(this, { engine, rules: engine.rules, seed, players, setup, skipForced });
+    const { seed, players, adviser = null, skipForced = false, moves = [] } = options;
+    const { setup = null, index = 0 } = options;
+    Object.assign(this, { engine, rules: engine.rules, seed, index, setup, players, skipForced });
     this.adviser = adviser ?? adviserOf(this.rules, players);
     this.moves = []; // of every step, one action per row
     this.past = []; // [{state, moves}] before each decision of a person
@@ -38,8 +40,13 @@ export class Session {
       throw wrong;
     };
     // A person sees every move: forced ones are played here, where they can be told.
-    this.state = engine.state(seed, { skipForced: false, setup });
+    this.state = this.start;
     for (const actions of moves) this.apply(actions, this.asksPerson());
+  }
+
+  get start() {
+    const { seed, index, setup } = this;
+    return this.engine.state(seed, { game: index, skipForced: false, setup });
   }
 
   // Whose eyes the table is shown to; -1: somebody who sees everything.
@@ -147,7 +154,9 @@ export class Session {
     if (!this.state.apply(...actions)) {
       before?.free();
       const named = this.rules.box ? actions : actions.map((a) => this.engine.actionName(a));
-      throw new Error(`${this.rules.name}: ${named} cannot be played in step ${this.moves.length}`);
+      throw new Error(
+        `${this.rules.name}: ${named} cannot be played in step ${this.moves.length + 1}`,
+      );
     }
     if (decided) this.past.push({ state: before, moves: this.moves.length });
     this.moves.push(actions);
@@ -202,7 +211,7 @@ export class Session {
 
   // The position before a step; whoever asks frees it.
   positionAt(step) {
-    const state = this.engine.state(this.seed, { skipForced: false, setup: this.setup });
+    const state = this.start;
     for (const actions of this.moves.slice(0, step)) state.apply(...actions);
     return state;
   }
@@ -214,8 +223,9 @@ export class Session {
       version: 1,
       game: this.rules.name,
       rules_version: this.rules.rules_version,
-      flags: this.rules.flags,
-      seed: Number(this.seed),
+      flags: withoutSkips(this.rules.flags),
+      seed: exact(this.seed),
+      ...(this.index ? { index: this.index } : {}),
       players: this.players.map(({ kind, name }) => (kind === "person" ? "person" : name)),
       ...(this.setup ? { setup: this.setup } : {}),
       actions: this.moves.map((move) => (move.length === 1 ? move[0] : move)),
@@ -237,6 +247,16 @@ export class Session {
     for (const state of this.retired.splice(0)) state.free();
     if (this.state.handle) this.state.free();
   }
+}
+
+// Every move is in a replay, those too that a person was not asked for.
+function withoutSkips(flags) {
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => name !== "skip_forced"));
+}
+
+// A number as every reader of JSON keeps it: beyond 2^53 it is text.
+function exact(seed) {
+  return Number.isSafeInteger(Number(seed)) ? Number(seed) : String(seed);
 }
 
 // The agent at the table, else the best bot.

@@ -3,6 +3,7 @@
 import { el, replace } from "/app/dom.js";
 import { A_PERSON, joinWords, readSeat, spreadWords, writeSeat } from "/app/play/lineup.js";
 import { panel } from "/app/play/panels.js";
+import { source } from "/app/play/source.js";
 
 export const MOST_SEED = 2 ** 31 - 1;
 
@@ -38,6 +39,7 @@ export function writeWish({ seed, person, against, flags }) {
   return query;
 }
 
+// What an address of a table looks like.
 export function addressOf(game, wish) {
   // Commas, slashes and the like are readable in an address as they are.
   const query = writeWish(wish)
@@ -73,7 +75,8 @@ class Setup {
       "new",
     );
     this.seat = el("select", { name: "seat", onchange: () => this.move() }, this.seatOptions());
-    this.fields = rules.flag_fields.map((field) => flagField(field));
+    // Other flags make other rules, which only a server can tell.
+    this.fields = source().server ? rules.flag_fields.map((field) => flagField(field)) : [];
     this.element = el(
       "form",
       { class: "setup", onsubmit: (event) => this.submit(event) },
@@ -172,13 +175,16 @@ class Setup {
         { label: "bots" },
         bots.map((name) => option(name)),
       ),
-      agents.length
-        ? el(
-            "optgroup",
-            { label: "agents" },
-            agents.map((a) => option(a.name, agentLabel(a))),
-          )
-        : null,
+      optionGroup(
+        "agents",
+        agents.filter(({ run }) => !run),
+        option,
+      ),
+      optionGroup(
+        "their checkpoints",
+        agents.filter(({ run }) => run),
+        option,
+      ),
       this.rules.hides ? null : option(A_PERSON, "a person, here too"),
       known ? null : option(member.name),
     );
@@ -208,8 +214,17 @@ class Setup {
   }
 }
 
+function optionGroup(label, agents, option) {
+  if (agents.length === 0) return null;
+  return el(
+    "optgroup",
+    { label },
+    agents.map((one) => option(one.name, agentLabel(one))),
+  );
+}
+
 function agentLabel({ name, strength }) {
-  return typeof strength === "number" ? `${name} (strength ${strength.toFixed(2)})` : name;
+  return typeof strength === "number" ? `${name} · ${strength.toFixed(2)}` : name;
 }
 
 function sampledSwitch(member, put) {

@@ -1,8 +1,8 @@
 // A game that was played, to keep and to send to others.
 
 import { el, toast } from "/app/dom.js";
-import { order } from "/app/play/load.js";
 import { panel } from "/app/play/panels.js";
+import { source } from "/app/play/source.js";
 
 const LONGEST_LINK = 8000; // what messengers and browsers leave whole
 
@@ -55,7 +55,7 @@ export async function copyText(text, what) {
 
 export async function keep(replay) {
   try {
-    const { name } = await order("/api/replays", replay);
+    const { name } = await source().keep(replay);
     toast(`Kept as ${name}`);
     return name;
   } catch (wrong) {
@@ -75,12 +75,16 @@ export function openReplay(replay) {
   const link = linkOf(replay);
   if (link) location.hash = link;
   else {
-    handedOver = replay;
+    handOver(replay);
     location.hash = "#/replay";
   }
 }
 
 let handedOver = null;
+
+export function handOver(replay) {
+  handedOver = replay;
+}
 
 // A replay that another page has handed over, once.
 export function takeOver() {
@@ -89,7 +93,9 @@ export function takeOver() {
   return replay;
 }
 
+// Links lead to a server's page: a file has an address that only its own machine knows.
 export function sharePanel(read) {
+  const { server } = source();
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);
   return panel(
     "Replay",
@@ -97,10 +103,10 @@ export function sharePanel(read) {
     el(
       "div",
       { class: "share-buttons" },
-      button("Open", () => openReplay(read())),
+      button("Look at it", () => openReplay(read())),
       button("Download", () => download(read())),
-      button("Keep on the server", () => keep(read())),
-      button("Copy link", () => copyLink(read())),
+      server ? button("Keep on the server", () => keep(read())) : null,
+      server ? button("Copy link", () => copyLink(read())) : null,
     ),
   );
 }

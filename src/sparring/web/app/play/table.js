@@ -2,7 +2,7 @@
 
 import { el, replace } from "/app/dom.js";
 import { Mind } from "/app/play/mind.js";
-import { panel, plates } from "/app/play/panels.js";
+import { keyList, panel, plates } from "/app/play/panels.js";
 import { sharePanel } from "/app/play/sharing.js";
 import { Session } from "/app/play/session.js";
 import { actionName, lines, result } from "/app/play/views.js";
@@ -16,16 +16,17 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
-// `game` is { rules, engine, page }; `again(seed)` opens a table like this one, with a new deal if
-// the seed is null; `commentators` are agents that nobody plays and that may be asked for their mind.
+// `game` is { rules, engine, page }. The options are those of a session and `again(seed)`, which opens
+// a table like this one, with a new deal if the seed is null; `more` are panels of whoever made the
+// table, `commentators` agents that nobody plays and that may be asked for their mind.
 export class Table {
   constructor(host, game, options) {
-    const { seed, players, moves = [], setup = null, again, more = [], commentators } = options;
+    const { again, more = [], commentators = null, ...deal } = options;
     Object.assign(this, { game, host, again });
     const { rules, engine, page } = game;
     const Kind = page.session ?? Session;
     const skipForced = Boolean(rules.skip_forced);
-    this.session = new Kind(engine, { seed, players, moves, setup, skipForced });
+    this.session = new Kind(engine, { ...deal, skipForced });
     this.told = []; // lines of every step
     this.build(more, commentators);
     this.view = page.make(this.board, this.session);
@@ -49,7 +50,7 @@ export class Table {
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
     this.mind = new Mind(this.game, this.session, { commentators });
-    this.keys = panel("Keys", "keys", keyList());
+    this.keys = panel("Keys", "keys", keyList(KEYS));
     const buttons = el(
       "div",
       { class: "play-buttons", role: "toolbar", "aria-label": "Game" },
@@ -212,12 +213,4 @@ export class Table {
     this.view.close?.();
     this.session.close();
   }
-}
-
-function keyList() {
-  return el(
-    "dl",
-    { class: "key-list" },
-    KEYS.flatMap(([key, what]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, what)]),
-  );
 }

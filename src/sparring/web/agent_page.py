@@ -1,0 +1,196 @@
+"""An agent as one file: rules, bots, network and looks in a page that needs nothing else.
+
+Scripts and styles stand in the page and are named by their hashes, so that its policy can forbid
+everything else: no request of any kind is possible from it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sparring
+from sparring.nets.policy import Policy
+from sparring.store.policies import locate
+from sparring.training.records.overview import read_json
+from sparring.training.records.run import RESULTS
+from sparring.web.bundle import APP, GAMES, bundle, file_of
+from sparring.web.description import describe_rules
+from sparring.web.modules import module_file
+from sparring.web.networks import header_of, pack_network
+
+MARK = "sparring agent file"
+"""What the page says of itself; a file without it is never replaced."""
+STYLES = ("style.css", "play/play.css", "agent.css")
+IMPORTED = re.compile(r'@import url\("(/[^"]+)"\);')
+IN_WORDS = re.compile(r"[+,=@\s]+")
+"""What means something in the address of a table, and so cannot be in a player's name there."""
+
+
+def agent_page(policy: Policy, about: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
+    """Return the page, and how many bytes its parts take in it."""
+    game = policy.rules.name
+    parts = {
+        "wasm": packed(module_file(game).read_bytes()),
+        "network": packed(pack_network(policy)),
+        "script": start_script(game),
+        "style": styles_of(game),
+        "about": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
+    }
+    theme = (APP / "theme.js").read_text("utf-8")
+    title = html.escape(f"{about['agent']['name']} - {policy.rules.title}")
+    page = PAGE.format(
+        mark=f"{MARK}, {sparring.__version__}",
+        policy=html.escape(content_policy([theme, parts["script"]], parts["style"])),
+        title=title,
+        icon=html.escape(icon()),
+        name=html.escape(about["agent"]["name"]),
+        game=game,
+        theme=theme,
+        **parts,
+    )
+    return page, {name: len(part.encode()) for name, part in parts.items()}
+
+
+def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
+    """Return what the page says about an agent. word: what it was loaded by."""
+    results, when = strength_of(policy, word)
+    meta, header = policy.meta, header_of(policy)
+    run, _, checkpoint = str(meta.get("loaded_from", policy.name)).rpartition("/")
+    config = meta.get("config") or {}
+    shares = [found["win"] for found in results.values() if "win" in found]
+    return {
+        "sparring": sparring.__version__,
+        "agent": {
+            "name": IN_WORDS.sub("-", policy.name),
+            "run": run or None,
+            "checkpoint": checkpoint if run else None,
+            "algo": config.get("algo") or ("ppo" if config else None),
+            "decisions": meta.get("decisions"),
+            "minutes": meta["seconds"] / 60 if "seconds" in meta else None,
+            "kind": header["kind"],
+            "parameters": header["parameters"],
+            "strength": sum(shares) / len(shares) if shares else None,
+        },
+        "strength": [
+            {
+                "opponent": opponent,
+                "when": when,
+                **{key: found.get(key) for key in ("win", "low", "high", "score", "games")},
+            }
+            for opponent, found in results.items()
+        ],
+        "rules": describe_rules(policy.rules),
+    }
+
+
+def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:
+    """Return what matches said about this very network, by opponent, and when they were played."""
+    folder = locate(word)
+    for place in [folder, *folder.parents][:3] if folder else []:
+        found = read_json(place / RESULTS)
+        if isinstance(found, dict) and found.get("policy") == policy.meta.get("loaded_from"):
+            return dict(found.get("results", {})), "measured after training"
+    return dict(policy.meta.get("wins") or {}), "measured while it trained"
+
+
+def packed(raw: bytes) -> str:
+    """Return bytes as text, the shortest that a browser unpacks by itself."""
+    return base64.b64encode(gzip.compress(raw, 9, mtime=0)).decode()
+
+
+def start_script(game: str) -> str:
+    """Return the script of the whole page."""
+    own = (GAMES / game / "page.js").is_file()
+    lines = ['import { startAgent } from "/app/agent.js";']
+    if own:
+        lines.append(f'import {{ page }} from "/games/{game}/page.js";')
+    return bundle("\n".join([*lines, f"startAgent({'page' if own else 'null'});", ""]))
+
+
+def styles_of(game: str) -> str:
+    """Return all styles of the page."""
+    files = [APP / name for name in STYLES]
+    if (GAMES / game / "page.css").is_file():
+        files.append(GAMES / game / "page.css")
+    return "\n".join(whole_style(file) for file in files)
+
+
+def whole_style(file: Path) -> str:
+    """Return a style with those that it imports in their places."""
+    text = file.read_text("utf-8")
+    return IMPORTED.sub(lambda found: whole_style(file_of(found[1], str(file))), text)
+
+
+def content_policy(scripts: list[str], style: str) -> str:
+    """Return what the page may run and load: what stands in it, and nothing from anywhere."""
+    allowed = " ".join(f"'{hash_of(script)}'" for script in scripts)
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src {allowed} 'wasm-unsafe-eval'",
+            f"style-src '{hash_of(style)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def hash_of(text: str) -> str:
+    """Return the name under which a policy allows a text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def icon() -> str:
+    """Return the icon as an address that holds it."""
+    raw = base64.b64encode((APP / "icon.svg").read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{raw}"
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="{mark}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<link rel="icon" href="{icon}" type="image/svg+xml">
+<style>{style}</style>
+<script>{theme}</script>
+</head>
+<body>
+<a class="skip" href="#page">Skip to the page</a>
+<header class="bar">
+<a class="mark" href="#/about">{name}</a>
+<nav aria-label="Pages">
+<a href="#/about" data-page="about">About</a>
+<a href="#/play/{game}" data-page="play">Play</a>
+<a href="#/replay" data-page="replay">Replay</a>
+</nav>
+<button id="theme" class="quiet icon" type="button" aria-label="Colours">
+<svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">
+<circle cx="12" cy="12" r="8.5" fill="none" stroke="currentColor" stroke-width="1.8" />
+<path d="M12 3.5a8.5 8.5 0 0 1 0 17z" fill="currentColor" />
+</svg>
+</button>
+</header>
+<main id="page" tabindex="-1">
+<noscript><p class="notice">This page plays by JavaScript and WebAssembly.</p></noscript>
+</main>
+<div id="toasts" role="status" aria-live="polite"></div>
+<script type="application/json" id="about">{about}</script>
+<script type="text/plain" id="wasm">{wasm}</script>
+<script type="text/plain" id="network">{network}</script>
+<script>{script}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,201 @@
+// The start of an agent's own file: no server, one game, one agent, and all that a table has. What
+// the file holds besides this script was written by src/sparring/web/agent_page.py.
+
+import { el, svg } from "/app/dom.js";
+import { fromBase64 } from "/app/engine/engine.js";
+import { startFrame } from "/app/frame.js";
+import { playPage } from "/app/pages/play.js";
+import { replayPage } from "/app/pages/replay.js";
+import { addressOf, newSeed } from "/app/play/setup.js";
+import { useSource } from "/app/play/source.js";
+
+// `page` is how the game looks, null for the plain view.
+export function startAgent(page) {
+  const about = JSON.parse(document.getElementById("about").textContent);
+  useSource(fileSource(about, page));
+  startFrame(
+    {
+      about: { show: (host) => aboutPage(host, about), nav: "about" },
+      play: { show: (host, at) => tablePage(host, at, about), nav: "play" },
+      replay: { show: replayPage, nav: "replay" },
+    },
+    "about",
+  );
+}
+
+// What the play pages ask for, out of this file.
+function fileSource(about, page) {
+  const { rules, agent } = about;
+  return {
+    server: false,
+    games: async () => [rules],
+    async rules(game, flags) {
+      if (game !== rules.name) throw new Error(`this file plays ${rules.name}, not ${game}`);
+      const names = new Set([...Object.keys(flags), ...Object.keys(rules.flags)]);
+      const other = [...names].find(
+        (name) => name !== "skip_forced" && String(rules.flags[name]) !== String(flags[name]),
+      );
+      if (other) {
+        throw new Error(`this file plays with ${other}=${rules.settings[other]} alone`);
+      }
+      return rules;
+    },
+    wasm: () => unpacked("wasm"),
+    async page() {
+      if (!page) throw new Error(`${rules.name} has no page of its own`);
+      return page;
+    },
+    players: async () => [agent],
+    async network(name) {
+      if (name !== agent.name) throw new Error(`this file holds ${agent.name}, not ${name}`);
+      return unpacked("network");
+    },
+    style: () => {}, // all of them stand in this file
+  };
+}
+
+async function unpacked(id) {
+  const packed = fromBase64(document.getElementById(id).textContent.trim());
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
+}
+
+// Whoever does not say against whom plays against the agent, by the flags that it has learned.
+function tablePage(host, at, { rules, agent }) {
+  if (!at.query.has("against")) at.query.set("against", agent.name);
+  if (!at.query.has("set")) {
+    for (const [name, value] of Object.entries(rules.flags)) {
+      at.query.append("set", `${name}=${value}`);
+    }
+  }
+  return playPage(host, { ...at, path: [rules.name] });
+}
+
+function aboutPage(host, about) {
+  const { rules, agent } = about;
+  const seats = Array.from({ length: rules.seats }, (_, seat) => seat);
+  const address = (person) =>
+    addressOf(rules.name, { seed: newSeed(), person, against: agent.name, flags: {} });
+  const words = seats.length === 2 ? ["Play first", "Play second"] : ["Play"];
+  const seatWord = (seat) => words[seat] ?? `From seat ${seat}`;
+  document.title = `${agent.name} - ${rules.title}`;
+  host.append(
+    el("h1", {}, agent.name),
+    el(
+      "p",
+      { class: "agent-lead" },
+      `An agent that plays ${rules.title}. `,
+      "Everything is in this file: it plays without a network, and nothing leaves this page.",
+    ),
+    el(
+      "p",
+      { class: "agent-start" },
+      seats.map((seat) =>
+        el(
+          "a",
+          { class: seat === 0 ? "button primary" : "button", href: address(seat) },
+          seatWord(seat),
+        ),
+      ),
+      el("a", { class: "button", href: address(-1) }, "Watch it play itself"),
+    ),
+    strengthTable(about),
+    factList(about),
+  );
+}
+
+// How often it wins against whom, with the interval as a line.
+function strengthTable({ strength, rules }) {
+  if (strength.length === 0) return el("p", { class: "soft" }, "Nobody has measured its strength.");
+  const alone = rules.seats === 1;
+  return el(
+    "section",
+    {},
+    el("h2", {}, "How strong it is"),
+    el(
+      "table",
+      { class: "agent-strength" },
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          [alone ? "" : "against", alone ? "score" : "wins", "", "games"].map((word) =>
+            el("th", { scope: "col" }, word),
+          ),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        strength.map((row) =>
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row" }, row.opponent),
+            el("td", { class: "number" }, alone ? row.score.toFixed(2) : percent(row.win)),
+            el("td", {}, alone ? null : interval(row, rules.seats)),
+            el("td", { class: "number soft" }, row.games.toLocaleString("en")),
+          ),
+        ),
+      ),
+    ),
+    el("p", { class: "soft" }, measured(strength, rules)),
+  );
+}
+
+function measured([first], { seats }) {
+  if (seats === 1) return "The mean score of whole games.";
+  const fair = `equals would win ${percent(1 / seats)}, the thin mark`;
+  return `Every deal was played from every seat; ${first.when}. Lines are 95 % intervals; ${fair}.`;
+}
+
+function interval({ win, low, high, opponent }, seats) {
+  const at = (share) => 2 + 156 * share;
+  return svg(
+    "svg",
+    {
+      viewBox: "0 0 160 14",
+      width: 160,
+      height: 14,
+      role: "img",
+      class: "agent-interval",
+      "aria-label": `between ${percent(low)} and ${percent(high)} against ${opponent}`,
+    },
+    svg("line", { x1: 2, x2: 158, y1: 7, y2: 7, class: "scale" }),
+    svg("line", { x1: at(1 / seats), x2: at(1 / seats), y1: 1, y2: 13, class: "fair" }),
+    svg("line", { x1: at(low), x2: at(high), y1: 7, y2: 7, class: "range" }),
+    svg("circle", { cx: at(win), cy: 7, r: 4, class: "mean" }),
+  );
+}
+
+function percent(share) {
+  return `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
+}
+
+function factList({ agent, rules, sparring }) {
+  const flags = Object.entries(rules.flags).map(([name, value]) => `${name}=${value}`);
+  const facts = [
+    ["Run", agent.run],
+    ["Checkpoint", agent.checkpoint],
+    ["Learned by", agent.algo],
+    ["Decisions it learned from", agent.decisions?.toLocaleString("en")],
+    ["Minutes of training", agent.minutes?.toFixed(1)],
+    ["Network", `${agent.kind}, ${agent.parameters.toLocaleString("en")} numbers`],
+    ["Flags of the game", flags.join(" ") || "the usual ones"],
+    ["Made by", `sparring ${sparring}`],
+  ];
+  return el(
+    "section",
+    {},
+    el("h2", {}, "What it is"),
+    el(
+      "dl",
+      { class: "agent-facts" },
+      facts
+        .filter(([, value]) => value !== null && value !== undefined && value !== "")
+        .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, String(value))]),
+    ),
+  );
+}

@@ -1,0 +1,77 @@
+// Where the pages of games get what they show: from the server that sent this page, or from the one
+// file that an agent was exported to (see agent.js). Nothing else in play/ knows an address.
+
+import { el } from "/app/dom.js";
+
+const SERVED = {
+  server: true,
+
+  games: async () => (await askJson("/api/games")).games,
+
+  rules: (game, flags) => askJson(`/api/games/${game}?${flagQuery(flags)}`),
+
+  wasm: async (game) => (await ask(`/wasm/${game}.wasm`)).arrayBuffer(),
+
+  // How a game looks; an error where it has no page of its own.
+  page: async (game) => (await import(`/games/${game}/page.js`)).page,
+
+  // Who can be asked to a table besides the bots: [{ name, ... }].
+  async players(rules) {
+    const asked = new URLSearchParams([["game", rules.name], ...flagQuery(rules.flags)]);
+    return (await askJson(`/api/players?${asked}`)).agents ?? [];
+  },
+
+  network: async (name) =>
+    (await ask(`/api/network?player=${encodeURIComponent(name)}`)).arrayBuffer(),
+
+  style(address) {
+    if (document.querySelector(`link[href="${address}"]`)) return;
+    document.head.append(el("link", { rel: "stylesheet", href: address }));
+  },
+
+  // Keeps a replay; returns { name }.
+  keep: (replay) =>
+    askJson("/api/replays", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(replay),
+    }),
+
+  replays: async () => (await askJson("/api/replays")).replays,
+
+  replay: (name) => askJson(`/api/replays/${encodeURIComponent(name)}`),
+};
+
+let current = SERVED;
+
+export function source() {
+  return current;
+}
+
+export function useSource(other) {
+  current = other;
+}
+
+// An answer of the server; what it refuses becomes an error with its own words.
+async function ask(address, options = {}) {
+  let answer = null;
+  try {
+    answer = await fetch(address, options);
+  } catch {
+    throw new Error("the server does not answer; is sparring serve still running?");
+  }
+  if (answer.ok) return answer;
+  const said = await answer.json().catch(() => ({}));
+  throw new Error(said.error ?? `${address}: ${answer.status} ${answer.statusText}`);
+}
+
+async function askJson(address, options) {
+  return (await ask(address, options)).json();
+}
+
+// "set=a=1&set=b=2" of {a: 1, b: 2}.
+function flagQuery(flags) {
+  return new URLSearchParams(
+    Object.entries(flags).map(([name, value]) => ["set", `${name}=${value}`]),
+  );
+}

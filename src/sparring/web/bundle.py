@@ -1,0 +1,148 @@
+"""The modules of the front end as one plain script, for a page that is opened from a disk.
+
+A browser does not load modules from file:// addresses. Ours are written in a narrow form, so that
+no parser is needed: names are imported at the top from absolute addresses and exported where they
+are declared. Each module becomes a function that returns its exports; they run in the order in
+which they need each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparring import games
+from sparring.errors import SparringError
+
+APP = Path(__file__).parent / "app"
+GAMES = Path(games.__file__).parent
+
+IMPORT = re.compile(r'^import \{([^{}]*)\} from "(/[^"]+)";$', re.M)
+EXPORT = re.compile(
+    r"^export (?=(?:async function\*?|function\*?|const|class) ([A-Za-z_$][\w$]*))", re.M
+)
+MEMBER = re.compile(r"[A-Za-z_$][\w$]*(?: as [A-Za-z_$][\w$]*)?")
+LATER = "/app/play/source.js"
+"""The one module that may import while it runs: a game's page, from the server."""
+FORBIDDEN = (
+    (re.compile(r"^import\b", re.M), 'write import { a, b } from "/app/x.js";'),
+    (re.compile(r"^export\b", re.M), "export function, async function, const or class"),
+    (
+        re.compile(r"^(?:await\b|(?:const|let|var)\b[^=\n]*=\s*await\b)", re.M),
+        "no await outside functions",
+    ),
+    (re.compile(r"\bimport\.meta\b"), "there is no import.meta in a plain script"),
+    (re.compile(r"</script|<!--|<script", re.I), "this would end the script it is put into"),
+)
+IMPORT_LATER = re.compile(r"\bimport\(")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file: what it needs, what it offers, and its code without saying so."""
+
+    address: str
+    imports: tuple[tuple[str, str], ...]
+    """(what stands between the braces, address)."""
+    exports: tuple[str, ...]
+    code: str
+
+
+def bundle(entry: str) -> str:
+    """Return one script that runs a piece of code and all that it imports."""
+    modules = list(in_order(read_module(entry, "the start of the page")))
+    names = {module.address: f"module{at}" for at, module in enumerate(modules)}
+    parts = [wrapped(module, names) for module in modules]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+
+
+def wrapped(module: Module, names: dict[str, str]) -> str:
+    """Return a module as a function that is called at once."""
+    taken = [
+        f"const {{ {members.replace(' as ', ': ')} }} = {names[address]};"
+        for members, address in module.imports
+    ]
+    lines = [
+        f"// {module.address}",
+        f"const {names[module.address]} = (() => {{",
+        *taken,
+        module.code.strip(),
+        f"return {{ {', '.join(module.exports)} }};",
+        "})();",
+    ]
+    return "\n".join(lines)
+
+
+def in_order(entry: Module) -> Iterator[Module]:
+    """Yield modules, those that others need first."""
+    known: dict[str, Module] = {}
+    done: set[str] = set()
+    waiting: list[str] = []
+
+    def visit(module: Module) -> Iterator[Module]:
+        if module.address in done:
+            return
+        if module.address in waiting:
+            circle = " -> ".join([*waiting[waiting.index(module.address) :], module.address])
+            raise SparringError(f"modules need each other in a circle: {circle}; cut it somewhere")
+        waiting.append(module.address)
+        for members, address in module.imports:
+            if address not in known:
+                text = file_of(address, module.address).read_text("utf-8")
+                known[address] = read_module(text, address)
+            for name in named(members):
+                if name not in known[address].exports:
+                    raise SparringError(f"{module.address}: {address} exports no {name}")
+            yield from visit(known[address])
+        waiting.pop()
+        done.add(module.address)
+        yield module
+
+    yield from visit(entry)
+
+
+def read_module(text: str, address: str) -> Module:
+    """Take a module apart; one that is not of our form is refused, with the line that is not."""
+    imports = tuple((" ".join(m[1].split()).rstrip(","), m[2]) for m in IMPORT.finditer(text))
+    exports = tuple(match[1] for match in EXPORT.finditer(text))
+    code = EXPORT.sub("", IMPORT.sub("", text))
+    for pattern, advice in FORBIDDEN:
+        if found := pattern.search(code):
+            raise refusal(text, address, line_at(code, found.start()), advice)
+    if address != LATER and (found := IMPORT_LATER.search(code)):
+        advice = f"only {LATER} may import while it runs"
+        raise refusal(text, address, line_at(code, found.start()), advice)
+    for members, _ in imports:
+        for member in members.split(", "):
+            if not MEMBER.fullmatch(member):
+                raise refusal(text, address, f"import {{ {members} }}", FORBIDDEN[0][1])
+    return Module(address, imports, exports, code)
+
+
+def line_at(text: str, place: int) -> str:
+    """Return the line around a place."""
+    return text[text.rfind("\n", 0, place) + 1 :].partition("\n")[0]
+
+
+def refusal(text: str, address: str, found: str, advice: str) -> SparringError:
+    """Say where a module leaves the form that can be bundled, and what to write instead."""
+    line = text[: max(text.find(found), 0)].count("\n") + 1
+    return SparringError(f"{address}:{line}: {found.strip()[:80]!r} cannot be bundled; {advice}")
+
+
+def named(members: str) -> list[str]:
+    """Return the names that are imported, as the other module has them."""
+    return [member.split(" as ")[0] for member in members.split(", ")]
+
+
+def file_of(address: str, needed_by: str = "") -> Path:
+    """Return the file behind an address of the server."""
+    top, _, rest = address.lstrip("/").partition("/")
+    folder = {"app": APP, "games": GAMES}.get(top)
+    path = folder / rest if folder else None
+    if path is None or ".." in rest or not path.is_file():
+        by = f"{needed_by}: " if needed_by else ""
+        raise SparringError(f"{by}there is no {address}; addresses begin with /app/ or /games/")
+    return path

@@ -1,0 +1,112 @@
+"""Stop a run as Ctrl-C does, and let it go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sparring.training.records.overview import Overview, is_held
+from sparring.training.records.run import LOCK
+from sparring.training.records.trainer import NotTrainingError, stop_training
+from sparring.web.answers import RefusedError, beside, read_json
+from sparring.web.folder import Folder
+
+LOG = "resume.log"
+"""What a run that was let go on from a page prints, in its folder."""
+BEGIN_S = 60.0
+"""How long a run may take until it trains; afterwards its state tells."""
+ENDING_S = 5.0
+LOOK_S = 0.1
+
+
+def control_routes(folder: Folder) -> list[Route]:
+    """Return what can be done to the runs of a folder."""
+    begun: dict[Path, subprocess.Popen[bytes]] = {}
+
+    async def stop(request: Request) -> Response:
+        await read_json(request)
+        run = await beside(folder.run, request.path_params["run"])
+        return JSONResponse(await beside(stopped, run))
+
+    async def resume(request: Request) -> Response:
+        await read_json(request)
+        run = await beside(folder.run, request.path_params["run"])
+        process = await beside(start, run, begun)
+        return JSONResponse(await beginning(run, process))
+
+    return [
+        Route("/api/runs/{run}/stop", stop, methods=["POST"]),
+        Route("/api/runs/{run}/resume", resume, methods=["POST"]),
+    ]
+
+
+def stopped(run: Path) -> dict[str, Any]:
+    """Ask whoever trains a run to save and end."""
+    try:
+        stop_training(run)
+    except NotTrainingError as wrong:
+        raise RefusedError(str(wrong)) from None
+    return {"run": run.name, "told": "it finishes its update, saves and ends"}
+
+
+def start(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+    """Start `sparring resume` in a session of its own, which outlives this server."""
+    if is_held(run / LOCK):
+        raise RefusedError(f"{run.name} is being trained already")
+    if run in begun:
+        with suppress(subprocess.TimeoutExpired):  # it has saved and is about to end
+            begun[run].wait(ENDING_S)
+    for known, process in list(begun.items()):
+        if process.poll() is not None:  # or it would stay a zombie
+            del begun[known]
+    if run in begun:
+        raise RefusedError(f"{run.name} is about to begin already")
+    if Overview(run).state == "done":
+        raise RefusedError(
+            f"{run.name} has reached its end; give it more: sparring resume {run.name} --minutes 10"
+        )
+    log = os.open(run / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sparring", "resume", str(run.absolute())],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    begun[run] = process
+    return process
+
+
+async def beginning(run: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Wait until a run trains; what keeps it from that is told in its own words."""
+    for _ in range(int(BEGIN_S / LOOK_S)):
+        code = process.poll()
+        if code not in (None, 0):
+            raise_for(run, code)
+        if code == 0 or await asyncio.to_thread(is_held, run / LOCK):
+            break
+        await asyncio.sleep(LOOK_S)
+    return {"run": run.name, "told": "it goes on where it was", "log": LOG}
+
+
+def raise_for(run: Path, code: int | None) -> None:
+    """Say why a run did not go on: the last line that it printed."""
+    try:
+        lines = (run / LOG).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    last = lines[-1].removeprefix("sparring: ") if lines else f"it ended with code {code}"
+    raise HTTPException(409, f"{run.name} does not go on: {last[:300]}; see {LOG} in its folder")

@@ -1,0 +1,146 @@
+"""The curves of a run as a page wants them: few enough points, and those that are new."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sparring.training.records.metrics import FILE, RENAMED, MetricsError, ask, explain
+
+MOST_POINTS = 1000
+"""Points of a curve; a screen has no more columns."""
+NAMES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM metrics
+  UNION ALL
+  SELECT (SELECT min(name) FROM metrics WHERE name > names.name) FROM names
+  WHERE name IS NOT NULL
+)
+SELECT name FROM names WHERE name IS NOT NULL
+"""
+"""Jumps from name to name, where DISTINCT would read every row."""
+POINTS = "SELECT update_number, seconds, value FROM metrics WHERE name = ? AND update_number >= ?"
+ENDS = """
+SELECT min(update_number), max(update_number) FROM metrics WHERE name = ? AND update_number >= ?
+"""
+EXTREMES = """
+SELECT update_number, seconds, {which}(value) FROM metrics WHERE name = ? AND update_number >= ?
+GROUP BY (update_number - ?) * ? / ?
+"""
+"""The lowest or highest value of every stretch, and where it was."""
+
+Point = tuple[int, float, float | None]
+
+
+def read_curves(
+    run: Path, *, after: int = -1, most: int = MOST_POINTS, only: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the curves of a run from an update on, each thinned to at most so many points.
+
+    Every curve is read on its own: nobody who writes waits for the whole of a long run.
+    only: beginnings of names.
+    """
+    path = run / FILE
+    if not path.exists():
+        return {"last": -1, "curves": {}}
+    try:
+        names = [str(name) for (name,) in ask(path, NAMES, ())]
+        wanted = [name for name in names if not only or name.startswith(tuple(only))]
+        curves = {name: thinned(path, name, after + 1, most) for name in wanted}
+    except sqlite3.Error as wrong:
+        raise MetricsError(told(run, wrong)) from wrong
+    last = max((points[-1][0] for points in curves.values() if points), default=after)
+    return {"last": last, "curves": {name: columns(p) for name, p in renamed(curves) if p}}
+
+
+def thinned(path: Path, name: str, first: int, most: int) -> list[Point]:
+    """Return the first and last point of a curve, and the extremes of every stretch between."""
+    begin, end = ask(path, ENDS, (name, first))[0]
+    if begin is None:
+        return []
+    span = end - begin + 1
+    if span <= most:
+        return ask(path, POINTS, (name, first))
+    stretches = (most - 2) // 2
+    found: set[Point] = set()
+    for which in ("min", "max"):
+        query = EXTREMES.format(which=which)
+        found.update(ask(path, query, (name, first, begin, stretches, span)))
+    ends = f"{POINTS} AND update_number IN ({int(begin)}, {int(end)})"
+    found.update(ask(path, ends, (name, first)))
+    return sorted(found, key=lambda point: point[0])
+
+
+def renamed(curves: dict[str, list[Point]]) -> Iterable[tuple[str, list[Point]]]:
+    """Give curves of older runs the names that they have now."""
+    for name, points in curves.items():
+        yield RENAMED.get(name, name) if RENAMED.get(name) not in curves else name, points
+
+
+def columns(points: Sequence[Point]) -> dict[str, list[Any]]:
+    """Return points as lists by column; what is no number is null."""
+    updates, seconds, values = zip(*points, strict=True)
+    return {
+        "update": list(updates),
+        "seconds": [round(second, 3) for second in seconds],
+        "value": [v if v is not None and math.isfinite(v) else None for v in values],
+    }
+
+
+class Follower:
+    """Reads what was written since it looked last, curve by curve.
+
+    Evaluations end later than the update that they measure, so every curve has an end of its own.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / FILE
+        self.ends: dict[str, int] = {}
+        """The last update that was seen, by curve."""
+        self.begun = False
+
+    def news(self) -> tuple[dict[str, Any], bool]:
+        """Return new points by curve, and whether some that were seen are gone: a run went back."""
+        if not self.path.exists():
+            return {}, False
+        uri = f"{self.path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+
+            def fetch(query: str, *values: Any) -> list[Any]:
+                return db.execute(query, values).fetchall()
+
+            return self.read(fetch)
+
+    def read(self, fetch: Callable[..., list[Any]]) -> tuple[dict[str, Any], bool]:
+        """Return what a connection shows that was not there before."""
+        names = [str(name) for (name,) in fetch(NAMES)]
+        fresh: dict[str, list[Point]] = {}
+        cut = any(name not in names for name in self.ends)
+        for name in names:
+            seen = self.ends.get(name)
+            if seen is None and not self.begun:  # what was there before is no news
+                self.ends[name] = fetch(ENDS, name, 0)[0][1]
+                continue
+            points = fetch(POINTS, name, -1 if seen is None else seen)
+            if seen is not None and (not points or points[0][0] != seen):
+                cut = True
+                continue
+            new = points if seen is None else points[1:]
+            if new:
+                fresh[name] = new
+                self.ends[name] = new[-1][0]
+        self.begun = True
+        if cut:
+            self.ends, self.begun = {}, False
+            self.read(fetch)
+            return {}, True
+        return {name: columns(points) for name, points in renamed(fresh)}, False
+
+
+def told(run: Path, wrong: Exception) -> str:
+    """Say what is wrong with a run's curves, without the place where it lies."""
+    return explain(Path(run.name), wrong)

@@ -1,0 +1,182 @@
+"""All runs at a glance, read anew where something changed."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparring.errors import SparringError
+from sparring.games.flags import latest, read_rules
+from sparring.games.rules import Rules, game_names
+from sparring.league.results import ALONE
+from sparring.store.files import TEMP
+from sparring.store.folders import CONFIG, sorted_runs
+from sparring.training.records import metrics
+from sparring.training.records.overview import (
+    DECISIONS,
+    STRENGTH,
+    Overview,
+    is_held,
+    is_run,
+)
+from sparring.training.records.run import EVENTS, LOCK, RESULTS
+from sparring.web.folder import Folder
+
+WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS)
+"""Files whose change means that there is something new to say."""
+SIZE_S = 30.0
+"""How long a run's size on the disk is believed."""
+MOST_EVALUATIONS = 60
+"""Points of the small curve in a list."""
+LAST = """
+SELECT update_number, seconds, value FROM metrics WHERE name = ?
+ORDER BY update_number DESC LIMIT 1
+"""
+
+Signature = tuple[Any, ...]
+
+
+class Glance(Overview):
+    """A run at a glance: of the many numbers of its decisions, the last one is enough."""
+
+    @cached_property
+    def curves(self) -> dict[str, metrics.Curve]:
+        """Its evaluations, and its last count of decisions."""
+        try:
+            found = metrics.read(self.path, "eval/*")
+            there = (self.path / metrics.FILE).exists()
+            rows = metrics.ask(self.path / metrics.FILE, LAST, (DECISIONS,)) if there else []
+        except (SparringError, OSError, sqlite3.Error):
+            return {}
+        if rows:
+            at, seconds, value = rows[0]
+            found[DECISIONS] = (
+                np.array([at], np.int64),
+                np.array([seconds], np.float64),
+                np.array([value], np.float64),
+            )
+        return found
+
+    def told(self, size: int) -> dict[str, Any]:
+        """As JSON has it, without the place on this machine."""
+        plain = {key: value for key, value in self.known().items() if key != "run"}
+        return {**plain, "size": size}
+
+    def known(self) -> dict[str, Any]:
+        """Everything but its size, which takes a walk through the folder."""
+        at, _, values = self.curves.get(STRENGTH, (np.empty(0), None, np.empty(0)))
+        picked = np.unique(np.linspace(0, len(at) - 1, MOST_EVALUATIONS).astype(int))
+        picked = picked[(picked >= 0) & (picked < len(at))]  # none without evaluations
+        return {
+            "name": self.name,
+            "game": self.game,
+            "title": title_of(self.game),
+            "algo": self.algo,
+            "state": self.state,
+            "minutes": self.minutes,
+            "updates": self.updates,
+            "decisions": self.decisions,
+            "strength": self.strength,
+            "measure": "score" if ALONE in self.opponents else "win share",
+            "opponents": list(self.opponents),
+            "parity": self.parity,
+            "progress": self.progress,
+            "date": self.date.isoformat(timespec="seconds"),
+            "evaluations": {
+                "update": [int(x) for x in at[picked]],
+                "strength": [float(y) for y in values[picked]],
+            },
+        }
+
+    @property
+    def progress(self) -> float | None:
+        """How much of what was planned is done, 0 to 1; None where no end was planned."""
+        done = {
+            "updates": float(self.updates),
+            "decisions": float(self.decisions),
+            "minutes": self.minutes,
+        }
+        for budget, reached in done.items():
+            planned = self.config.get(budget, 0)
+            if planned:
+                return min(reached / float(planned), 1.0)
+        return None
+
+    @property
+    def parity(self) -> float | None:
+        """The win share among equals."""
+        if self.game not in game_names():
+            return None
+        with suppress(SparringError):
+            seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
+            return 1 / seats if seats > 1 else None
+        return None
+
+
+def title_of(game: str) -> str:
+    """Return what a game is called by people."""
+    return Rules(game).title if game in game_names() else game
+
+
+def signature(run: Path) -> Signature:
+    """Return what is another as soon as something happens in a run."""
+    found: list[Any] = [is_held(run / LOCK)]
+    for name in WATCHED:
+        try:
+            facts = (run / name).stat()
+            found.append((facts.st_mtime_ns, facts.st_size))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
+class Glances:
+    """What is known about all runs; threads may ask at the same time."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._known: dict[Path, tuple[Signature, dict[str, Any]]] = {}
+        self._sizes: dict[Path, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def all(self) -> list[dict[str, Any]]:
+        """Return all runs, the newest first."""
+        found = [path for path in sorted_runs(self.folder.root) if self.shows(path)]
+        with self._lock:
+            for gone in self._known.keys() - set(found):
+                del self._known[gone]
+        return [self.one(path) for path in reversed(found)]
+
+    def shows(self, path: Path) -> bool:
+        """Whether a folder is a run that may be shown."""
+        hidden = path.name.startswith((TEMP, "."))
+        return not hidden and self.folder.holds(path) and is_run(path)
+
+    def one(self, run: Path) -> dict[str, Any]:
+        """Return one run, read anew if something changed."""
+        now = signature(run)
+        with self._lock:
+            before = self._known.get(run)
+        if before and before[0] == now:
+            return before[1]
+        glance = Glance(run)
+        told = glance.told(self.size(glance))
+        with self._lock:
+            self._known[run] = (now, told)
+        return told
+
+    def size(self, glance: Glance) -> int:
+        """Return the bytes of a run, as they were a moment ago."""
+        when, size = self._sizes.get(glance.path, (-SIZE_S, 0))
+        if time.monotonic() - when < SIZE_S:
+            return size
+        size = glance.size
+        self._sizes[glance.path] = (time.monotonic(), size)
+        return size

@@ -1,0 +1,229 @@
+"""Runs as they go on: one watcher looks at the files, any number of viewers hear of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from sparring.errors import SparringError
+from sparring.training.records.overview import events_of
+from sparring.training.records.run import finite
+from sparring.web.answers import beside
+from sparring.web.curves import Follower, read_curves
+from sparring.web.folder import Folder
+from sparring.web.glance import Glances, signature
+from sparring.web.runs import whole
+
+LOOK_S = 0.3
+"""How often files are looked at while somebody watches. Shorter shows sooner and costs more."""
+LIST_S = 1.0
+"""The same for the list of all runs."""
+BEAT_S = 10.0
+"""How often a viewer hears something at least, so that both ends notice when the other is gone."""
+MOST_VIEWERS = 64
+MOST_WAITING = 256
+"""Messages that a slow viewer may be behind; then it has to begin anew."""
+HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+def message(event: str, value: Any, number: int | None = None) -> bytes:
+    """Return one event of a stream."""
+    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
+    which = f"id: {number}\n" if number is not None else ""
+    return f"event: {event}\n{which}data: {text}\n\n".encode()
+
+
+class Viewer:
+    """Somebody who watches: messages wait here until they are sent."""
+
+    def __init__(self) -> None:
+        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING)
+
+    def put(self, text: bytes | None) -> None:
+        """Leave a message; for one who is too far behind the stream ends, and it comes again."""
+        try:
+            self.waiting.put_nowait(text)
+        except asyncio.QueueFull:
+            while not self.waiting.empty():
+                self.waiting.get_nowait()
+            self.waiting.put_nowait(None)
+
+
+@dataclass
+class Watched:
+    """A run with viewers, or the list of all runs."""
+
+    viewers: set[Viewer] = field(default_factory=set)
+    task: asyncio.Task[None] | None = None
+
+
+class Live:
+    """Looks at runs that somebody watches, once for all who do."""
+
+    def __init__(self, folder: Folder, glances: Glances) -> None:
+        self.folder, self.glances = folder, glances
+        self.watched: dict[Path | None, Watched] = {}
+        self.closed = False
+
+    @property
+    def viewers(self) -> int:
+        """How many watch."""
+        return sum(len(one.viewers) for one in self.watched.values())
+
+    @contextlib.asynccontextmanager
+    async def watching(self, run: Path | None) -> AsyncIterator[Viewer]:
+        """Hear of a run, or of all of them; the first viewer starts the watch, the last ends it."""
+        viewer = Viewer()
+        one = self.watched.setdefault(run, Watched())
+        one.viewers.add(viewer)
+        if one.task is None:
+            look = self.look_at_all(one) if run is None else self.look_at(run, one)
+            one.task = asyncio.create_task(look)
+        try:
+            yield viewer
+        finally:
+            one.viewers.discard(viewer)
+            if not one.viewers and one.task:
+                one.task.cancel()
+                self.watched.pop(run, None)
+
+    def close(self) -> None:
+        """Let all viewers go."""
+        self.closed = True
+        for one in self.watched.values():
+            for viewer in one.viewers:
+                viewer.put(None)
+
+    async def look_at(self, run: Path, one: Watched) -> None:
+        """Tell what is new in a run, as long as somebody listens."""
+        follower, before, events, told = Follower(run), (), None, None
+        while True:
+            try:
+                now = await asyncio.to_thread(signature, run)
+                if now != before:
+                    found = await asyncio.to_thread(self.changes, run, follower)
+                    fresh, cut, state, happened = found
+                    if cut:
+                        send(one, message("reset", {}))
+                    if fresh:
+                        last = max(curve["update"][-1] for curve in fresh.values())
+                        send(one, message("points", {"last": last, "curves": fresh}, last))
+                    if told is not None and state != told:
+                        send(one, message("state", state))
+                    if events is not None and happened != events:
+                        send(one, message("events", {"events": happened}))
+                    before, events, told = now, happened, state
+            except (OSError, sqlite3.Error, SparringError):
+                pass  # being written, or removed; the next look will tell
+            await asyncio.sleep(LOOK_S)
+
+    def changes(
+        self, run: Path, follower: Follower
+    ) -> tuple[dict[str, Any], bool, dict[str, Any], list[dict[str, Any]]]:
+        """Read what may be new."""
+        fresh, cut = follower.news()
+        return fresh, cut, self.glances.one(run), events_of(run)
+
+    async def look_at_all(self, one: Watched) -> None:
+        """Tell which runs came, changed or went, as long as somebody listens."""
+        before: dict[str, dict[str, Any]] | None = None
+        while True:
+            with contextlib.suppress(OSError, sqlite3.Error, SparringError):
+                found = await asyncio.to_thread(self.glances.all)
+                now = {told["name"]: told for told in found}
+                if before is not None:
+                    for name in before.keys() - now.keys():
+                        send(one, message("gone", {"name": name}))
+                    for name, told in now.items():
+                        if before.get(name) != told:
+                            send(one, message("run", told))
+                before = now
+            await asyncio.sleep(LIST_S)
+
+
+def send(one: Watched, text: bytes) -> None:
+    """Leave a message for all viewers."""
+    for viewer in one.viewers:
+        viewer.put(text)
+
+
+def live_routes(live: Live) -> list[Route]:
+    """Return the streams."""
+
+    async def follow_all(request: Request) -> Response:
+        found = await beside(live.glances.all)
+        return Stream(live, None, message("runs", {"runs": found}))
+
+    async def follow_run(request: Request) -> Response:
+        run = await beside(live.folder.run, request.path_params["run"])
+        first = message("state", await beside(live.glances.one, run))
+        return Stream(live, run, first, since_of(request))
+
+    return [
+        Route("/api/live", follow_all),
+        Route("/api/runs/{run}/live", follow_run),
+    ]
+
+
+def since_of(request: Request) -> int:
+    """Return the last update that a viewer has; a browser that comes again says it by itself."""
+    again = request.headers.get("last-event-id", "")
+    if again.isdecimal():
+        return int(again[:18])
+    try:
+        return whole(request, "since", -1)
+    except SparringError as wrong:
+        raise HTTPException(400, str(wrong)) from None
+
+
+class Stream(StreamingResponse):
+    """An answer that goes on as long as somebody watches; too many are told so."""
+
+    def __init__(self, live: Live, run: Path | None, first: bytes, since: int = -1) -> None:
+        self.live, self.run, self.first, self.since = live, run, first, since
+        super().__init__(nothing(), media_type="text/event-stream", headers=HEADERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Begin to watch before the first byte is sent, so that nobody is counted too late."""
+        if self.live.closed or self.live.viewers >= MOST_VIEWERS:
+            text = f"{MOST_VIEWERS} pages watch already; close one, then reload"
+            await JSONResponse({"error": text}, 503)(scope, receive, send)
+            return
+        async with self.live.watching(self.run) as viewer:
+            self.body_iterator = self.told(viewer)
+            await super().__call__(scope, receive, send)
+
+    async def told(self, viewer: Viewer) -> AsyncIterator[bytes]:
+        """Say how things stand, what was missed, and then whatever happens."""
+        yield self.first
+        if self.run is not None and self.since >= 0:
+            late = await asyncio.to_thread(read_curves, self.run, after=self.since)
+            if late["curves"]:
+                yield message("points", late, late["last"])
+        while not self.live.closed:
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    heard = await viewer.waiting.get()
+            except TimeoutError:
+                yield b": still here\n\n"
+                continue
+            if heard is None:
+                return
+            yield heard
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    """Stand in for what is told before somebody watches."""
+    yield b""

@@ -1,0 +1,113 @@
+"""Games that were kept from a page: small files in a folder beside the runs."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sparring.errors import SparringError
+from sparring.games.recorded import Replay
+from sparring.web.answers import MissingError, RefusedError, answers, beside, strict_json
+from sparring.web.folder import Folder, shown
+
+FOLDER = "replays"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+MOST_KEPT = 1000
+MOST_BYTES = 2**20
+"""Of one file that is shown; larger ones are for `sparring replay`."""
+
+
+def replay_routes(folder: Folder) -> list[Route]:
+    """Return the list of replays, one of them, and how to add one."""
+    place = folder.root / FOLDER
+
+    def list_replays(request: Request) -> Any:
+        files = sorted(there(place, folder), key=lambda file: file.stat().st_mtime, reverse=True)
+        return {"replays": [summary(file) for file in files[:MOST_KEPT]]}
+
+    def show_replay(request: Request) -> Any:
+        return Replay.from_json(read(request.path_params["name"], place, folder)).plain()
+
+    async def keep_replay(request: Request) -> Response:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise HTTPException(415, "send JSON, with the content type application/json")
+        raw = await request.body()
+        await beside(strict_json, raw)
+        name = await beside(keep, raw, request.query_params.get("name", ""), place, folder)
+        return JSONResponse({"name": name}, 201)
+
+    return [
+        Route("/api/replays", answers(list_replays)),
+        Route("/api/replays", keep_replay, methods=["POST"]),
+        Route("/api/replays/{name}", answers(show_replay)),
+    ]
+
+
+def there(place: Path, folder: Folder) -> list[Path]:
+    """Return the files that may be shown."""
+    if not place.is_dir() or not folder.holds(place):
+        return []
+    files = [file for file in place.glob("*.json") if NAME.fullmatch(file.stem)]
+    return [file for file in files if folder.holds(file) and file.is_file()]
+
+
+def summary(file: Path) -> dict[str, Any]:
+    """Return what a list says about a replay; one that cannot be read says why."""
+    facts = file.stat()
+    known: dict[str, Any] = {"name": file.stem, "date": facts.st_mtime, "size": facts.st_size}
+    try:
+        if facts.st_size > MOST_BYTES:
+            raise RefusedError(f"larger than {MOST_BYTES // 2**20} MiB")
+        replay = Replay.from_json(file.read_bytes())
+    except (OSError, SparringError) as wrong:
+        return {**known, "error": str(wrong)}
+    return {
+        **known,
+        "game": replay.rules.name,
+        "title": replay.rules.title,
+        "players": list(replay.players),
+        "steps": len(replay.actions),
+        "scores": list(replay.scores),
+        "end": replay.end,
+    }
+
+
+def read(name: str, place: Path, folder: Folder) -> bytes:
+    """Return the bytes of a replay."""
+    file = place / f"{name}.json"
+    if not NAME.fullmatch(name) or not file.is_file() or not folder.holds(file):
+        raise MissingError(f"no replay {shown(name)} here; /api/replays lists them")
+    if file.stat().st_size > MOST_BYTES:
+        raise RefusedError(f"{name} is larger than {MOST_BYTES // 2**20} MiB; see sparring replay")
+    return file.read_bytes()
+
+
+def keep(raw: bytes, wished: str, place: Path, folder: Folder) -> str:
+    """Check a replay by playing it, and write it under a name that nobody has yet."""
+    replay = Replay.from_json(raw)
+    if wrong := replay.differences():
+        raise RefusedError(f"not kept: played again, {wrong[0]}")
+    if wished and not NAME.fullmatch(wished):
+        raise RefusedError("name: use up to 100 letters, digits and _ - + .")
+    if not folder.holds(place):
+        raise RefusedError(f"{FOLDER} is a link that leads out of the folder with the runs")
+    if place.is_dir() and len(there(place, folder)) >= MOST_KEPT:
+        raise RefusedError(f"{MOST_KEPT} replays are kept already; remove some from {FOLDER}")
+    name = wished or f"{replay.rules.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        replay.write(place / f"{name}.json")
+    except OSError as wrong_disk:
+        raise RefusedError(f"not kept: {wrong_disk.strerror or wrong_disk}") from None
+    except SparringError:
+        raise RefusedError(f"there is a replay {name} already; give another name") from None
+    return name

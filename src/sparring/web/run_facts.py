@@ -1,0 +1,124 @@
+"""Everything about one run: settings with their help, checkpoints, phases, results, advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sparring.config import TrainConfig
+from sparring.config.help import all_help
+from sparring.store.folders import CHECKPOINTS
+from sparring.training.records.overview import Overview, events_of, read_json, size_of
+from sparring.training.records.run import ORIGIN, PHASE, RESULTS, word_of
+from sparring.training.records.told import flat, names_of
+
+BEST, MACHINE, MANIFEST = "best.json", "machine.json", "manifest.json"
+PROFILE = "profile.json"
+"""What `sparring profile` leaves: in the run's folder, or beside it under the run's name."""
+PROFILED = "sparring profile"
+OF_THIS_MACHINE = ("runs", "config")
+"""Settings that name places on this machine."""
+
+
+def facts_of(run: Path) -> dict[str, Any]:
+    """Return what a run's folder says besides its curves."""
+    seen = Overview(run)
+    events = events_of(run)
+    return {
+        "settings": settings_of(seen.config),
+        "checkpoints": checkpoints_of(run, events),
+        "events": events,
+        "phases": phases_of(seen.config, events),
+        "results": read_json(run / RESULTS),
+        "machine": read_json(run / MACHINE),
+        "origin": read_json(run / ORIGIN),
+        "league": (run / "league.sqlite").is_file(),
+        "profile": profile_of(run),
+    }
+
+
+def settings_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return every setting with what it means and what it usually is."""
+    usual = TrainConfig(game="")
+    texts = all_help(usual)
+    defaults = flat(plain_fields(usual))
+    found = []
+    for name, value in flat(config).items():
+        if name in OF_THIS_MACHINE:
+            continue
+        known = name in defaults
+        found.append(
+            {
+                "name": name,
+                "value": value,
+                "default": defaults.get(name),
+                "changed": bool(known and defaults[name] != value),
+                "help": texts.get(name, ""),
+            }
+        )
+    return found
+
+
+def plain_fields(config: Any) -> dict[str, Any]:
+    """Return a configuration as a run's file has it."""
+    from sparring.training.planning.settings import written
+
+    return written(config)
+
+
+def checkpoints_of(run: Path, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the checkpoints that are there, the newest first."""
+    best = read_json(run / BEST)
+    chosen = best.get("checkpoint") if isinstance(best, dict) else None
+    strengths = {
+        event.get("checkpoint"): event.get("strength")
+        for event in events
+        if event.get("event") == "best"
+    }
+    found = []
+    for folder in sorted((run / CHECKPOINTS).glob("[0-9]*"), reverse=True):
+        manifest = read_json(folder / MANIFEST)
+        if not isinstance(manifest, dict) or not folder.name.isdecimal():
+            continue
+        meta = manifest.get("meta", {})
+        number = int(folder.name)
+        found.append(
+            {
+                "number": number,
+                "update": meta.get("update"),
+                "decisions": meta.get("decisions"),
+                "best": number == chosen,
+                "strength": strengths.get(number),
+                "size": size_of(folder),
+                "seconds": (folder / MANIFEST).stat().st_mtime,
+            }
+        )
+    return found
+
+
+def phases_of(config: dict[str, Any], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the phases of a run as they were written, with when each began."""
+    phases = [phase for phase in config.get("phases", ()) if isinstance(phase, dict)]
+    begun = {
+        event.get("phase"): {key: event.get(key) for key in ("update", "seconds", "decisions")}
+        for event in events
+        if event.get("event") == PHASE
+    }
+    return [
+        {"number": at, "name": name, "began": begun.get(at), "terms": phase}
+        for at, (name, phase) in enumerate(zip(names_of(phases), phases, strict=True), start=1)
+    ]
+
+
+def profile_of(run: Path) -> dict[str, Any] | None:
+    """Return what the newest profile of a run says, if somebody made one."""
+    beside = f"profile-{word_of(run.name)}*/{PROFILE}"
+    files = [*run.glob(PROFILE), *run.glob(f"*/{PROFILE}"), *run.parent.glob(beside)]
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
+        found = read_json(file) if not file.is_symlink() else None
+        if isinstance(found, dict) and str(found.get("format", "")).startswith(PROFILED):
+            if found.get("target") not in (run.name, str(run)):
+                continue
+            kept = ("target", "verdicts", "phases", "decisions_per_s", "samples_per_s", "seconds")
+            return {key: found.get(key) for key in kept} | {"made": file.stat().st_mtime}
+    return None

@@ -1,0 +1,72 @@
+"""What a page asks about runs. What takes time to import is imported when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from sparring.errors import ConfigError
+from sparring.web.answers import answers
+from sparring.web.curves import read_curves
+from sparring.web.folder import Folder
+from sparring.web.glance import Glances
+
+MOST_COMPARED = 64
+
+
+def run_routes(folder: Folder, glances: Glances) -> list[Route]:
+    """Return what can be asked about the runs of a folder."""
+
+    def list_runs(request: Request) -> Any:
+        return {"folder": folder.root.absolute().name, "runs": glances.all()}
+
+    def show_run(request: Request) -> Any:
+        from sparring.web.run_facts import facts_of
+
+        run = folder.run(request.path_params["run"])
+        return {"overview": glances.one(run), **facts_of(run)}
+
+    def show_curves(request: Request) -> Any:
+        run = folder.run(request.path_params["run"])
+        since = whole(request, "since", -1)
+        only = request.query_params.getlist("only")
+        return {"run": run.name, **read_curves(run, after=since, only=only)}
+
+    def show_league(request: Request) -> Any:
+        run = folder.run(request.path_params["run"])
+        from sparring.web.told import told_league
+
+        return told_league(run)
+
+    def compare_runs(request: Request) -> Any:
+        names = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not 2 <= len(names) <= MOST_COMPARED:
+            raise ConfigError(
+                f"compare needs 2 to {MOST_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
+            )
+        paths = [folder.run(name) for name in names]
+        from sparring.web.told import told_comparison
+
+        return told_comparison(paths, request.query_params.get("by", ""))
+
+    work = {
+        "/api/runs": list_runs,
+        "/api/runs/{run}": show_run,
+        "/api/runs/{run}/curves": show_curves,
+        "/api/runs/{run}/league": show_league,
+        "/api/compare": compare_runs,
+    }
+    return [Route(path, answers(one)) for path, one in work.items()]
+
+
+def whole(request: Request, name: str, usual: int) -> int:
+    """Return a whole number of the query."""
+    text = request.query_params.get(name)
+    if text is None or text == "":
+        return usual
+    try:
+        return min(max(int(text[:20]), -1), 2**62)
+    except ValueError:
+        raise ConfigError(f"{name} has to be a whole number") from None
