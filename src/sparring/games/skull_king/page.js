@@ -90,14 +90,21 @@ class Table {
       if (event.target === this.dialog) this.dialog.close();
     });
     const tools = [this.seenButton, this.lastButton, this.sheetButton, this.quickButton];
-    this.felt = el("div", { class: "sk-felt" }, this.others, this.middle, this.banner);
+    this.felt = el(
+      "div",
+      { class: "sk-felt" },
+      this.others,
+      this.middle,
+      this.banner,
+      this.buttons,
+    );
     this.host.append(
       el(
         "div",
         { class: "sk" },
         el("div", { class: "sk-head" }, this.where, el("div", { class: "sk-tools" }, tools)),
         this.felt,
-        el("div", { class: "sk-bar" }, this.mine, this.words, this.buttons),
+        el("div", { class: "sk-bar" }, this.mine, this.words),
         this.hand.element,
         this.dialog,
       ),
@@ -406,7 +413,7 @@ class Table {
     if (event.target.closest?.("input, select, textarea")) return;
     const key = event.key.toLowerCase();
     if (key === "l") this.openLast();
-    else if (key === "s" && !this.sheetButton.disabled) this.openSheet();
+    else if (key === "t" && !this.sheetButton.disabled) this.openSheet();
     if (!this.ask) return;
     if (/^\d$/.test(key)) this.digit(Number(key));
     else if (key === "escape" && this.picked !== null) this.pick(null);
