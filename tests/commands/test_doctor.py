@@ -17,9 +17,19 @@ def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     names = {finding["name"] for finding in report["findings"]}
-    parts = {"python", "numpy", "torch", "native core", "self-test", "disk", "terminal"}
+    parts = {
+        "python",
+        "numpy",
+        "torch",
+        "native core",
+        "self-test",
+        "disk",
+        "terminal",
+        "web",
+        "wasm",
+    }
     assert parts <= names
-    assert {"extra gymnasium", "extra sb3"} <= names
+    assert {"extra gymnasium", "extra sb3", "web", "wasm"} <= names
     assert report["healthy"] is True
 
 

@@ -25,6 +25,7 @@ from sparring.games import Rules, game_names
 from sparring.machine import MOST_THREADS, ask, cores, cpu_model, git_commit, load_average
 from sparring.proof.conformance import check
 from sparring.proof.validity import SIGNATURE_WAYS, signature
+from sparring.web.modules import MODULES
 
 GIB = 2**30
 LEAST_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
@@ -53,6 +54,7 @@ def run(config: DoctorConfig) -> int:
         look_at_torch,
         measure_ceilings if config.measure else look_at_ceilings,
         look_at_extras,
+        look_at_browser,
         look_at_terminal,
     )
     findings: list[Finding] = []
@@ -222,6 +224,24 @@ def look_at_extras() -> Iterator[Finding]:
         else:
             versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
             yield Finding("ok", f"extra {extra}", ", ".join(versions))
+
+
+def look_at_browser() -> Iterator[Finding]:
+    """What `sparring serve` needs: its server, and the games as WebAssembly."""
+    missing = [name for name in ("starlette", "uvicorn") if not installed(name)]
+    if missing:
+        todo = "pip install 'sparring[web]'"
+        yield Finding("note", "web", f"sparring serve lacks {' and '.join(missing)}", todo)
+    else:
+        yield Finding("ok", "web", "sparring serve can run")
+    games = game_names()
+    lacking = [name for name in games if not (MODULES / f"{name}.wasm").is_file()]
+    if lacking:
+        which = "no game" if len(lacking) == len(games) else f"no {', '.join(lacking)}"
+        todo = "install a wheel, or in a checkout: make web"
+        yield Finding("note", "wasm", f"{which} for a browser", todo)
+    else:
+        yield Finding("ok", "wasm", f"all {len(games)} games play in a browser")
 
 
 def extras() -> dict[str, list[str]]:

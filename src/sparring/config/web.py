@@ -26,5 +26,15 @@ class ServeConfig(Checked):
     """Open the page in a browser as soon as it answers."""
     api: bool = False
     """Let programs ask agents for actions: POST /api/act, described in /openapi.json."""
+    agent: str = ""
+    """With --api: who answers requests that name nobody; a run, RUN/40, RUN/past/12 or a folder."""
+    fallback: str = ""
+    """With --api: the bot that answers for an agent that is missing or damaged. None: an error."""
+    states: bool = False
+    """With --api: take states as bytes. They are a game's memory: for programs that you trust."""
+    batch: Annotated[int, between(1, 4096)] = 64
+    """With --api: most requests that share a forward pass. Higher answers more a second."""
+    wait_ms: Annotated[float, between(0.0, 1000.0)] = 1.0
+    """With --api: how long requests wait for others, once several come at a time."""
     json: bool = False
     """Print the address as one JSON object instead of lines."""

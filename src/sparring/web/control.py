@@ -6,9 +6,11 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,6 +25,7 @@ LOG = "resume.log"
 """What a run that was let go on from a page prints, in its folder."""
 BEGIN_S = 60.0
 """How long a run may take until it trains; afterwards its state tells."""
+ENDING_S = 5.0
 LOOK_S = 0.1
 
 
@@ -58,11 +61,16 @@ def stopped(run: Path) -> dict[str, Any]:
 
 def start(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Start `sparring resume` in a session of its own, which outlives this server."""
+    if is_held(run / LOCK):
+        raise RefusedError(f"{run.name} is being trained already")
+    if run in begun:
+        with suppress(subprocess.TimeoutExpired):  # it has saved and is about to end
+            begun[run].wait(ENDING_S)
     for known, process in list(begun.items()):
         if process.poll() is not None:  # or it would stay a zombie
             del begun[known]
-    if is_held(run / LOCK) or run in begun:
-        raise RefusedError(f"{run.name} is being trained already")
+    if run in begun:
+        raise RefusedError(f"{run.name} is about to begin already")
     if Overview(run).state == "done":
         raise RefusedError(
             f"{run.name} has reached its end; give it more: sparring resume {run.name} --minutes 10"
@@ -96,8 +104,6 @@ async def beginning(run: Path, process: subprocess.Popen[bytes]) -> dict[str, An
 
 def raise_for(run: Path, code: int | None) -> None:
     """Say why a run did not go on: the last line that it printed."""
-    from starlette.exceptions import HTTPException
-
     try:
         lines = (run / LOG).read_text(errors="replace").strip().splitlines()
     except OSError:

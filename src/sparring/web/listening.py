@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from sparring.errors import ConfigError
+from sparring.web.connections import Connection
 
 MOST_HEADER_BYTES = 16_384
 KEEP_ALIVE_S = 5
@@ -51,7 +52,7 @@ def serve(app: Any, taken: socket.socket, ready: Callable[[], None]) -> None:
     """Answer until Ctrl-C; `ready` is called once it does."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         loop="asyncio",
         lifespan="on",
@@ -72,7 +73,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, app: Any, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self.live_app, self.ready = app, ready
+        self.served, self.ready = app, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""
@@ -82,4 +83,4 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End: streams that never end by themselves are told so."""
         super().handle_exit(sig, frame)
-        self.live_app.state.live.close()
+        self.served.state.rest.close()

@@ -13,8 +13,9 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from sparring.errors import SparringError
 from sparring.training.records.overview import events_of
@@ -163,13 +164,12 @@ def live_routes(live: Live) -> list[Route]:
 
     async def follow_all(request: Request) -> Response:
         found = await beside(live.glances.all)
-        return stream(live, None, [message("runs", {"runs": found})])
+        return Stream(live, None, message("runs", {"runs": found}))
 
     async def follow_run(request: Request) -> Response:
         run = await beside(live.folder.run, request.path_params["run"])
-        first = [message("state", await beside(live.glances.one, run))]
-        since = max(whole_of(request), -1)
-        return stream(live, run, first, since)
+        first = message("state", await beside(live.glances.one, run))
+        return Stream(live, run, first, since_of(request))
 
     return [
         Route("/api/live", follow_all),
@@ -177,40 +177,53 @@ def live_routes(live: Live) -> list[Route]:
     ]
 
 
-def whole_of(request: Request) -> int:
+def since_of(request: Request) -> int:
     """Return the last update that a viewer has; a browser that comes again says it by itself."""
     again = request.headers.get("last-event-id", "")
     if again.isdecimal():
         return int(again[:18])
     try:
-        return whole(request, "since", -2)
+        return whole(request, "since", -1)
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
 
 
-def stream(live: Live, run: Path | None, first: list[bytes], since: int = -1) -> Response:
-    """Answer with a stream, unless there are too many."""
-    if live.closed or live.viewers >= MOST_VIEWERS:
-        raise HTTPException(503, f"{MOST_VIEWERS} pages watch already; close one, then reload")
+class Stream(StreamingResponse):
+    """An answer that goes on as long as somebody watches; too many are told so."""
 
-    async def body() -> AsyncIterator[bytes]:
-        async with live.watching(run) as viewer:
-            for text in first:
-                yield text
-            heard: bytes | None
-            if run is not None and since >= 0:
-                late = await asyncio.to_thread(read_curves, run, after=since)
-                if late["curves"]:
-                    yield message("points", late, late["last"])
-            while not live.closed:
-                try:
-                    async with asyncio.timeout(BEAT_S):
-                        heard = await viewer.waiting.get()
-                except TimeoutError:
-                    yield b": still here\n\n"
-                    continue
-                if heard is None:
-                    return
-                yield heard
+    def __init__(self, live: Live, run: Path | None, first: bytes, since: int = -1) -> None:
+        self.live, self.run, self.first, self.since = live, run, first, since
+        super().__init__(nothing(), media_type="text/event-stream", headers=HEADERS)
 
-    return StreamingResponse(body(), media_type="text/event-stream", headers=HEADERS)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Begin to watch before the first byte is sent, so that nobody is counted too late."""
+        if self.live.closed or self.live.viewers >= MOST_VIEWERS:
+            text = f"{MOST_VIEWERS} pages watch already; close one, then reload"
+            await JSONResponse({"error": text}, 503)(scope, receive, send)
+            return
+        async with self.live.watching(self.run) as viewer:
+            self.body_iterator = self.told(viewer)
+            await super().__call__(scope, receive, send)
+
+    async def told(self, viewer: Viewer) -> AsyncIterator[bytes]:
+        """Say how things stand, what was missed, and then whatever happens."""
+        yield self.first
+        if self.run is not None and self.since >= 0:
+            late = await asyncio.to_thread(read_curves, self.run, after=self.since)
+            if late["curves"]:
+                yield message("points", late, late["last"])
+        while not self.live.closed:
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    heard = await viewer.waiting.get()
+            except TimeoutError:
+                yield b": still here\n\n"
+                continue
+            if heard is None:
+                return
+            yield heard
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    """Stand in for what is told before somebody watches."""
+    yield b""

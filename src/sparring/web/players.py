@@ -21,8 +21,9 @@ from sparring.training.records.overview import read_json
 from sparring.web.answers import MissingError, answers
 from sparring.web.folder import Folder, shown
 from sparring.web.glance import Glances
-from sparring.web.run_facts import BEST, MANIFEST
 
+BEST, MANIFEST = "best.json", "manifest.json"
+"""Named here, because the store's own names for them come with torch."""
 MOST_KEPT = 16
 """Packed networks that are kept; one has up to some megabytes."""
 WORD = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,8 @@ WAYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
 KEYS = ("player", *WAYS, "mask", "row", "sampled", "seed", "step", "top")
 REPLAY_KEYS = (
-    *("format", "version", "game", "rules_version", "flags", "seed", "index", "players"),
-    *("setup", "actions", "scores", "end"),
+    *("format", "version", "game", "rules_version", "flags", "seed", "index"),
+    *("players", "setup", "actions", "scores", "end"),
 )
 MOST_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
@@ -109,7 +109,7 @@ def whole_within(body: Mapping[str, Any], key: str, default: int, low: int, high
 def position(question: Question, rules: Rules | None) -> State:
     """Return the position that a question gives.
 
-    rules: those of the player; a replay that names no game is played by them.
+    rules: those of the player; a replay that names no game or no flags is played by them.
     """
     if question.way == "state":
         state = load_state(from_base64(question.given, "state"))
@@ -135,8 +135,8 @@ def replayed(given: Any, rules: Rules | None) -> State:
     if isinstance(actions, list) and len(actions) > MOST_ACTIONS:
         raise ConfigError(f"replay: more than {MOST_ACTIONS:,} actions; send obs and mask instead")
     found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "seed": 0, **given}
-    if "game" not in found and rules is not None:
-        found.update(game=rules.name, flags=rules.config)
+    if rules is not None and found.setdefault("game", rules.name) == rules.name:
+        found.setdefault("flags", rules.config)
     found.setdefault("flags", {})
     if not isinstance(found.get("game"), str) or not isinstance(found["flags"], dict):
         raise ConfigError("replay: game has to be a name and flags an object")
@@ -191,14 +191,25 @@ def octets(given: Any, count: int, key: str, rules: Rules) -> Bytes:
     if isinstance(given, str):
         found = np.frombuffer(from_base64(given, key), np.uint8)
     elif isinstance(given, list):
-        if not all(is_whole(one) and 0 <= one < 256 for one in given):
-            raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
-        found = np.array(given, np.uint8)
+        found = bytes_of(given, key)
     else:
         raise ConfigError(f"{key} has to be a list of bytes, or text in base64")
     if len(found) != count:
         raise ConfigError(f"{key}: {len(found)} bytes; for {rules.name} it has {count}")
     return found
+
+
+def bytes_of(given: list[Any], key: str) -> Bytes:
+    """Return a list of bytes as an array."""
+    try:
+        found = np.array(given)
+    except ValueError:  # lists of different lengths
+        found = np.array("")
+    if given and (found.ndim != 1 or found.dtype.kind not in "iu"):
+        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
+    if found.size and not 0 <= found.min() <= found.max() < 256:
+        raise ConfigError(f"{key}: a list holds whole numbers within 0..255")
+    return found.astype(np.uint8)
 
 
 def from_base64(given: Any, key: str) -> bytes:
@@ -239,8 +250,3 @@ def narrow(rules: Rules, given: Any) -> Bytes:
 def told(wrong: SparringError) -> str:
     """Return an error in one line."""
     return " ".join(str(wrong).split())
-
-
-def names_of(rules: Rules, actions: Sequence[int]) -> list[str]:
-    """Return what actions mean."""
-    return [rules.action_name(int(action)) for action in actions]

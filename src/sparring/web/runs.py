@@ -1,29 +1,19 @@
-"""What a page asks about runs."""
+"""What a page asks about runs. What takes time to import is imported when it is asked for."""
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from starlette.requests import Request
 from starlette.routing import Route
 
-from sparring.draw.charts.axes import By, Floats
 from sparring.errors import ConfigError
-from sparring.league.told import described as league_described
-from sparring.league.told import payoff_of
-from sparring.store.standings import standings_of, wanted
-from sparring.training.records.compared import BUDGETS, described, measure_of, notes
-from sparring.training.records.comparison import Comparison, Group, compare
-from sparring.web.answers import MissingError, RefusedError, answers
+from sparring.web.answers import answers
 from sparring.web.curves import read_curves
 from sparring.web.folder import Folder
 from sparring.web.glance import Glances
-from sparring.web.run_facts import facts_of
 
 MOST_COMPARED = 64
-MOST_IN_MATRIX = 12
-"""Snapshots of a league's matrix, spread over the run."""
 
 
 def run_routes(folder: Folder, glances: Glances) -> list[Route]:
@@ -33,6 +23,8 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
         return {"folder": folder.root.absolute().name, "runs": glances.all()}
 
     def show_run(request: Request) -> Any:
+        from sparring.web.run_facts import facts_of
+
         run = folder.run(request.path_params["run"])
         return {"overview": glances.one(run), **facts_of(run)}
 
@@ -44,25 +36,9 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
 
     def show_league(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
-        try:
-            standings = standings_of(run)
-        except ConfigError:
-            raise MissingError(
-                f"{run.name} has no league; train one: sparring train GAME --opponents past"
-            ) from None
-        except sqlite3.Error:
-            raise RefusedError(f"the league of {run.name} cannot be read") from None
-        matrix = payoff_of(standings, wanted(standings, MOST_IN_MATRIX))
-        return {
-            "run": run.name,
-            **league_described(standings),
-            "payoff": {
-                "names": list(matrix.names),
-                "share": matrix.share.tolist(),
-                "low": numbers(matrix.low),
-                "high": numbers(matrix.high),
-            },
-        }
+        from sparring.web.told import told_league
+
+        return told_league(run)
 
     def compare_runs(request: Request) -> Any:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
@@ -71,7 +47,9 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
                 f"compare needs 2 to {MOST_COMPARED} runs, these are {len(names)}: ?run=A&run=B"
             )
         paths = [folder.run(name) for name in names]
-        return compared(compare(paths, request.query_params.get("by", "")))
+        from sparring.web.told import told_comparison
+
+        return told_comparison(paths, request.query_params.get("by", ""))
 
     work = {
         "/api/runs": list_runs,
@@ -81,38 +59,6 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
         "/api/compare": compare_runs,
     }
     return [Route(path, answers(one)) for path, one in work.items()]
-
-
-def compared(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as the command tells it, with the curves of its picture."""
-    plain = described(found, ())
-    for group in plain["groups"]:
-        for entry in group["runs"]:
-            entry["run"] = entry["run"].rpartition("/")[2]
-    return {
-        **plain,
-        "measure": measure_of(found),
-        "parity": 1 / found.rules.seats if found.rules.seats > 1 else None,
-        "notes": notes(found),
-        "curves": {by: [curve_of(found, group, by) for group in found.groups] for by in BUDGETS},
-    }
-
-
-def curve_of(found: Comparison, group: Group, by: By) -> dict[str, Any]:
-    """Return the strength of a group over what it cost, with its interval."""
-    band = group.over(by, seed=found.seed)
-    return {
-        "group": group.name,
-        "x": band.x.tolist(),
-        "value": band.values.tolist(),
-        "low": numbers(band.low),
-        "high": numbers(band.high),
-    }
-
-
-def numbers(values: Floats | None) -> list[Any] | None:
-    """Return an array as lists, if there is one."""
-    return None if values is None else values.tolist()
 
 
 def whole(request: Request, name: str, usual: int) -> int:

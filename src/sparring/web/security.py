@@ -1,10 +1,16 @@
-"""Who may ask what: everything between a socket and the app."""
+"""Every request passes here first: what is not meant for us, or too much, ends here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import json
+from urllib.parse import parse_qs, urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sparring.web.guard import ACTING, WRONG_TOKEN, Buckets, Guard, client_of
 
 POLICY = "; ".join(
     (
@@ -26,19 +32,35 @@ POLICY = "; ".join(
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+READING = ("GET", "HEAD")
+METHODS = (*READING, "POST")
+MOST_ADDRESS, MOST_HEADERS = 4096, 64
+MOST_BODY = 64 * 2**10
+LARGER = {"/api/replays": 2**20}
+"""Where more may be posted."""
+BODY_S = 15.0
+"""How long a body may take to arrive."""
+ACT = "/api/act"
+WELCOME = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">
+<title>sparring</title></head><body><a href="/">Go on</a></body></html>
+"""
+"""Goes on by itself: a cookie for this site alone is not sent along a link from another."""
+NO_TOKEN = "this server wants its token: open the address that `sparring serve` printed"
 
 
-@dataclass(frozen=True)
-class Guard:
-    """Where we listen, and what a visitor has to show."""
+class Refusal(HTTPException):
+    """A request that goes no further; handlers meet it too, while they read a body."""
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str = ""
+    def __init__(self, status: int, text: str, **headers: str) -> None:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(status, text, named)
 
 
 class Security:
@@ -46,19 +68,161 @@ class Security:
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self.app, self.guard = app, guard
+        self.buckets = Buckets()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through."""
-        if scope["type"] != "http":
+        """Let a request through, or say why not."""
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope["type"] != "http":  # nothing here is a socket
+            return
+        begun = False
 
         async def with_headers(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    *((name.encode(), value.encode()) for name, value in HEADERS.items()),
-                ]
+                begun = True
+                add_headers(message, scope["path"])
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        try:
+            self.check(scope)
+            if not await self.welcome(scope, with_headers):
+                await self.app(scope, limited(scope, receive), with_headers)
+        except Refusal as wrong:
+            if not begun:
+                await answer(with_headers, wrong)
+
+    def check(self, scope: Scope) -> None:
+        """Refuse what is too large, not for us, not from us, or too often."""
+        headers = Headers(scope=scope)
+        path, method = scope["path"], scope["method"]
+        if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_ADDRESS:
+            raise Refusal(414, f"the address is longer than {MOST_ADDRESS} letters")
+        if len(headers) > MOST_HEADERS:
+            raise Refusal(431, f"more than {MOST_HEADERS} headers")
+        if method not in METHODS:
+            raise Refusal(405, f"{method[:10]} is not done here", allow=", ".join(METHODS))
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self.guard.is_ours(hosts[0]):
+            raise Refusal(421, "this server is not called that; use the address that it printed")
+        client = client_of(scope["client"][0] if scope.get("client") else "")
+        if not self.buckets.take(client, ACTING if path == ACT else 1.0):
+            raise Refusal(429, "too many requests; wait a moment", retry_after="1")
+        check_origin(method, path, hosts[0], headers)
+        if method == "POST" and length_of(headers) > limit_of(path):
+            raise Refusal(413, too_large(path), connection="close")
+        asks_in = path == "/" and b"token=" in scope["query_string"]
+        if asks_in or self.admits(headers):
+            return
+        self.buckets.take(client, WRONG_TOKEN)
+        raise Refusal(401, NO_TOKEN, www_authenticate="Bearer")
+
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request shows the token, where one is needed."""
+        given = headers.get("authorization", ""), headers.get("cookie", "")
+        return bool(self.guard.admits(*given))
+
+    async def welcome(self, scope: Scope, send: Send) -> bool:
+        """Turn the token of an address into a cookie, so that it stands nowhere else."""
+        if scope["path"] != "/" or b"token=" not in scope["query_string"] or not self.guard.token:
+            return False
+        shown = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self.guard.knows(shown):
+            client = client_of(scope["client"][0] if scope.get("client") else "")
+            self.buckets.take(client, WRONG_TOKEN)
+            raise Refusal(401, NO_TOKEN, www_authenticate="Bearer")
+        cookie = f"{self.guard.cookie}={self.guard.token}; Path=/; HttpOnly; SameSite=Strict"
+        headers = {"content-type": "text/html; charset=utf-8", "set-cookie": cookie}
+        await say(send, 200, headers, WELCOME.encode())
+        return True
+
+
+def check_origin(method: str, path: str, host: str, headers: Headers) -> None:
+    """Refuse what a page of somebody else's asks for, and every change that ours did not."""
+    site = headers.get("sec-fetch-site", "none")
+    if method in READING:
+        if path.startswith("/api/") and site not in ("none", "same-origin"):
+            raise Refusal(403, "another site asks for this; only pages of this server may")
+        return
+    origin = headers.get("origin")
+    if site not in ("none", "same-origin") or (origin is not None and not same(origin, host)):
+        raise Refusal(403, "another site asks for this; only pages of this server may")
+
+
+def same(origin: str, host: str) -> bool:
+    """Whether an Origin header is that of the server called so."""
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return False
+    return found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
+
+
+def length_of(headers: Headers) -> int:
+    """Return the length that a body is said to have."""
+    told = headers.get("content-length", "0")
+    if not told.isdecimal() or len(told) > 18:
+        raise Refusal(400, "content-length is no number")
+    return int(told)
+
+
+def limit_of(path: str) -> int:
+    """Return how many bytes may be posted to an address."""
+    return LARGER.get(path, MOST_BODY)
+
+
+def too_large(path: str) -> str:
+    """Say how much may be posted."""
+    return f"more than {limit_of(path) // 1024} KiB; nothing here needs that"
+
+
+def limited(scope: Scope, receive: Receive) -> Receive:
+    """Return a way to hear a body that ends where it is too large or too slow."""
+    heard, whole = 0, False
+    limit = limit_of(scope["path"])
+    loop = asyncio.get_running_loop()
+    due = loop.time() + BODY_S
+
+    async def hear() -> Message:
+        nonlocal heard, whole
+        if whole:  # what comes now is the end of the connection, whenever that is
+            return await receive()
+        try:
+            async with asyncio.timeout_at(due):
+                message = await receive()
+        except TimeoutError:
+            raise Refusal(408, "the request took too long to arrive", connection="close") from None
+        if message["type"] == "http.request":
+            heard += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if heard > limit:
+                raise Refusal(413, too_large(scope["path"]), connection="close")
+        return message
+
+    return hear
+
+
+def add_headers(message: Message, path: str) -> None:
+    """Tell the browser what a page may do, and what it may keep."""
+    headers = MutableHeaders(scope=message)
+    for name, value in HEADERS.items():
+        headers[name] = value
+    # Files are asked for again by their tag, so that a new version is seen at once.
+    headers.setdefault("cache-control", "no-store" if path.startswith("/api/") else "no-cache")
+
+
+async def answer(send: Send, wrong: Refusal) -> None:
+    """Say why a request went no further."""
+    body = json.dumps({"error": wrong.detail}).encode()
+    headers = {"content-type": "application/json", **(wrong.headers or {})}
+    await say(send, wrong.status_code, headers, body)
+
+
+async def say(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+    """Send a whole answer."""
+    listed = {**headers, "content-length": str(len(body))}
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in listed.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -32,35 +31,47 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     obs = np.stack([one.decision.obs for one in asked])
     mask = np.stack([one.decision.mask for one in asked])
     heads = policy.heads(obs)
+    actions = chosen(policy, heads[POLICY], mask, [one.wish for one in asked])
     values = values_of(policy, heads, mask)
-    shares = None
-    if not policy.rules.box and not policy.by_value:
-        legal = torch.from_numpy(mask).to(policy.device)
-        shares = masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
-    answers = []
-    for at, one in enumerate(asked):
-        action = chosen(policy, heads[POLICY][at : at + 1], mask[at : at + 1], one.wish)
-        answer: dict[str, Any] = {"value": None if values is None else float(values[at])}
-        if policy.rules.box:
-            mean, log_spread = mean_and_spread(heads[POLICY][at])
-            answer["action"] = [float(number) for number in action]
-            answer["mean"], answer["spread"] = mean.tolist(), log_spread.exp().tolist()
-        else:
-            answer["action"] = int(action)
-            answer["probabilities"] = (
-                [(int(action), 1.0)] if shares is None else most_probable(shares[at], one.wish.top)
-            )
-        answers.append(answer)
+    answers: list[dict[str, Any]] = [
+        {"value": None if values is None else float(values[at])} for at in range(len(asked))
+    ]
+    if policy.rules.box:
+        mean, log_spread = mean_and_spread(heads[POLICY])
+        spread = log_spread.exp()
+        for at, answer in enumerate(answers):
+            answer["action"] = [float(number) for number in actions[at]]
+            answer["mean"], answer["spread"] = mean[at].tolist(), spread[at].tolist()
+        return answers
+    shares = None if policy.by_value else shares_of(policy, heads, mask)
+    for at, (one, answer) in enumerate(zip(asked, answers, strict=True)):
+        answer["action"] = int(actions[at])
+        answer["probabilities"] = (
+            [(int(actions[at]), 1.0)][: one.wish.top]
+            if shares is None
+            else most_probable(shares[at], one.wish.top)
+        )
     return answers
 
 
-def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wish: Wish) -> Any:
-    """Return the action that `Policy.act` returns for a row that is alone."""
-    greedy = (not wish.sampled) if policy.greedy is None else policy.greedy
-    (drawn,), _ = Sampler(wish.seed).draw(logits, mask, rollout=0, step=wish.step, greedy=greedy)
+def chosen(policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[Wish]) -> Any:
+    """Return the actions that `Policy.act` returns for rows that are alone."""
+    # The most probable ones follow from no seed; each of the others is row 0 of its own draw.
+    actions, _ = Sampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
+    for at, wish in enumerate(wishes):
+        if wish.sampled and policy.greedy is None:
+            (actions[at],), _ = Sampler(wish.seed).draw(
+                logits[at : at + 1], mask[at : at + 1], rollout=0, step=wish.step
+            )
     if not policy.rules.box:
-        return drawn
-    return played(drawn, squash=policy.net.config.squash).clip(-1, 1)
+        return actions
+    return played(actions, squash=policy.net.config.squash).clip(-1, 1)
+
+
+def shares_of(policy: Policy, heads: Heads, mask: Any) -> Any:
+    """Return the probability of every action."""
+    legal = torch.from_numpy(mask).to(policy.device)
+    return masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
 
 
 def values_of(policy: Policy, heads: Heads, mask: Any) -> Any:
@@ -76,6 +87,8 @@ def values_of(policy: Policy, heads: Heads, mask: Any) -> Any:
 
 def most_probable(shares: Any, count: int) -> list[tuple[int, float]]:
     """Return the most probable actions, legal ones alone, the best first."""
+    if count == 0:
+        return []
     order = np.argsort(-shares, kind="stable")[:count]
     return [(int(action), float(shares[action])) for action in order if shares[action] > 0]
 
@@ -173,21 +186,3 @@ class Thinker:
             for one, answer in zip(group, answers, strict=True):
                 if not one.answer.done():  # who hung up gets none
                     one.answer.set_result(answer)
-
-
-class Once:
-    """Says at most once in a while that it is time."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds, self.clock, self._last = seconds, clock, -float("inf")
-
-    def due(self) -> bool:
-        """Whether it is time again; then the clock starts anew."""
-        now = self.clock()
-        if now - self._last < self.seconds:
-            return False
-        self._last = now
-        return True
-
-
-Loader = Callable[[], Awaitable[Any]]

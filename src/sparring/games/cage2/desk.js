@@ -22,9 +22,9 @@ const MEANINGS = {
   privileged: "Malware was found: count it as red's.",
 };
 const HELP = {
-  Analyse: "look for malware",
-  Remove: "end noticed shells",
-  Restore: "make it new, −1",
+  Analyse: "find malware",
+  Remove: "end shells",
+  Restore: "as new, −1",
 };
 const KEYS = { Analyse: "a", Remove: "r", Restore: "x", Sleep: "w", Monitor: "o" };
 const REPEAT = ".";
@@ -115,7 +115,7 @@ export class Desk {
 
   drawAlways() {
     const idle = this.actions.filter(({ host }) => host < 0);
-    this.fill(this.always, idle, ({ family }) => [KEYS[family], "wait and watch"]);
+    this.fill(this.always, idle, ({ family }) => [KEYS[family], "wait"]);
     const last = this.actions[this.last];
     if (!last) return;
     const again = this.button(last, REPEAT, "again");

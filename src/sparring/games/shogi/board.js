@@ -214,7 +214,7 @@ function stars() {
 function mark(side) {
   return svg(
     "svg",
-    { class: `mark side-${side}`, viewBox: "-12 -13 24 26", "aria-hidden": "true" },
+    { class: `side-mark side-${side}`, viewBox: "-12 -13 24 26", "aria-hidden": "true" },
     svg("polygon", { points: "0,-11 7,-7.5 10,11 -10,11 -7,-7.5" }),
   );
 }

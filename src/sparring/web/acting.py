@@ -1,0 +1,197 @@
+"""An agent as a service: programs ask what it would do, and hear how well it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.web.answers import beside, strict_json
+from sparring.web.folder import Folder
+from sparring.web.loaded import Agent, Agents, UnavailableError
+from sparring.web.openapi import OPERATIONS, describe
+from sparring.web.questions import Decision, Question, decision_of, position, read_question, told
+
+if TYPE_CHECKING:
+    from sparring.web.thinking import Thinker
+
+
+class Service:
+    """What stands behind `--api`."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        *,
+        agent: str = "",
+        fallback: str = "",
+        batch: int = 64,
+        wait_ms: float = 1.0,
+        states: bool = False,
+    ) -> None:
+        """Load nothing yet.
+
+        agent: who answers where a request names nobody.
+        fallback: a bot that answers for an agent that cannot be loaded; "": nobody does.
+        batch, wait_ms: see `Thinker`.
+        states: take states as bytes. They are the memory of a game, which the rules check only in
+            part: made up on purpose, they can crash us. So that is for programs that are trusted.
+        """
+        self.agents = Agents(folder, agent)
+        self.fallback, self.states = fallback, states
+        self._queue = (batch, wait_ms)
+        self._thinker: Thinker | None = None
+
+    @property
+    def thinker(self) -> Thinker:
+        """The queue; torch is loaded with it, at the first question."""
+        if self._thinker is None:
+            from sparring.web.thinking import Thinker
+
+            self._thinker = Thinker(*self._queue)
+        return self._thinker
+
+    def routes(self) -> list[Route]:
+        """Return what there is to ask; `openapi.OPERATIONS` describes the same."""
+        handlers: dict[str, Callable[[Request], Any]] = {
+            "act": self.act,
+            "health": self.health,
+            "openapi": self.openapi,
+        }
+        return [
+            Route(one.path, handlers[one.name], methods=[one.method.upper()]) for one in OPERATIONS
+        ]
+
+    async def act(self, request: Request) -> Response:
+        """Answer one question."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise HTTPException(415, "send JSON, with the content type application/json")
+        body = strict_json(await request.body())
+        try:
+            question = read_question(body)
+            if question.way == "state" and not self.states:
+                raise HTTPException(
+                    403, "states need --states, since they are a game's memory; send a replay"
+                )
+            return JSONResponse(await self.answer(question))
+        except UnavailableError as wrong:
+            raise HTTPException(503, told(wrong)) from None
+        except SparringError as wrong:
+            raise HTTPException(422, told(wrong)) from None
+
+    async def answer(self, question: Question) -> dict[str, Any]:
+        """Return what an agent says, or what the bot says that stands in for it."""
+        name = self.agents.name(question.player)
+        try:
+            agent = await self.agents.get(name)
+        except UnavailableError as wrong:
+            if not self.fallback:
+                raise
+            return await self._stand_in(question, name, told(wrong))
+        policy = agent.policy
+        if question.wish.sampled and policy.by_value:
+            raise ConfigError(f"{name} has learned values of actions; leave sampled out")
+        row_bytes = policy.net.inputs.row_bytes
+        decision = await quickly(question, decision_of, question, policy.rules, row_bytes)
+        if decision.state is not None:
+            policy.check_fits(decision.state.rules)
+        return await self._think(name, agent, decision, question)
+
+    async def _think(
+        self, name: str, agent: Agent, decision: Decision, question: Question
+    ) -> dict[str, Any]:
+        from sparring.web.thinking import Asked
+
+        said = await self.thinker.answer(agent.policy, Asked(decision, question.wish))
+        rules = agent.policy.rules
+        answer = {
+            "action": said["action"],
+            "name": name_of(rules, said["action"]),
+            "player": name,
+            "loaded_from": agent.policy.name,
+            "value": said["value"],
+            "probabilities": None,
+            "fallback": False,
+        }
+        if rules.box:
+            return {**answer, "mean": said["mean"], "spread": said["spread"]}
+        answer["probabilities"] = [
+            {"action": action, "name": rules.action_name(action), "probability": share}
+            for action, share in said["probabilities"]
+        ]
+        return answer
+
+    async def _stand_in(self, question: Question, name: str, why: str) -> dict[str, Any]:
+        if not question.by_state:
+            raise UnavailableError(
+                f"{why}; {self.fallback} could stand in, but a bot needs a state or a replay"
+            )
+        state = await quickly(question, position, question, None)
+        if state.rules.bot_called(self.fallback) is None:
+            bots = ", ".join(state.rules.bots)
+            raise UnavailableError(
+                f"{why}; {state.rules.name} has no bot {self.fallback} that could stand in, but "
+                f"{bots}"
+            )
+        action = state.ask(self.fallback, question.row)
+        action = [float(one) for one in action] if state.rules.box else int(action)
+        return {
+            "action": action,
+            "name": name_of(state.rules, action),
+            "player": name,
+            "loaded_from": None,
+            "value": None,
+            "probabilities": None,
+            "fallback": self.fallback,
+            "why": why,
+        }
+
+    async def health(self, request: Request) -> Response:
+        """Say whether questions are answered, and by whom."""
+        trouble = ""
+        if self.agents.default:
+            try:
+                trouble = (await self.agents.get(self.agents.default)).trouble
+            except SparringError as wrong:
+                trouble = told(wrong)
+        broken = bool(trouble) and self.agents.default not in self.agents.kept
+        thinker = self._thinker
+        facts = {
+            "status": "unavailable" if broken else "degraded" if trouble else "ok",
+            "agent": self.agents.default or None,
+            "trouble": trouble,
+            "fallback": self.fallback or None,
+            "loaded": [agent.plain(name) for name, agent in self.agents.kept.items()],
+            "rows": thinker.rows if thinker else 0,
+            "passes": thinker.passes if thinker else 0,
+            "waiting": thinker.waiting if thinker else 0,
+        }
+        return JSONResponse(facts, 503 if broken and not self.fallback else 200)
+
+    async def openapi(self, request: Request) -> Response:
+        """Describe all this for programs."""
+        return JSONResponse(describe())
+
+
+async def quickly(question: Question, work: Callable[..., Any], *given: Any) -> Any:
+    """Read a position in a thread, since a replay may be long; a row is read at once."""
+    if not question.by_state:
+        return work(*given)
+    try:
+        return await beside(work, *given)
+    except HTTPException as wrong:
+        raise HTTPException(422, " ".join(wrong.detail.split())) from None
+
+
+def name_of(rules: Rules, action: Any) -> str:
+    """Return what an action means; a continuous one is its numbers."""
+    if rules.box:
+        return " ".join(f"{number:.3f}" for number in action)
+    return rules.action_name(int(action))

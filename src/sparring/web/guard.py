@@ -1,0 +1,110 @@
+"""Whom we answer: under which names, with which token, how often."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import socket
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from http.cookies import CookieError, SimpleCookie
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
+HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
+RATE, BURST = 200.0, 1000.0
+"""Requests a second that a client may go on with, and how many at once: a page loads dozens."""
+WRONG_TOKEN = 20.0
+"""What a wrong token costs, in requests: so that guessing is slow."""
+ACTING = 0.05
+"""What a question for an action costs; a program asks thousands of them."""
+MOST_CLIENTS = 4096
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Where we listen, and what a visitor has to show."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str = field(default="", repr=False)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie with the token; cookies of all ports of a machine are one heap."""
+        return f"sparring-{self.port}"
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names under which we can be called, besides addresses."""
+        own = socket.gethostname().lower()
+        more = () if self.host in LOCAL else (own, f"{own}.local", own.partition(".")[0])
+        return frozenset((*LOCAL, self.host.lower(), *more))
+
+    def is_ours(self, host: str) -> bool:
+        """Whether a Host header names us.
+
+        A page of somebody else's whose name was bent to our address has its own name there. An
+        address cannot be bent, and the port may be another one: that of a tunnel.
+        """
+        found = HOST.fullmatch(host.lower())
+        if not found:
+            return False
+        name = found["six"] or found["name"]
+        return name in self.names or (self.host in EVERYWHERE and is_address(name))
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the token, in a time that says nothing about it."""
+        return hmac.compare_digest(token.encode(), self.token.encode())
+
+    def admits(self, authorization: str, cookies: str) -> bool | None:
+        """Whether a request shows the token; None if it shows none at all."""
+        if not self.token:
+            return True
+        kind, _, shown = authorization.partition(" ")
+        if kind.lower() == "bearer":
+            return self.knows(shown.strip())
+        try:
+            found = SimpleCookie(cookies).get(self.cookie)
+        except CookieError:
+            return None
+        return None if found is None else self.knows(found.value)
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an address in numbers."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Buckets:
+    """How much every client may still ask: a bucket that fills up again."""
+
+    def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
+        self.rate, self.burst = rate, burst
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str, cost: float = 1.0) -> bool:
+        """Whether a client may ask; what it costs is taken either way."""
+        now = time.monotonic()
+        left, when = self._left.pop(client, (self.burst, now))
+        left = min(left + (now - when) * self.rate, self.burst) - cost
+        self._left[client] = (max(left, -self.burst), now)
+        if len(self._left) > MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return left >= 0
+
+
+def client_of(address: str) -> str:
+    """Return whom to count a request for: an address, of IPv6 the network that one customer has."""
+    try:
+        six = ipaddress.IPv6Address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.IPv6Network((six, 64), strict=False))

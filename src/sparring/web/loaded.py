@@ -1,0 +1,174 @@
+"""Agents that answer programs: loaded once, loaded again when a run has a better checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparring.errors import ConfigError, SparringError
+from sparring.web.folder import Folder, shown
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+MOST_LOADED = 8
+"""Networks that are kept; the one that was asked longest ago makes room."""
+LOOK_EVERY_S = 1.0
+"""How often it is looked whether a checkpoint has changed, at most."""
+WORD = re.compile(r"[^./\\\0][^/\\\0]*(?:/(?:past/)?\d{1,9})?")
+"""RUN, RUN/40 or RUN/past/12, where RUN may be `latest` or the beginning of a name."""
+
+
+class UnavailableError(SparringError):
+    """A player that cannot answer now."""
+
+
+@dataclass
+class Agent:
+    """A policy that is loaded, and which files it came from."""
+
+    policy: Policy
+    mark: str
+    looked: float
+    trouble: str = ""
+    """Why newer files could not be loaded; these weights answer on."""
+    since: float = field(default_factory=time.time)
+
+    def plain(self, name: str) -> dict[str, Any]:
+        """Return what there is to know about it."""
+        return {
+            "player": name,
+            "loaded_from": self.policy.name,
+            "game": self.policy.rules.name,
+            "update": self.policy.meta.get("update"),
+            "since": self.since,
+            "trouble": self.trouble,
+        }
+
+
+class Agents:
+    """Players by the words that requests use, in a folder of runs."""
+
+    def __init__(
+        self, folder: Folder, default: str = "", *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Load nothing yet.
+
+        default: who is meant where a request names nobody: a word, or any path of this machine,
+            since whoever starts the server may choose any.
+        """
+        self.folder, self.default, self.clock = folder, default, clock
+        self.kept: OrderedDict[str, Agent] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Agent]] = {}
+
+    def name(self, word: str) -> str:
+        """Return who is meant; an error says how to name somebody."""
+        if not word and not self.default:
+            raise ConfigError("player: name a run, or start the server with --agent RUN")
+        if word and word != self.default and not WORD.fullmatch(word):
+            raise ConfigError(f"player={shown(word)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER")
+        return word or self.default
+
+    async def get(self, word: str) -> Agent:
+        """Return an agent. If its files have changed, it serves until the new one is loaded."""
+        agent = self.kept.get(word)
+        if agent is None:
+            return await self._load(word)
+        self.kept.move_to_end(word)
+        if self.clock() - agent.looked >= LOOK_EVERY_S and word not in self._loading:
+            agent.looked = self.clock()
+            task = asyncio.get_running_loop().create_task(self._look(word, agent))
+            self._loading[word] = task
+            task.add_done_callback(lambda _: self._loading.pop(word, None))
+        return agent
+
+    async def _load(self, word: str) -> Agent:
+        """Load an agent once, however many ask for it."""
+        task = self._loading.get(word)
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._read, word))
+            self._loading[word] = task
+            task.add_done_callback(lambda _: self._loading.pop(word, None))
+        agent = await asyncio.shield(task)
+        self._keep(word, agent)
+        return agent
+
+    async def _look(self, word: str, old: Agent) -> Agent:
+        """Load an agent anew if its files are others now."""
+        try:
+            if await asyncio.to_thread(self._mark_now, word) == old.mark:
+                return old
+            fresh = await asyncio.to_thread(self._read, word)
+        except SparringError as wrong:
+            old.trouble = str(wrong)
+            return old
+        self._keep(word, fresh)
+        return fresh
+
+    def _keep(self, word: str, agent: Agent) -> None:
+        self.kept[word] = agent
+        self.kept.move_to_end(word)
+        while len(self.kept) > MOST_LOADED:
+            self.kept.popitem(last=False)
+
+    def _mark_now(self, word: str) -> str:
+        return mark_of(self.place(word))
+
+    def _read(self, word: str) -> Agent:
+        from sparring.store.policies import load_policy
+
+        try:
+            place = self.place(word)
+            mark = mark_of(place)  # first: what changes meanwhile is seen the next time
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a damaged best checkpoint the newest is taken
+                policy = load_policy(place)
+        except (SparringError, OSError) as wrong:
+            raise UnavailableError(f"{shown(word)} cannot answer: {wrong}") from None
+        return Agent(policy, mark, self.clock())
+
+    def place(self, word: str) -> Path:
+        """Return the folder or file that a word means, one of our folder unless we were told so."""
+        from sparring.store.policies import locate
+
+        try:
+            found = locate(self.folder.root / word)
+            if found is None and word == self.default:
+                found = locate(word)
+        except SparringError as wrong:
+            raise UnavailableError(str(wrong)) from None
+        if found is None:
+            raise UnavailableError(f"there is no player {shown(word)}; /api/players lists them")
+        if word != self.default:
+            if not self.folder.holds(found):
+                raise UnavailableError(f"{shown(word)} leads out of the folder with the runs")
+            self.folder.check_links(found if found.is_dir() else found.parent)
+        return found
+
+
+def mark_of(place: Path) -> str:
+    """Return what changes when another checkpoint would be loaded."""
+    from sparring.store.folders import CHECKPOINTS
+    from sparring.store.manifest import MANIFEST
+    from sparring.store.policies import BEST
+
+    if place.is_file():
+        files = [place]
+    elif (place / MANIFEST).is_file():
+        files = [place / MANIFEST]
+    elif (place / BEST).is_file():
+        files = [place / BEST]
+    else:
+        files = sorted((place / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))[-1:]
+    marks = []
+    for file in files:
+        facts = file.stat()
+        marks.append(f"{file} {facts.st_mtime_ns} {facts.st_ino} {facts.st_size}")
+    return "; ".join(marks)
