@@ -44,6 +44,7 @@ COMMANDS = (
     Command("serve", "show runs and play games in a browser", "ServeConfig", "serve"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),
+    Command("replay", "step through a recorded game, or film it", "ReplayFileConfig", "replay"),
     Command("runs", "list the runs with their strength, or remove some", "RunsConfig", "runs"),
     Command("plot", "draw the curves of runs as a picture and a page", "PlotConfig", "plot"),
     Command("compare", "compare settings over seeds, with intervals", "CompareConfig", "compare"),

@@ -147,7 +147,7 @@ def test_a_file_is_not_overwritten_unasked(tmp_path):
     replay = Replay.of(*played("tic_tac_toe"))
     path = replay.write(tmp_path / replay.name)
     assert path.name == "tic_tac_toe-3-0.json"
-    with pytest.raises(ConfigError, match="already; give another name"):
+    with pytest.raises(ConfigError, match="is there already; give another name"):
         replay.write(path)
     replay.write(path, replace=True)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.lookup import game_module
+from sparring.games.recorded import Replay, check_new
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
@@ -42,6 +44,8 @@ def run(config: PlayConfig) -> int:
         from sparring.commands.own import play as own  # loads torch
 
         assert not isinstance(agent, str | None)
+        if config.save:
+            raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
         return own.run(config, agent)
     if rules.box or rules.rows > 1:
         watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
@@ -55,6 +59,8 @@ def run(config: PlayConfig) -> int:
     skip_forced = rules.skip_forced
     rules = rules.changed({"skip_forced": 0})
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
+    if config.save:
+        check_new(Path(config.save), "--save")
     game = Session(rules, config.seat, others, seed, skip_forced)
     game.adviser = agent or next(
         (player for player in others.values() if not isinstance(player, str)), game.adviser
@@ -63,6 +69,10 @@ def run(config: PlayConfig) -> int:
         game.play()
     except (Quit, EOFError):
         game.say("Good bye.")
+    finally:
+        if config.save and game.actions:
+            game.replay().write(config.save)
+            game.say(f"Saved; look at it again: sparring replay {config.save}")
     return 0
 
 
@@ -112,7 +122,9 @@ class Session:
         self.terminal = terminal_of(rules, person)
         self.out = make_console()
         self.state = new_state(rules, seed=seed)
-        self.undo: list[State] = []
+        self.undo: list[tuple[State, int]] = []
+        """Before each decision of the person: the position, and how much was played."""
+        self.actions: list[int] = []
 
     def play(self) -> None:
         """Take turns until the game is over."""
@@ -130,7 +142,7 @@ class Session:
             except TakeBack:
                 self.take_back()
                 continue
-            self.undo.append(self.state.clone())
+            self.undo.append((self.state.clone(), len(self.actions)))
             self.take(choice)
         self.say("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
@@ -154,6 +166,12 @@ class Session:
         others = f"--seat {self.person} --against {self.against()} " if self.others else ""
         return f"sparring play {self.rules.name} {others}--seed {self.seed}{flags}"
 
+    def replay(self) -> Replay:
+        """Return the game so far as it can be kept."""
+        names = {self.person: "person"} | {at: name_of(one) for at, one in self.others.items()}
+        players = [names[seat] for seat in range(self.rules.seats)]
+        return Replay.of(self.state, self.actions, players)
+
     def take(self, choice: Choice) -> None:
         """Play all actions of a choice."""
         for action in (choice.action, *choice.then):
@@ -163,6 +181,7 @@ class Session:
         """Play an action and tell it."""
         before = self.state.clone()
         self.state.apply(action)
+        self.actions.append(action)
         self.say(*self.terminal.narrate(before, action, self.state))
 
     def decide(self, choices: Sequence[Choice]) -> Choice:
@@ -227,7 +246,8 @@ class Session:
     def take_back(self) -> None:
         """Go back to the person's previous decision."""
         if self.undo:
-            self.state = self.undo.pop()
+            self.state, played = self.undo.pop()
+            del self.actions[played:]
             self.say("", "Taken back.")
         else:
             self.say("There is nothing to take back.")

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sparring.commands.filming import (
+    check_documents,
+    check_options,
+    describe,
+    draw,
+    finished,
+    result_line,
+)
 from sparring.commands.players import load_with_flags, nobody_called, player_called
-from sparring.commands.printing import ProgressBar, print_json
+from sparring.commands.printing import print_json
 from sparring.config import RenderConfig
 from sparring.draw.names import short_names
-from sparring.draw.pictures import film as films
-from sparring.draw.pictures import pixels, svg
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, nearest
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags, read_rules
-from sparring.games.picture import Episode, Film, Picture, SvgPicture, picture_of
+from sparring.games.picture import Episode, SvgPicture, picture_of
+from sparring.games.recorded import Replay, check_new
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
 from sparring.machine import show_size
 from sparring.pools.foreign.again import is_own
-from sparring.store.files import temp_name
-
-FPS = {".gif": 25.0, ".mp4": 50.0}
-MOST_FPS = {".gif": 50.0, ".mp4": 240.0}
-"""Browsers slow down GIFs whose frames are shorter than 0.02 s."""
-SUFFIXES = (".gif", ".mp4", ".svg", ".png")
 
 
 def run(config: RenderConfig) -> int:
     """Play, draw, and say where the picture is."""
     out = Path(config.out)
     check_options(config, out)
+    if (config.still or out.suffix == ".png") and config.episodes > 1:
+        raise ConfigError("a still shows one game; leave out --episodes, or write .gif")
     words = split(config.players)
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
@@ -43,15 +45,20 @@ def run(config: RenderConfig) -> int:
         from sparring.commands.own import render as own  # loads torch
 
         (policy,) = known.values()
+        if config.save:
+            raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
         assert not isinstance(policy, str)
         return own.run(config, policy, words, finished)
     players = find_players(config, words, rules, known)
     picture = picture_of(rules)
     if isinstance(picture, SvgPicture):
         check_documents(config, rules, out)
-    episodes = play(rules, players, config)
+    kept = check_save(config)
+    episodes, replays = play(rules, players, config)
     with finished(out) as unfinished:
         facts = draw(picture, episodes, config, unfinished)
+    for path, replay in zip(kept, replays, strict=False):
+        replay.write(path)
     told = {
         "file": str(out),
         "bytes": out.stat().st_size,
@@ -61,6 +68,7 @@ def run(config: RenderConfig) -> int:
         "seed": config.seed,
         "sampled": config.sampled,
         "episodes": [describe(episode) for episode in episodes],
+        **({"saved": [str(path) for path in kept]} if kept else {}),
         **facts,
     }
     if config.json:
@@ -70,46 +78,23 @@ def run(config: RenderConfig) -> int:
         print(result_line(episode))
     shape = f"{facts['frames']} frames, {facts['seconds']:.1f} s" if facts["frames"] else "a still"
     print(f"{out}: {shape}, {show_size(told['bytes'])}")
+    if kept:
+        print(f"saved: {', '.join(map(str, kept))}; next: sparring replay {kept[0]}")
     return 0
 
 
-def check_options(config: RenderConfig, out: Path) -> None:
-    """Refuse what cannot be drawn, before anything takes time."""
-    if out.suffix not in SUFFIXES:
-        raise ConfigError(f"--out {out} has to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if not out.parent.is_dir():
-        raise ConfigError(f"there is no folder {out.parent}; make it first")
-    if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder; give a file in it")
-    if config.width % 2:
-        raise ConfigError(f"--width {config.width} must be an even number, as films need it")
-    check_timing(config, out.suffix)
-    if out.suffix != ".svg":
-        pixels.pillow()
-    if out.suffix == ".mp4":
-        films.find_ffmpeg()
-
-
-def check_timing(config: RenderConfig, kind: str) -> None:
-    """Refuse options of films for stills, those of stills for films, and speeds out of range."""
-    if config.still and kind in FPS:
-        raise ConfigError(f"a {kind} is a film; for --still write .png or .svg")
-    if (config.still or kind == ".png") and config.episodes > 1:
-        raise ConfigError("a still shows one game; leave out --episodes, or write .gif")
-    if (config.still or kind == ".png") and (config.fps or config.speed != 1):
-        raise ConfigError("--fps and --speed are for films; leave them out, or write .gif")
-    if kind == ".svg" and config.fps:
-        raise ConfigError("--fps is for .gif and .mp4; an .svg moves smoothly without it")
-    if kind in FPS and config.fps and not 1 <= config.fps <= MOST_FPS[kind]:
-        raise ConfigError(f"--fps {config.fps:g} is outside 1..{MOST_FPS[kind]:g} of a {kind}")
-
-
-def check_documents(config: RenderConfig, rules: Rules, out: Path) -> None:
-    """Refuse what cannot be done with a game's own SVG documents."""
-    if out.suffix != ".svg":
-        raise ConfigError(f"{rules.name} is drawn as SVG alone: --out {out.with_suffix('.svg')}")
-    if config.width != RenderConfig.width:
-        raise ConfigError(f"the picture of {rules.name} has its own size; leave out --width")
+def check_save(config: RenderConfig) -> list[Path]:
+    """Return where the games are kept, one file for each; nothing is overwritten."""
+    if not config.save:
+        return []
+    first = Path(config.save)
+    paths = [
+        first if at == 0 else first.with_name(f"{first.stem}-{at + 1}{first.suffix}")
+        for at in range(config.episodes)
+    ]
+    for path in paths:
+        check_new(path, "--save")
+    return paths
 
 
 def find_players(
@@ -161,22 +146,32 @@ def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[s
     return rules, {trained: policy}
 
 
-def play(rules: Rules, players: Sequence[Player], config: RenderConfig) -> list[Episode]:
-    """Return the games that are to be drawn."""
-    names = short_names([name_of(player) for player in players])
+def play(
+    rules: Rules, players: Sequence[Player], config: RenderConfig
+) -> tuple[list[Episode], list[Replay]]:
+    """Return the games that are to be drawn, and the same as they can be kept."""
+    names = [name_of(player) for player in players]
     episodes: list[Episode] = []
+    replays: list[Replay] = []
     wins = (0,) * rules.seats
     for seed in range(config.seed, config.seed + config.episodes):
-        states = list(play_one(rules, players, seed, sampled=config.sampled))
-        episodes.append(Episode(states, names, wins))
+        actions: list[Any] = []
+        states = list(play_one(rules, players, seed, sampled=config.sampled, noted=actions.append))
+        episodes.append(Episode(states, short_names(names), wins))
+        replays.append(Replay.of(states[-1], actions, names))
         wins = episodes[-1].wins_after
-    return episodes
+    return episodes, replays
 
 
 def play_one(
-    rules: Rules, players: Sequence[Player], seed: int, *, sampled: bool
+    rules: Rules,
+    players: Sequence[Player],
+    seed: int,
+    *,
+    sampled: bool,
+    noted: Callable[[Any], None] = lambda _: None,
 ) -> Iterator[State]:
-    """Yield the start of a game, and what follows each decision."""
+    """Yield the start of a game, and what follows each decision; `noted` is told the actions."""
     state = new_state(rules, seed=seed)
     yield state.clone()
     decision = 0
@@ -186,6 +181,7 @@ def play_one(
             actions.append(answer(players, state, row, sampled=sampled, step=decision))
             decision += 1
         state.apply(np.stack(actions))
+        noted(np.stack(actions))
         yield state.clone()
 
 
@@ -198,86 +194,3 @@ def answer(players: Sequence[Player], state: State, row: int, *, sampled: bool, 
     if isinstance(player, str):
         return state.ask(player, row)
     return player.action(state, row=row, greedy=not sampled, seed=state.seed, step=step)
-
-
-@contextmanager
-def finished(path: Path) -> Iterator[Path]:
-    """Give a name to write to; the file gets its own name when it is whole, or is removed."""
-    unfinished = path.with_name(temp_name(path.name))
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write {path}: {wrong.strerror or wrong}; choose another with --out"
-        ) from wrong
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def draw(
-    picture: Picture | SvgPicture, episodes: Sequence[Episode], config: RenderConfig, path: Path
-) -> dict[str, Any]:
-    """Write the file and return its facts: frames (none in a still) and seconds."""
-    kind = Path(config.out).suffix
-    if isinstance(picture, SvgPicture):
-        return draw_pages(picture, episodes, config, path)
-    if kind == ".png" or config.still:
-        drawing = picture.still(episodes[0])
-        if kind == ".png":
-            path.write_bytes(pixels.draw_png(drawing, config.width))
-        else:
-            path.write_text(svg.draw_svg(drawing, config.width), "utf-8")
-        return {"frames": 0, "seconds": 0.0}
-    film = picture.film(episodes)
-    seconds = len(film.frames) * film.frame_s / config.speed
-    if kind == ".svg":
-        path.write_text(svg.animate_svg(film, config.width, seconds), "utf-8")
-        return {"frames": len(film.frames), "seconds": seconds}
-    return shoot(film, config, path)
-
-
-def draw_pages(
-    picture: SvgPicture, episodes: Sequence[Episode], config: RenderConfig, path: Path
-) -> dict[str, Any]:
-    """Write the game's own documents: the last one, or all in turn."""
-    if config.still:
-        path.write_text(picture.svg(episodes[0].states[-1]), "utf-8")
-        return {"frames": 0, "seconds": 0.0}
-    pages = [picture.svg(state) for episode in episodes for state in episode.states]
-    seconds = len(pages) * picture.frame_s / config.speed
-    path.write_text(svg.flip_through(pages, seconds), "utf-8")
-    return {"frames": len(pages), "seconds": seconds}
-
-
-def shoot(film: Film, config: RenderConfig, path: Path) -> dict[str, Any]:
-    """Write a film in pixels."""
-    kind = Path(config.out).suffix
-    fps = config.fps or FPS[kind]
-    shots = films.shoot(film, fps=fps, speed=config.speed)
-    studio = films.Studio(film, shots, config.width)
-    with ProgressBar("drawing", len(shots)) as steps:
-
-        def tell() -> None:
-            steps.next("frames")
-
-        if kind == ".gif":
-            films.write_gif(studio, path, tell)
-        else:
-            films.write_mp4(studio, path, fps, tell)
-    return {"frames": len(shots), "seconds": shots[-1].end_s}
-
-
-def describe(episode: Episode) -> dict[str, Any]:
-    """Return how a game went as plain values."""
-    last = episode.states[-1]
-    return {"steps": len(episode.states) - 1, "end": last.end, "scores": last.scores}
-
-
-def result_line(episode: Episode) -> str:
-    """Say how a game went."""
-    last = episode.states[-1]
-    scores = ", ".join(
-        f"{name} {score:g}" for name, score in zip(episode.names, last.scores, strict=True)
-    )
-    return f"{last.rules.name}, {len(episode.states) - 1} steps, {last.end}: {scores}"

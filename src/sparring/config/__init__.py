@@ -14,7 +14,6 @@ from sparring.config.commands import (
     LeagueShowConfig,
     PlayConfig,
     PortConfig,
-    RenderConfig,
     UsiConfig,
 )
 from sparring.config.learning import (
@@ -34,6 +33,7 @@ from sparring.config.runs import (
     RunsConfig,
     TrainConfig,
 )
+from sparring.config.shown import RenderConfig, ReplayFileConfig
 from sparring.config.tools import (
     BenchConfigsConfig,
     BenchScalingConfig,
@@ -73,6 +73,7 @@ __all__ = [
     "ProfileConfig",
     "RenderConfig",
     "ReplayConfig",
+    "ReplayFileConfig",
     "ResumeConfig",
     "RunsConfig",
     "SACConfig",

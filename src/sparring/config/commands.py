@@ -86,6 +86,8 @@ class PlayConfig(Checked):
     """Which game is dealt. Left out: a new one, and the seed is shown."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value; skip_forced=1 plays your only move for you."""
+    save: str = ""
+    """A file for the game, also if you leave early; `sparring replay` plays it again."""
 
 
 @dataclass(frozen=True)
@@ -389,35 +391,3 @@ class LeagueShowConfig(Checked):
     """The folder of the pictures. Left out: that of the run."""
     json: bool = False
     """Print one JSON object instead of tables."""
-
-
-@dataclass(frozen=True)
-class RenderConfig(Checked):
-    """Draw a game between policies or bots as a film or a picture."""
-
-    players: Positional[str]
-    """A run, checkpoint, policy or bot (bot:NAME too) for seat 0, or one per seat: latest,weak."""
-    out: str = "game.gif"
-    """The file: .gif, .mp4 (needs ffmpeg), .svg (moves in any browser) or .png (a still)."""
-    game: str = ""
-    """The game, where all players are bots."""
-    against: str = ""
-    """Who sits in the other seats, where one player is given. Left out: the best bot."""
-    episodes: Annotated[int, between(1, 100)] = 1
-    """Games, one after the other."""
-    seed: Seed = 0
-    """Which game is dealt; the next ones have the numbers after it."""
-    set: tuple[str, ...] = ()
-    """A flag of the game as key=value. Left out: those of the training."""
-    sampled: bool = False
-    """Draw actions as in training instead of taking the most probable one."""
-    still: bool = False
-    """One picture of the whole game. A .png is always that."""
-    speed: Annotated[float, between(0.01, 100)] = 1.0
-    """How fast the film runs. 0.5: half as fast as the game."""
-    fps: Annotated[float, between(0, 240)] = 0.0
-    """Frames per second of a .gif or .mp4. More are smoother and larger. 0: 25 and 50."""
-    width: Annotated[int, between(160, 3840)] = 760
-    """Pixels from left to right."""
-    json: bool = False
-    """Print one JSON object instead of lines."""

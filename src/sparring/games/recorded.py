@@ -119,8 +119,8 @@ class Replay:
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the file, the whole of it or nothing. replace: also where there is one already."""
         target = Path(path)
-        if not replace and target.exists():
-            raise ConfigError(f"there is {target} already; give another name, or remove it first")
+        if not replace:
+            check_new(target)
         try:
             replace_file(target, self.to_json().encode())
         except (OSError, ValueError) as wrong:
@@ -148,9 +148,13 @@ class Replay:
                 raise ConfigError(f"{self.source}, step {step}: {wrong}") from None
             yield state.clone()
 
-    def differences(self) -> list[str]:
-        """Play it again and say in which facts the end is another one; nothing: in none."""
-        *_, last = self.states()
+    def differences(self, last: State | None = None) -> list[str]:
+        """Say in which facts the end is another one than the file says; nothing: in none.
+
+        last: where it ended; left out, it is played again.
+        """
+        if last is None:
+            *_, last = self.states()
         told = []
         if tuple(last.scores) != self.scores:
             found = ", ".join(f"{score:g}" for score in last.scores)
@@ -160,6 +164,15 @@ class Replay:
             found, kept = last.end or "not over", self.end or "not over"
             told.append(f"the end comes out as {found!r}, the file says {kept!r}")
         return told
+
+
+def check_new(target: Path, option: str = "") -> None:
+    """Refuse a file that cannot be made or that is there already, before a game is played."""
+    said = f"{option} {target}" if option else str(target)
+    if target.exists():
+        raise ConfigError(f"{said} is there already; give another name, or remove it first")
+    if not target.parent.is_dir():
+        raise ConfigError(f"cannot write {said}: there is no folder {target.parent}; make it first")
 
 
 def exact(number: int) -> int | str:

@@ -100,22 +100,23 @@ function words(x, y, text, size, fill, more = {}) {
 function numberFace(card) {
   const suit = suitOf(card);
   const number = String(numberOf(card));
+  const x = number.length > 1 ? 29 : 23;
   const light = suit === 3 ? "#3d2704" : "#ffffff";
   return [
     svg("rect", { x: 6, y: 6, width: 88, height: 128, rx: 6, fill: SUIT_FIELD[suit] }),
     svg("g", { transform: "translate(15 41) scale(.7)" }, drawn(SUIT_ART[suit])),
-    words(24, 34, number, 30, light),
-    words(24, 34, number, 30, light, { transform: "rotate(180 50 70)" }),
+    words(x, 34, number, 30, light),
+    words(x, 34, number, 30, light, { transform: "rotate(180 50 70)" }),
     number === "14"
       ? svg("rect", {
-          x: 10,
-          y: 10,
-          width: 80,
-          height: 120,
-          rx: 4,
+          x: 7.5,
+          y: 7.5,
+          width: 85,
+          height: 125,
+          rx: 5,
           fill: "none",
           stroke: "#ffd76a",
-          "stroke-width": 2.5,
+          "stroke-width": 3,
         })
       : null,
   ];

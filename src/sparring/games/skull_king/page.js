@@ -35,6 +35,7 @@ const TIMES = { card: 340, bid: 160, read: 900, trick: 1300, sweep: 380 };
 
 export const page = {
   rules: RULES,
+  plates: false,
   actionName,
   says,
   result,
@@ -90,14 +91,21 @@ class Table {
       if (event.target === this.dialog) this.dialog.close();
     });
     const tools = [this.seenButton, this.lastButton, this.sheetButton, this.quickButton];
-    this.felt = el("div", { class: "sk-felt" }, this.others, this.middle, this.banner);
+    this.felt = el(
+      "div",
+      { class: "sk-felt" },
+      this.others,
+      this.middle,
+      this.banner,
+      this.buttons,
+    );
     this.host.append(
       el(
         "div",
         { class: "sk" },
         el("div", { class: "sk-head" }, this.where, el("div", { class: "sk-tools" }, tools)),
         this.felt,
-        el("div", { class: "sk-bar" }, this.mine, this.words, this.buttons),
+        el("div", { class: "sk-bar" }, this.mine, this.words),
         this.hand.element,
         this.dialog,
       ),
@@ -136,10 +144,10 @@ class Table {
 
   drawWhere(at) {
     const trick = Math.min(at.cards, at.tricksDone + 1);
-    const words = [el("b", {}, `Round ${at.round} of ${at.rounds}`)];
+    const words = [el("b", {}, `Round ${at.round}/${at.rounds}`)];
     if (at.phase === "over") words.push("game over");
     else if (at.phase === "bid" || at.phase === "cannon") words.push(counted(at.cards, "card"));
-    else words.push(`trick ${trick} of ${at.cards}`);
+    else words.push(`trick ${trick}/${at.cards}`);
     replace(
       this.where,
       words.flatMap((word, i) => (i ? [" · ", word] : [word])),
@@ -406,7 +414,7 @@ class Table {
     if (event.target.closest?.("input, select, textarea")) return;
     const key = event.key.toLowerCase();
     if (key === "l") this.openLast();
-    else if (key === "s" && !this.sheetButton.disabled) this.openSheet();
+    else if (key === "t" && !this.sheetButton.disabled) this.openSheet();
     if (!this.ask) return;
     if (/^\d$/.test(key)) this.digit(Number(key));
     else if (key === "escape" && this.picked !== null) this.pick(null);

@@ -60,11 +60,11 @@ export function othersOf(at, bottom) {
 // Where a seat's plate is and where its card of the trick lies, in hundredths.
 export function placesOf(at, bottom) {
   const others = othersOf(at, bottom);
-  const places = new Map([[bottom, { plate: [50, 100], card: [50, 82] }]]);
+  const places = new Map([[bottom, { plate: [50, 100], card: [50, 79] }]]);
   others.forEach((seat, index) => {
     const plate = PLACES[others.length][index];
     const angle = Math.atan2((plate[1] - 52) * 0.6, plate[0] - 50);
-    const card = [50 + 20 * Math.cos(angle), 56 + 25 * Math.sin(angle)];
+    const card = [50 + 20 * Math.cos(angle), 57 + 21 * Math.sin(angle)];
     places.set(seat, { plate, card });
   });
   return places;

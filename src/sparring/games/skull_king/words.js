@@ -26,7 +26,7 @@ export const RULES = [
   "An exact bid brings 20 points a trick. Being off costs 10 for each trick too many or too few. A bid of 0 wins or loses 10 for every card dealt.",
   "With an exact bid you also keep your bonuses: 10 for a 14 (black 20), 20 for a mermaid taken by a pirate, 30 for a pirate taken by the Skull King, 40 for the Skull King taken by a mermaid.",
   "Tables with abilities: a pirate that wins a trick does something. Rosie chooses who leads, Bendt draws two cards and discards two, Rascal wagers up to 20 on the bid, Juanita Jade looks at the cards that were not dealt, and Harry may change the bid by one at the end of the round.",
-  "Keys: arrows and Enter choose, digits bid or play a card by its place in the hand, L shows the last trick, S the scores.",
+  "Keys: arrows and Enter choose, digits bid or play a card by its place in the hand, L shows the last trick, T the table of scores.",
 ];
 
 export function actionName(state, action, session) {

@@ -1,0 +1,167 @@
+"""Games as films and pictures: what `sparring render` and `sparring replay` write to --out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparring.commands.printing import ProgressBar
+from sparring.config import RenderConfig
+from sparring.draw.pictures import film as films
+from sparring.draw.pictures import pixels, svg
+from sparring.errors import ConfigError, SparringError
+from sparring.games import Rules
+from sparring.games.picture import Episode, Film, Picture, SvgPicture
+from sparring.store.files import temp_name
+
+FPS = {".gif": 25.0, ".mp4": 50.0}
+MOST_FPS = {".gif": 50.0, ".mp4": 240.0}
+"""Browsers slow down GIFs whose frames are shorter than 0.02 s."""
+SUFFIXES = (".gif", ".mp4", ".svg", ".png")
+USUAL_WIDTH = RenderConfig.width
+
+
+class Filmed(Protocol):
+    """The options that say how a film is to be."""
+
+    @property
+    def out(self) -> str:
+        """The file."""
+
+    @property
+    def still(self) -> bool:
+        """One picture of the whole game."""
+
+    @property
+    def speed(self) -> float:
+        """How fast it runs."""
+
+    @property
+    def fps(self) -> float:
+        """Frames per second, 0 for the usual ones."""
+
+    @property
+    def width(self) -> int:
+        """Pixels from left to right."""
+
+
+def check_options(config: Filmed, out: Path) -> None:
+    """Refuse what cannot be drawn, before anything takes time."""
+    if out.suffix not in SUFFIXES:
+        raise ConfigError(f"--out {out} has to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if not out.parent.is_dir():
+        raise ConfigError(f"there is no folder {out.parent}; make it first")
+    if out.is_dir():
+        raise ConfigError(f"--out {out} is a folder; give a file in it")
+    if config.width % 2:
+        raise ConfigError(f"--width {config.width} must be an even number, as films need it")
+    check_timing(config, out.suffix)
+    if out.suffix != ".svg":
+        pixels.pillow()
+    if out.suffix == ".mp4":
+        films.find_ffmpeg()
+
+
+def check_timing(config: Filmed, kind: str) -> None:
+    """Refuse options of films for stills, those of stills for films, and speeds out of range."""
+    if config.still and kind in FPS:
+        raise ConfigError(f"a {kind} is a film; for --still write .png or .svg")
+    if (config.still or kind == ".png") and (config.fps or config.speed != 1):
+        raise ConfigError("--fps and --speed are for films; leave them out, or write .gif")
+    if kind == ".svg" and config.fps:
+        raise ConfigError("--fps is for .gif and .mp4; an .svg moves smoothly without it")
+    if kind in FPS and config.fps and not 1 <= config.fps <= MOST_FPS[kind]:
+        raise ConfigError(f"--fps {config.fps:g} is outside 1..{MOST_FPS[kind]:g} of a {kind}")
+
+
+def check_documents(config: Filmed, rules: Rules, out: Path) -> None:
+    """Refuse what cannot be done with a game's own SVG documents."""
+    if out.suffix != ".svg":
+        raise ConfigError(f"{rules.name} is drawn as SVG alone: --out {out.with_suffix('.svg')}")
+    if config.width != USUAL_WIDTH:
+        raise ConfigError(f"the picture of {rules.name} has its own size; leave out --width")
+
+
+@contextmanager
+def finished(path: Path) -> Iterator[Path]:
+    """Give a name to write to; the file gets its own name when it is whole, or is removed."""
+    unfinished = path.with_name(temp_name(path.name))
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    except OSError as wrong:
+        raise SparringError(
+            f"cannot write {path}: {wrong.strerror or wrong}; choose another with --out"
+        ) from wrong
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def draw(
+    picture: Picture | SvgPicture, episodes: Sequence[Episode], config: Filmed, path: Path
+) -> dict[str, Any]:
+    """Write the file and return its facts: frames (none in a still) and seconds."""
+    kind = Path(config.out).suffix
+    if isinstance(picture, SvgPicture):
+        return draw_pages(picture, episodes, config, path)
+    if kind == ".png" or config.still:
+        drawing = picture.still(episodes[0])
+        if kind == ".png":
+            path.write_bytes(pixels.draw_png(drawing, config.width))
+        else:
+            path.write_text(svg.draw_svg(drawing, config.width), "utf-8")
+        return {"frames": 0, "seconds": 0.0}
+    film = picture.film(episodes)
+    seconds = len(film.frames) * film.frame_s / config.speed
+    if kind == ".svg":
+        path.write_text(svg.animate_svg(film, config.width, seconds), "utf-8")
+        return {"frames": len(film.frames), "seconds": seconds}
+    return shoot(film, config, path)
+
+
+def draw_pages(
+    picture: SvgPicture, episodes: Sequence[Episode], config: Filmed, path: Path
+) -> dict[str, Any]:
+    """Write the game's own documents: the last one, or all in turn."""
+    if config.still:
+        path.write_text(picture.svg(episodes[0].states[-1]), "utf-8")
+        return {"frames": 0, "seconds": 0.0}
+    pages = [picture.svg(state) for episode in episodes for state in episode.states]
+    seconds = len(pages) * picture.frame_s / config.speed
+    path.write_text(svg.flip_through(pages, seconds), "utf-8")
+    return {"frames": len(pages), "seconds": seconds}
+
+
+def shoot(film: Film, config: Filmed, path: Path) -> dict[str, Any]:
+    """Write a film in pixels."""
+    kind = Path(config.out).suffix
+    fps = config.fps or FPS[kind]
+    shots = films.shoot(film, fps=fps, speed=config.speed)
+    studio = films.Studio(film, shots, config.width)
+    with ProgressBar("drawing", len(shots)) as steps:
+
+        def tell() -> None:
+            steps.next("frames")
+
+        if kind == ".gif":
+            films.write_gif(studio, path, tell)
+        else:
+            films.write_mp4(studio, path, fps, tell)
+    return {"frames": len(shots), "seconds": shots[-1].end_s}
+
+
+def describe(episode: Episode) -> dict[str, Any]:
+    """Return how a game went as plain values."""
+    last = episode.states[-1]
+    return {"steps": len(episode.states) - 1, "end": last.end, "scores": last.scores}
+
+
+def result_line(episode: Episode) -> str:
+    """Say how a game went."""
+    last = episode.states[-1]
+    scores = ", ".join(
+        f"{name} {score:g}" for name, score in zip(episode.names, last.scores, strict=True)
+    )
+    return f"{last.rules.name}, {len(episode.states) - 1} steps, {last.end}: {scores}"

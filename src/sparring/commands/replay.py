@@ -1,0 +1,262 @@
+"""`sparring replay`: a recorded game step by step, as text, as a film, or only checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from sparring.commands.filming import check_documents, check_options, draw, finished
+from sparring.commands.printing import make_console, print_json
+from sparring.config import ReplayFileConfig
+from sparring.draw.names import short_names
+from sparring.errors import ConfigError
+from sparring.games import State
+from sparring.games.picture import Episode, SvgPicture, picture_of
+from sparring.games.recorded import Replay
+from sparring.games.terminal import terminal_of
+from sparring.machine import show_size
+
+RECORDS = (".kif", ".kifu", ".csa", ".usi")
+"""Kinds of files in which Shogi is kept elsewhere."""
+FAILED = 3
+HELP = """\
+  enter, n, right   the next step        b, left   back
+  g 12              to step 12           e         to the end
+  q                 quit"""
+ARROWS = {
+    "\x1b[C": "n",
+    "\x1b[B": "n",
+    "\x1b[D": "b",
+    "\x1b[A": "b",
+    "\x1b[H": "g 0",
+    "\x1b[F": "e",
+}
+
+
+def run(config: ReplayFileConfig) -> int:
+    """Read the game, play it again and show it as it was asked for."""
+    check_wishes(config)
+    replay = Replay.read(config.file)
+    rules = replay.rules
+    if config.seat >= rules.seats:
+        raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}, or -1 for all")
+    states = list(replay.states())
+    differences = replay.differences(states[-1])
+    facts = describe(replay, config, differences)
+    if config.out:
+        facts |= film(replay, states, config)
+    if config.json:
+        print_json(facts)
+        return FAILED if config.check and differences else 0
+    if config.check:
+        return report(replay, config, differences)
+    for difference in differences:
+        print(f"sparring: {config.file}: {difference}", file=sys.stderr)
+    if config.out:
+        print(f"{config.out}: {len(replay.actions)} steps, {show_size(facts['bytes'])}")
+        return 0
+    viewer = Viewer(replay, states, config.seat)
+    if config.text:
+        viewer.print_all()
+    else:
+        viewer.step_through()
+    return 0
+
+
+def check_wishes(config: ReplayFileConfig) -> None:
+    """Refuse what does not go together, before anything is read."""
+    wishes = [name for name in ("text", "check", "out") if getattr(config, name)]
+    if len(wishes) > 1:
+        raise ConfigError(f"--{wishes[0]} and --{wishes[1]} exclude each other; leave one out")
+    if config.out and Path(config.out).suffix not in RECORDS:
+        check_options(config, Path(config.out))
+    elif config.out and not Path(config.out).parent.is_dir():
+        raise ConfigError(f"there is no folder {Path(config.out).parent}; make it first")
+
+
+def describe(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> dict[str, Any]:
+    """Return what a replay is, as plain values."""
+    plain = replay.plain()
+    names = ("game", "rules_version", "flags", "seed", "players", "scores", "end")
+    return {
+        "file": config.file,
+        **{name: plain[name] for name in names},
+        "index": replay.index,
+        "steps": len(replay.actions),
+        "comes_out": not differences,
+        "differences": differences,
+    }
+
+
+def report(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> int:
+    """Say whether the game comes out as the file says."""
+    for difference in differences:
+        print(f"{config.file}: {difference}")
+    if differences:
+        return FAILED
+    print(f"{config.file}: {result_of(replay)}; it comes out")
+    return 0
+
+
+def result_of(replay: Replay) -> str:
+    """Say in a line what was played and how it ended."""
+    pairs = zip(replay.players, replay.scores, strict=True)
+    scores = ", ".join(f"{name} {score:g}" for name, score in pairs)
+    steps = f"{len(replay.actions)} steps"
+    return f"{replay.rules.name}, {steps}, {replay.end or 'not over'}: {scores}"
+
+
+def film(replay: Replay, states: list[State], config: ReplayFileConfig) -> dict[str, Any]:
+    """Write what --out names and return its facts."""
+    out = Path(config.out)
+    if out.suffix in RECORDS:
+        write_record(replay, states, out)
+        return {"out": str(out), "bytes": out.stat().st_size}
+    picture = picture_of(replay.rules)
+    if isinstance(picture, SvgPicture):
+        check_documents(config, replay.rules, out)
+    names = short_names(list(replay.players))
+    episode = Episode(states, names, (0,) * replay.rules.seats)
+    with finished(out) as unfinished:
+        facts = draw(picture, [episode], config, unfinished)
+    return {"out": str(out), "bytes": out.stat().st_size, **facts}
+
+
+def write_record(replay: Replay, states: list[State], out: Path) -> None:
+    """Write a game of Shogi as other programs read it."""
+    if replay.rules.name != "shogi":
+        raise ConfigError(f"--out {out} is for Shogi; this is {replay.rules.name}: write .gif")
+    from sparring.games import shogi
+    from sparring.games.shogi.records import GameRecord, end_of, save_record
+
+    moves = tuple(
+        shogi.usi(state, moves[0]) for state, moves in zip(states, replay.actions, strict=False)
+    )
+    start, (black, white) = shogi.read_sfen(states[0]), replay.players
+    save_record(GameRecord(moves, start, black, white, end_of(states[-1])), out)
+
+
+class Viewer:
+    """Shows the positions of a game to one seat, or everything to an onlooker."""
+
+    def __init__(self, replay: Replay, states: list[State], seat: int) -> None:
+        self.replay, self.states, self.seat = replay, states, seat
+        self.terminal = terminal_of(replay.rules, seat)
+        self.out = make_console()
+        self.step = 0
+
+    def print_all(self) -> None:
+        """Print the whole game: what happened, with the position wherever somebody decides."""
+        self.head()
+        for step in range(len(self.states)):
+            self.step = step
+            self.show()
+        self.say("", result_of(self.replay))
+
+    def step_through(self) -> None:
+        """Go to and fro as the person wishes."""
+        self.head()
+        self.say(HELP)
+        self.show()
+        with keys() as typed:
+            for line in typed:
+                if line in ("q", "quit"):
+                    break
+                if not self.go(line):
+                    self.say(HELP)
+                    continue
+                self.show()
+                if self.step == len(self.states) - 1:
+                    self.say("", result_of(self.replay))
+
+    def go(self, line: str) -> bool:
+        """Move to the step that a line means. False: it means none."""
+        last = len(self.states) - 1
+        word, _, number = line.partition(" ")
+        steps = {"": 1, "n": 1, "b": -1}
+        if word in steps and not number:
+            self.step = min(max(self.step + steps[word], 0), last)
+        elif word == "e":
+            self.step = last
+        elif word == "g" and number.strip().isdecimal():
+            self.step = min(int(number), last)
+        else:
+            return False
+        return True
+
+    def head(self) -> None:
+        """Say what was played, and who sat where."""
+        rules = self.replay.rules
+        seats = ", ".join(f"seat {at} {name}" for at, name in enumerate(self.replay.players))
+        eyes = "" if self.seat < 0 else f"; as seat {self.seat} saw it"
+        self.say(rules.title, style="bold")
+        self.say(f"Seed {self.replay.seed}, {len(self.replay.actions)} steps: {seats}{eyes}.")
+
+    def show(self) -> None:
+        """Show the position, and what led to it."""
+        state = self.states[self.step]
+        self.say("", f"step {self.step} of {len(self.states) - 1}", style="dim")
+        self.say(*self.told(), state.text(None if self.seat < 0 else self.seat).rstrip("\n"))
+
+    def told(self) -> list[str]:
+        """Say what the step before did, where seats move in turns and by single actions."""
+        rules = self.replay.rules
+        if self.step == 0 or rules.box or rules.rows > 1:
+            return []
+        (action,) = self.replay.actions[self.step - 1]
+        return self.terminal.narrate(self.states[self.step - 1], action, self.states[self.step])
+
+    def say(self, *lines: str, style: str = "") -> None:
+        """Print lines, with the game's colours on a terminal."""
+        for line in lines:
+            text = Text(line, style=style)
+            for pattern, colour in self.terminal.styles:
+                text.highlight_regex(pattern, colour)
+            self.out.print(text, soft_wrap=True)
+
+
+@contextmanager
+def keys() -> Iterator[Iterator[str]]:
+    """Give what is typed: single keys on a terminal, lines from elsewhere."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield (line.strip().lower() for line in sys.stdin)
+        return
+    import termios
+    import tty
+
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    tty.setcbreak(handle)
+    try:
+        yield pressed(handle)
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def pressed(handle: int) -> Iterator[str]:
+    """Yield keys as the words that they stand for; `g` waits for its number."""
+    with suppress(OSError):
+        while data := os.read(handle, 16):
+            key = data.decode("ascii", "replace")
+            if key in ("\x04", "\x1b"):
+                return
+            if key == "g":
+                key = "g " + number_typed(handle)
+            yield ARROWS.get(key, key.strip().lower())
+
+
+def number_typed(handle: int) -> str:
+    """Read digits up to the end of the line, and show them."""
+    print("to step ", end="", flush=True)
+    typed = ""
+    while (key := os.read(handle, 1).decode("ascii", "replace")) not in ("\n", "\r", ""):
+        typed = typed[:-1] if key in ("\x7f", "\b") else typed + key
+        print(f"\rto step {typed} \b", end="", flush=True)
+    print()
+    return typed.strip()
