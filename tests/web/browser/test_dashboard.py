@@ -328,6 +328,16 @@ def test_dark_is_chosen_and_remembered(page, address) -> None:
     assert page.evaluate(paper) == light
 
 
+def test_modules_are_asked_for_at_once(page, address) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(address)))
+    open_page(page, address, "/runs")
+    page.wait_for_selector("table.runs tbody tr")
+    listed = re.findall('modulepreload" href="([^"]+)"', page.request.get(address).text())
+    imported = {name for name in asked if name.startswith("/app/") and name.endswith(".js")}
+    assert imported == {*listed, "/app/main.js", "/app/theme.js"}, "index.html lists every module"
+
+
 def test_the_first_picture_comes_soon_and_needs_no_data(page, address) -> None:
     page.route("**/api/**", lambda route: None)  # the server never answers
     open_page(page, address, "/runs/league")
