@@ -313,3 +313,43 @@ def test_no_more_than_so_many_pages_watch(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.slow
+def test_who_takes_nothing_of_an_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    import uvicorn
+
+    from sparring.web import connections
+
+    monkeypatch.setattr(connections, "STALL_S", 0.5)
+
+    async def large(scope, receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b" " * 50_000_000})
+
+    async def tried() -> float:
+        config = uvicorn.Config(
+            large, port=0, http=connections.Connection, lifespan="off", log_level="critical"
+        )
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.05)
+        place = server.servers[0].sockets[0].getsockname()
+        _, writer = await asyncio.open_connection(*place, limit=1024)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        while not server.server_state.connections:
+            await asyncio.sleep(0.05)
+        before = time.monotonic()
+        while server.server_state.connections:
+            await asyncio.sleep(0.05)
+            assert time.monotonic() - before < 10
+        server.should_exit = True
+        writer.close()
+        await serving
+        return time.monotonic() - before
+
+    assert asyncio.run(tried()) > 0.5

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec
 
@@ -16,7 +14,6 @@ from starlette.responses import JSONResponse, Response
 
 from sparring.errors import SparringError
 from sparring.training.records.run import finite
-from sparring.web.security import HEADERS
 
 DEEPEST = 32
 """Lists in lists in lists: more than any request of ours has."""
@@ -88,18 +85,3 @@ def depth(text: str) -> int:
         now += 1 if mark in "[{" else -1
         deepest = max(deepest, now)
     return deepest
-
-
-async def explain(request: Request, wrong: Exception) -> Response:
-    """Say what went wrong in one line of JSON."""
-    assert isinstance(wrong, HTTPException)
-    root = request.app.state.folder.root  # where it lies on this machine is nobody's business
-    text = wrong.detail.replace(f"{root.absolute()}/", "").replace(f"{root}/", "")
-    return JSONResponse({"error": text}, wrong.status_code, headers=wrong.headers)
-
-
-async def unexpected(request: Request, wrong: Exception) -> Response:
-    """Say that the mistake is ours, and nothing about this machine."""
-    traceback.print_exception(wrong, file=sys.stderr)
-    text = f"{type(wrong).__name__} in the server, a mistake of ours; it is printed where it runs"
-    return JSONResponse({"error": text}, 500, headers=HEADERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +85,7 @@ class Glance(Overview):
             "updates": self.updates,
             "decisions": self.decisions,
             "strength": self.strength,
+            **dict(zip(("low", "high"), self.interval, strict=True)),
             "measure": "score" if ALONE in self.opponents else "win share",
             "opponents": list(self.opponents),
             "parity": self.parity,
@@ -94,6 +96,34 @@ class Glance(Overview):
                 "strength": [float(y) for y in values[picked]],
             },
         }
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """The 95 % interval of the strength, where it was measured with one."""
+        table = self.results.get("results") or {}
+        if self.strength is None:
+            return None, None
+        if ALONE in table:
+            return table[ALONE].get("score_low"), table[ALONE].get("score_high")
+        if table:
+            there = set(self.opponents) <= table.keys()
+            met = [table[name] for name in (self.opponents if there else table)]
+        else:
+            met = self.measured_at_best()
+        return of_mean(met)
+
+    def measured_at_best(self) -> list[dict[str, float]]:
+        """What the best evaluation found against every opponent, as results have it."""
+        at, _, values = self.curves[STRENGTH]
+        best = at[int(np.nanargmax(values))]
+        met = []
+        for name in self.opponents:
+            ends = [self.curves.get(f"eval/{name}/{end}") for end in ("win", "low", "high")]
+            found = [curve[2][curve[0] == best] for curve in ends if curve is not None]
+            if len(found) == 3 and all(len(value) for value in found):
+                win, low, high = (float(value[0]) for value in found)
+                met.append({"win": win, "low": low, "high": high})
+        return met
 
     @property
     def progress(self) -> float | None:
@@ -118,6 +148,23 @@ class Glance(Overview):
             seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
             return 1 / seats if seats > 1 else None
         return None
+
+
+def of_mean(met: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
+    """Return the interval of a mean of shares that were measured apart from one another.
+
+    The distances of the ends then add up in squares.
+    """
+    try:
+        rows = [(float(one["win"]), float(one["low"]), float(one["high"])) for one in met]
+    except (KeyError, TypeError, ValueError):
+        return None, None
+    if not rows:
+        return None, None
+    win, low, high = np.array(rows).T
+    mean = float(win.mean())
+    below, above = (float(np.hypot.reduce(gap)) / len(rows) for gap in (win - low, high - win))
+    return mean - below, mean + above
 
 
 def title_of(game: str) -> str:

@@ -73,7 +73,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, app: Any, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self.live_app, self.ready = app, ready
+        self.served, self.ready = app, ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer."""
@@ -83,4 +83,4 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End: streams that never end by themselves are told so."""
         super().handle_exit(sig, frame)
-        self.live_app.state.live.close()
+        self.served.state.rest.close()

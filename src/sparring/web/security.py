@@ -7,6 +7,7 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparring.web.guard import ACTING, WRONG_TOKEN, Buckets, Guard, client_of
@@ -54,13 +55,12 @@ WELCOME = """<!doctype html>
 NO_TOKEN = "this server wants its token: open the address that `sparring serve` printed"
 
 
-class Refusal(Exception):  # noqa: N818  (an answer, not a fault)
-    """A request that goes no further."""
+class Refusal(HTTPException):
+    """A request that goes no further; handlers meet it too, while they read a body."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
-        super().__init__(text)
-        self.status, self.text = status, text
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(status, text, named)
 
 
 class Security:
@@ -215,8 +215,9 @@ def add_headers(message: Message, path: str) -> None:
 
 async def answer(send: Send, wrong: Refusal) -> None:
     """Say why a request went no further."""
-    body = json.dumps({"error": wrong.text}).encode()
-    await say(send, wrong.status, {"content-type": "application/json", **wrong.headers}, body)
+    body = json.dumps({"error": wrong.detail}).encode()
+    headers = {"content-type": "application/json", **(wrong.headers or {})}
+    await say(send, wrong.status_code, headers, body)
 
 
 async def say(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:

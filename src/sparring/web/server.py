@@ -1,42 +1,34 @@
-"""The app that `sparring serve` shows in a browser."""
+"""The app that `sparring serve` shows in a browser.
+
+The page itself needs nothing but files, so it is there before the rest has been imported.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
-from sparring import games
-from sparring.errors import SparringError
-from sparring.games.flags import read_rules
-from sparring.games.rules import game_names
-from sparring.web.acting import Service
-from sparring.web.answers import explain, unexpected
-from sparring.web.control import control_routes
-from sparring.web.description import describe_rules
-from sparring.web.folder import Folder
-from sparring.web.glance import Glances
 from sparring.web.guard import Guard
-from sparring.web.live import Live, live_routes
-from sparring.web.modules import module_file
-from sparring.web.players import player_routes
-from sparring.web.replays import replay_routes
-from sparring.web.runs import run_routes
+from sparring.web.mistakes import explain, unexpected
 from sparring.web.security import Security
 
+if TYPE_CHECKING:
+    from sparring.web.api import MakeService
+
 APP = Path(__file__).parent / "app"
-GAMES = Path(games.__file__).parent
-MakeService = Callable[[Folder], Service]
-PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
-"""What a game's folder may deliver: its page and the modules that the page imports."""
 
 
 def make_app(
@@ -46,28 +38,20 @@ def make_app(
 
     api: what makes the service that programs may ask for actions; left out, they may not.
     """
-    folder = Folder(runs)
-    glances = Glances(folder)
-    live = Live(folder, glances)
+    rest = Rest(runs, api)
+    if api:
+        rest.load()  # what is wrong with an agent is said before anybody listens
     app = Starlette(
         routes=[
             Route("/", index),
-            Route("/api/games", list_games),
-            Route("/api/games/{name}", show_game),
-            *live_routes(live),
-            *run_routes(folder, glances),
-            *control_routes(folder),
-            *player_routes(folder, glances),
-            *replay_routes(folder),
-            *(api(folder).routes() if api else ()),
-            Route("/games/{name}/{file}", game_file),
-            Route("/wasm/{name}.wasm", wasm),
             Mount("/app", StaticFiles(directory=APP)),
+            Mount("/", rest),
         ],
         middleware=[Middleware(Security, guard=guard or Guard())],
         exception_handlers={HTTPException: explain, Exception: unexpected},
+        lifespan=rest.loading,
     )
-    app.state.folder, app.state.live = folder, live
+    app.state.rest = rest
     return app
 
 
@@ -76,36 +60,38 @@ async def index(request: Request) -> Response:
     return FileResponse(APP / "index.html")
 
 
-async def list_games(request: Request) -> Response:
-    """Name all games."""
-    return JSONResponse({"games": game_names()})
+class Rest:
+    """Everything but the page; imported in a thread while the page is sent."""
 
+    def __init__(self, runs: Path, service: MakeService | None) -> None:
+        self.runs, self.service = runs, service
+        self.made: Starlette | None = None
+        self._lock = threading.Lock()
 
-async def show_game(request: Request) -> Response:
-    """Describe a game with flags: ?set=num_players=3&set=..."""
-    try:
-        rules = read_rules(request.path_params["name"], request.query_params.getlist("set"))
-    except SparringError as wrong:
-        raise HTTPException(400, str(wrong)) from None
-    return JSONResponse(describe_rules(rules))
+    def load(self) -> Starlette:
+        """Return the app, made once."""
+        with self._lock:
+            if self.made is None:
+                from sparring.web.api import make_api
 
+                self.made = make_api(self.runs, self.service)
+            return self.made
 
-async def game_file(request: Request) -> Response:
-    """Send how a game looks."""
-    name, file = request.path_params["name"], request.path_params["file"]
-    if name not in game_names() or not PAGE_FILE.fullmatch(file):
-        raise HTTPException(404)
-    path = GAMES / name / file
-    if not path.is_file():
-        raise HTTPException(404)
-    return FileResponse(path)
+    @asynccontextmanager
+    async def loading(self, app: Starlette) -> AsyncIterator[None]:
+        """Begin to import as soon as somebody listens."""
+        begun = asyncio.create_task(asyncio.to_thread(self.load))
+        yield
+        await begun
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, the first ones once everything is there."""
+        if self.made is None:
+            await asyncio.to_thread(self.load)
+        assert self.made
+        await self.made(scope, receive, send)
 
-async def wasm(request: Request) -> Response:
-    """Send a game's module."""
-    if request.path_params["name"] not in game_names():
-        raise HTTPException(404)
-    try:
-        return FileResponse(module_file(request.path_params["name"]), media_type="application/wasm")
-    except SparringError as wrong:
-        raise HTTPException(503, str(wrong)) from None
+    def close(self) -> None:
+        """Let those go who watch."""
+        if self.made:
+            self.made.state.live.close()

@@ -15,17 +15,16 @@ from typing import Any
 
 import pytest
 
-import sparring
+from sparring.cli import main
 from sparring.training.records import metrics
 from sparring.training.records.overview import Overview
 
-QUICK: dict[str, Any] = {
-    "net": {"hidden": (16,)},
-    "collect": {"games": 32, "steps": 16},
-    "ppo": {"minibatch": 256},
-    "eval": {"every_s": 0.05, "games": 32, "final_games": 16},
-    **{"updates": 30, "threads": 1, "tensorboard": False, "device": "cpu", "quiet": True},
-}
+QUICK = [
+    *("--updates", "40", "--threads", "1", "--device", "cpu", "--no-tensorboard"),
+    *("--net.hidden", "16", "--collect.games", "64", "--collect.steps", "16"),
+    *("--ppo.minibatch", "256", "--eval.every-decisions", "4000"),
+    *("--eval.games", "32", "--eval.final-games", "16"),
+]
 MARKUP = "<img src=x onerror=boom()> & <b>bold"
 """A folder may be called so, whatever `sparring train --name` takes."""
 PHONE = {"width": 375, "height": 740}
@@ -35,11 +34,10 @@ PHONE = {"width": 375, "height": 740}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seeds of one setting, one of another with a league, and one with markup in its name."""
     root = tmp_path_factory.mktemp("dashboard") / "runs"
-    quick = {**QUICK, "runs": str(root)}
-    sparring.train("tic_tac_toe", name="seed-1", seed=1, **quick)
-    sparring.train("tic_tac_toe", name="seed-2", seed=2, **quick)
-    league = {"opponents": ("self=1", "past=1"), "league": {"every": 5}}
-    sparring.train("tic_tac_toe", name="league", seed=3, **quick, **league)
+    league = ["--opponents", "self=1", "past=1", "--league.every", "5"]
+    for seed, (name, words) in enumerate({"seed-1": [], "seed-2": [], "league": league}.items()):
+        told = ["--runs", str(root), "--name", name, "--seed", str(seed)]
+        assert main(["train", "tic_tac_toe", *told, *QUICK, *words]) == 0
     shutil.copytree(root / "seed-1", root / MARKUP)
     return root
 
@@ -177,7 +175,9 @@ def test_all_charts_share_the_pointer_and_the_zoom(page, address) -> None:
     box = over.bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.5 * box["width"], middle)
-    page.wait_for_function("document.querySelectorAll('.cross[visibility=visible]').length > 1")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.cross[visibility=visible]').length > 1"
+    )
     page.mouse.down()
     page.mouse.move(box["x"] + 0.8 * box["width"], middle, steps=4)
     page.mouse.up()
@@ -195,7 +195,7 @@ def test_seeds_are_compared_as_a_group(page, address) -> None:
     page.wait_for_selector(".chart.wide path.band[d^='M']")
     page.click("button:text('each run')")
     page.wait_for_function(
-        "document.querySelectorAll('.sheet table')[0].tBodies[0].rows.length === 3"
+        "() => document.querySelectorAll('.sheet table')[0].tBodies[0].rows.length === 3"
     )
     page.wait_for_selector('[data-chart="Policy loss"]')
 
@@ -227,8 +227,8 @@ def test_curves_grow_for_two_viewers_and_a_run_stops_and_goes_on(
     chart = "Speed, learning included"
     for one in (page, other):
         open_page(one, address, "/runs/growing")
-        one.wait_for_selector(f'[data-chart="{chart}"] path.line[d^="M"]')
         one.locator(f'[data-chart="{chart}"]').scroll_into_view_if_needed()
+        one.wait_for_selector(f'[data-chart="{chart}"] path.line[d^="M"]')
     told = {one: one.locator(".tile:has-text('Updates') b").inner_text() for one in (page, other)}
     for one in (page, other):
         one.wait_for_function(

@@ -36,6 +36,7 @@ const TIMES = { card: 450, bid: 420, read: 1000, money: 520, shown: 1900 };
 
 export const page = {
   rules: RULES,
+  plates: false,
   actionName,
   says,
   result,

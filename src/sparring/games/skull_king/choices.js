@@ -66,7 +66,6 @@ function tigress(act) {
 }
 
 function bids(session, at, ask, act) {
-  const cards = counted(at.cards, "card");
   const placed = at.bid
     .slice(0, at.players)
     .map((_, seat) => bidOf(session, at, seat))
@@ -75,7 +74,7 @@ function bids(session, at, ask, act) {
     ? ` Bid so far: ${placed.reduce((a, b) => a + b, 0)} by ${counted(placed.length, "player")}.`
     : "";
   return {
-    words: `Round ${at.round}, ${cards}: how many tricks will you take?${open}`,
+    words: `How many tricks will you take?${open}`,
     buttons: ask.legal.map((action) =>
       button(action, String(action), act, { kind: "chip", "aria-label": `bid ${action}` }),
     ),

@@ -35,6 +35,7 @@ const TIMES = { card: 340, bid: 160, read: 900, trick: 1300, sweep: 380 };
 
 export const page = {
   rules: RULES,
+  plates: false,
   actionName,
   says,
   result,
@@ -143,10 +144,10 @@ class Table {
 
   drawWhere(at) {
     const trick = Math.min(at.cards, at.tricksDone + 1);
-    const words = [el("b", {}, `Round ${at.round} of ${at.rounds}`)];
+    const words = [el("b", {}, `Round ${at.round}/${at.rounds}`)];
     if (at.phase === "over") words.push("game over");
     else if (at.phase === "bid" || at.phase === "cannon") words.push(counted(at.cards, "card"));
-    else words.push(`trick ${trick} of ${at.cards}`);
+    else words.push(`trick ${trick}/${at.cards}`);
     replace(
       this.where,
       words.flatMap((word, i) => (i ? [" · ", word] : [word])),

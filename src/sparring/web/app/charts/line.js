@@ -79,6 +79,7 @@ export class LineChart {
   // Takes a spec, also in place of an older one: more opponents may have come.
   take(spec) {
     this.spec = spec;
+    this.drawn = null; // its lines are those of the older spec
     this.heading.textContent = spec.title;
     this.title.textContent = spec.title;
     this.over.setAttribute("aria-label", `Position in ${spec.title}`);

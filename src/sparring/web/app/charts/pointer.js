@@ -30,7 +30,7 @@ export function listen(chart) {
     over.setPointerCapture(event.pointerId);
   });
   const done = (event) => {
-    if (from === null) return;
+    if (from === null || !chart.drawn) return;
     const ends = [from, placeOf(event)].sort((a, b) => a - b);
     from = null;
     band.setAttribute("visibility", "hidden");

@@ -15,7 +15,8 @@ export function panel(title, name, content, open = false) {
 
 // Who sits where, what they have, and whose turn it is.
 export function plates(session, page) {
-  const element = el("ul", { class: "plates", "aria-label": "Players" });
+  const hidden = page.plates === false;
+  const element = el("ul", { class: "plates", "aria-label": "Players", hidden });
   const all = session.players.map((player, seat) => {
     const score = el("span", { class: "plate-score" });
     const turn = el("span", { class: "out-of-sight" });

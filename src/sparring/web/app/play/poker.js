@@ -54,6 +54,7 @@ class PokerTable {
   constructor(host, session, how) {
     Object.assign(this, { session, ...how });
     this.ask = null;
+    this.focused = false;
     this.seats = [0, 1].map((seat) => this.makeSeat(seat));
     this.middle = el("div", { class: "poker-middle" });
     this.choices = el("div", { class: "poker-choices", role: "group", "aria-label": "Your move" });
@@ -122,6 +123,7 @@ class PokerTable {
   }
 
   showChoices(state, at, ask) {
+    this.noteFocus();
     replace(
       this.choices,
       (ask?.legal ?? []).map((action) => {
@@ -141,12 +143,21 @@ class PokerTable {
         );
       }),
     );
+    if (!this.focused || !ask) return;
+    this.focused = false;
+    this.choices.firstElementChild.focus({ preventScroll: true });
+  }
+
+  // Buttons come and go with every question; who moves by them keeps the keyboard there.
+  noteFocus() {
+    this.focused ||= this.choices.contains(document.activeElement);
   }
 
   async tell(before, { seats, actions }, after) {
     const [seat] = seats;
     const { said, chips, element } = this.seats[seat];
     const now = this.read(after);
+    this.noteFocus();
     replace(this.choices);
     said.textContent = this.nameOf(before, actions[0]);
     element.classList.remove("to-move");

@@ -259,7 +259,9 @@ function exact(seed) {
   return Number.isSafeInteger(Number(seed)) ? Number(seed) : String(seed);
 }
 
-// The agent at the table, else the best bot.
+// The agent at the table, at its best even if it draws its own moves; else the best bot.
 export function adviserOf(rules, players) {
-  return players.find(({ kind }) => kind === "agent") ?? bot(rules, rules.bots.at(-1));
+  const found = players.find(({ kind }) => kind === "agent");
+  if (!found) return bot(rules, rules.bots.at(-1));
+  return { ...found, name: found.name.replace(/@sampled$/, ""), greedy: true };
 }

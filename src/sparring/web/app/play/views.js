@@ -9,6 +9,7 @@
 //     actionName(state, action, session),     optional: what an action is called in a position
 //     says(before, move, after, session),     optional: lines for the log in place of "NAME: action"
 //     score(state, seat),                     optional: text in place of the number
+//     plates: false,                          optional: the table itself shows who plays, and scores
 //     result(state, session),                 optional: one line at the end
 //   };
 //

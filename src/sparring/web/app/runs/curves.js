@@ -10,7 +10,11 @@ import { choice, skeleton } from "/app/runs/parts.js";
 export class Curves {
   constructor(store, signal) {
     this.store = store;
-    this.board = new Board({ by: kept("by", "minutes"), smoothing: Number(kept("smoothing", 0)), signal });
+    this.board = new Board({
+      by: kept("by", "minutes"),
+      smoothing: Number(kept("smoothing", 0)),
+      signal,
+    });
     this.charts = new Map(); // "group title" -> { chart, names }
     this.groups = new Map(); // name -> { element, grid }
     this.fairShare = null;
@@ -21,10 +25,15 @@ export class Curves {
   }
 
   tools() {
-    const by = choice("Axis", Object.fromEntries(PLACES.map((name) => [name, name])), this.board.by, (name) => {
-      keep("by", name);
-      this.board.set({ by: name });
-    });
+    const by = choice(
+      "Axis",
+      Object.fromEntries(PLACES.map((name) => [name, name])),
+      this.board.by,
+      (name) => {
+        keep("by", name);
+        this.board.set({ by: name });
+      },
+    );
     const amount = el("input", {
       type: "range",
       min: 0,
@@ -45,7 +54,11 @@ export class Curves {
         this.sift();
       },
     });
-    const back = el("button", { hidden: true, onclick: () => this.board.zoom(null) }, "Show all of it");
+    const back = el(
+      "button",
+      { hidden: true, onclick: () => this.board.zoom(null) },
+      "Show all of it",
+    );
     this.board.onzoom = (window) => (back.hidden = window === null);
     return el("div", { class: "chart-tools" }, by, el("label", {}, "Smooth", amount), search, back);
   }
@@ -107,7 +120,10 @@ export class Curves {
   sift() {
     const words = this.search.toLowerCase().split(/\s+/).filter(Boolean);
     for (const { chart } of this.charts.values()) {
-      const text = [chart.spec.title, ...chart.spec.series.flatMap(({ name, curve }) => [name, curve])];
+      const text = [
+        chart.spec.title,
+        ...chart.spec.series.flatMap(({ name, curve }) => [name, curve]),
+      ];
       const told = text.join(" ").toLowerCase();
       chart.element.hidden = !words.every((word) => told.includes(word));
     }

@@ -41,7 +41,10 @@ export function resultsTab({ results, overview }) {
 }
 
 function opponentRow(name, met) {
-  const cells = [percent(met.win), `${(100 * met.low).toFixed(1)} – ${(100 * met.high).toFixed(1)}`];
+  const cells = [
+    percent(met.win),
+    `${(100 * met.low).toFixed(1)} – ${(100 * met.high).toFixed(1)}`,
+  ];
   const rest = [met.wins, met.ties, met.losses].map(whole);
   return el(
     "tr",
@@ -49,9 +52,12 @@ function opponentRow(name, met) {
     el("th", { scope: "row" }, name),
     cells.map(number),
     el("td", { class: "span-cell" }, intervalBar(met)),
-    [...rest, shown(met.score), shown(met.margin), isNumber(met.rank) ? met.rank.toFixed(2) : MISSING].map(
-      number,
-    ),
+    [
+      ...rest,
+      shown(met.score),
+      shown(met.margin),
+      isNumber(met.rank) ? met.rank.toFixed(2) : MISSING,
+    ].map(number),
   );
 }
 
@@ -81,7 +87,9 @@ export function intervalBar({ win, low, high, parity }) {
 }
 
 function statisticsTable(table) {
-  const names = Object.keys(Object.values(table)[0]?.stats ?? {}).filter((name) => !/\d$/.test(name));
+  const names = Object.keys(Object.values(table)[0]?.stats ?? {}).filter(
+    (name) => !/\d$/.test(name),
+  );
   if (!names.length) return null;
   const rows = names.map((name) =>
     el(
@@ -106,7 +114,12 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
     return el(
       "tr",
       {},
-      el("th", { scope: "row" }, one.number, one.best ? el("span", { class: "tag" }, "best") : null),
+      el(
+        "th",
+        { scope: "row" },
+        one.number,
+        one.best ? el("span", { class: "tag" }, "best") : null,
+      ),
       number(short(one.decisions)),
       number(overview.measure === "score" ? shown(one.strength) : percent(one.strength)),
       number(bytes(one.size)),
@@ -115,7 +128,11 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
         "td",
         { class: "actions" },
         el("a", { href: playAddress(overview, settings, player) }, "play"),
-        el("a", { href: weights, download: `${overview.name}-${one.number}.bin` }, "download weights"),
+        el(
+          "a",
+          { href: weights, download: `${overview.name}-${one.number}.bin` },
+          "download weights",
+        ),
       ),
     );
   });
@@ -134,13 +151,19 @@ export function playAddress({ game }, settings, player) {
 export function settingsTab({ settings }) {
   const rows = settings
     .toSorted((a, b) => Number(b.changed) - Number(a.changed))
-    .map((one) => ({ told: `${one.name} ${typed(one.value)} ${one.help}`.toLowerCase(), row: settingRow(one) }));
+    .map((one) => ({
+      told: `${one.name} ${typed(one.value)} ${one.help}`.toLowerCase(),
+      row: settingRow(one),
+    }));
   const count = el("span", { class: "soft", role: "status" });
   const body = el("tbody", {});
   const sift = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fit = rows.filter(({ told }) => words.every((word) => told.includes(word)));
-    replace(body, fit.map(({ row }) => row));
+    replace(
+      body,
+      fit.map(({ row }) => row),
+    );
     const changed = settings.filter((one) => one.changed).length;
     count.textContent = words.length ? `${fit.length} found` : `${changed} changed from the usual`;
   };
@@ -193,7 +216,11 @@ export function eventsTab({ events, phases }) {
         "li",
         { class: kindOf(event) },
         el("span", { class: "when number" }, `update ${whole(event.update)}`),
-        el("span", { class: "when soft number" }, isNumber(event.seconds) ? minutes(event.seconds / 60) : ""),
+        el(
+          "span",
+          { class: "when soft number" },
+          isNumber(event.seconds) ? minutes(event.seconds / 60) : "",
+        ),
         el("span", {}, sentence(event)),
       ),
     ),
@@ -239,7 +266,11 @@ export function machineTab({ machine, profile, overview, origin }) {
       "section",
       { class: "sheet" },
       el("h2", {}, "Machine"),
-      el("dl", {}, facts.flatMap(([key, value]) => [el("dt", {}, titled(key)), el("dd", {}, typed(value))])),
+      el(
+        "dl",
+        {},
+        facts.flatMap(([key, value]) => [el("dt", {}, titled(key)), el("dd", {}, typed(value))]),
+      ),
       origin ? el("p", { class: "soft" }, `It began from ${typed(origin)}.`) : null,
     ),
   );
@@ -252,7 +283,12 @@ function verdicts({ verdicts: found, decisions_per_s: pace }) {
       el(
         "div",
         { class: "verdict" },
-        el("h3", {}, titled(cause), isNumber(gain) ? el("span", { class: "tag" }, `+${percent(gain, 0)}`) : null),
+        el(
+          "h3",
+          {},
+          titled(cause),
+          isNumber(gain) ? el("span", { class: "tag" }, `+${percent(gain, 0)}`) : null,
+        ),
         el("p", {}, text),
         typedWord ? el("pre", {}, el("code", {}, typedWord)) : null,
       ),
@@ -262,7 +298,11 @@ function verdicts({ verdicts: found, decisions_per_s: pace }) {
 
 function noProfile(name) {
   return [
-    el("p", { class: "soft" }, "Nobody has looked yet. This says where the time goes and what to do:"),
+    el(
+      "p",
+      { class: "soft" },
+      "Nobody has looked yet. This says where the time goes and what to do:",
+    ),
     el("pre", {}, el("code", {}, `sparring profile ${name}`)),
   ];
 }

@@ -4,10 +4,7 @@ import { titled } from "/app/words.js";
 
 const GREY = 7;
 const OWN_PAST = "previous best";
-const PHASES = [
-  ...["stepping", "inference", "transfer", "advantage"],
-  ...["replay", "sampling", "update", "other"],
-];
+const PHASES = "stepping inference transfer advantage replay sampling update other".split(" ");
 export const LOSSES = {
   policy_loss: "Policy loss",
   value_loss: "Value loss",
@@ -110,16 +107,24 @@ function strength(maker, fairShare) {
     names.filter((name) => maker.store.has(`eval/${name}/${what}`)).map((n, i) => line(n, i, what));
   const share = { form: "percent", span: [0, 1], guide };
   const charts = [
-    { title: "Wins against each opponent", series: lines([...named, ...own], "win"), wide: true, ...share },
+    {
+      title: "Wins against each opponent",
+      series: lines([...named, ...own], "win"),
+      wide: true,
+      ...share,
+    },
     { title: "Score against each opponent", series: lines([...named, ...own], "score") },
     { title: "Wins against past selves", series: lines(past, "win"), ...share },
   ];
   if (maker.store.has("eval/strength")) {
     const rated = charts[0].series.length > 0;
     const form = rated ? { form: "percent" } : {};
-    charts.push(maker.single("Strength: mean over opponents", "eval/strength", { ...form, wide: !rated }));
+    charts.push(
+      maker.single("Strength: mean over opponents", "eval/strength", { ...form, wide: !rated }),
+    );
   }
-  if (maker.store.has("charts/score")) charts.push(maker.single("Score while training", "charts/score"));
+  if (maker.store.has("charts/score"))
+    charts.push(maker.single("Score while training", "charts/score"));
   for (const name of maker.with("league/")) {
     charts.push(maker.single(`League: ${name.slice(7).replaceAll("_", " ")}`, name));
   }
@@ -146,7 +151,10 @@ function speed(maker) {
 
 function timeSpent(maker) {
   const there = maker.with("phases/").map((name) => name.slice(7));
-  const names = [...PHASES.filter((n) => there.includes(n)), ...there.filter((n) => !PHASES.includes(n))];
+  const names = [
+    ...PHASES.filter((n) => there.includes(n)),
+    ...there.filter((n) => !PHASES.includes(n)),
+  ];
   const curves = names.map((name) => `phases/${name}`);
   const series = names.map((name, at) => ({
     ...maker.series(name, curves[at], name === "other" ? GREY : at),
@@ -194,7 +202,11 @@ function statistics(maker) {
     .map(([whole, stages]) => ({
       title: titled(whole),
       series: stages.map((name, at) =>
-        maker.series(stageName(name.slice(whole.length), stages.length), `stats/${name}`, at % GREY),
+        maker.series(
+          stageName(name.slice(whole.length), stages.length),
+          `stats/${name}`,
+          at % GREY,
+        ),
       ),
     }));
 }

@@ -1,0 +1,93 @@
+"""Everything that a page asks for besides itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from sparring import games
+from sparring.errors import SparringError
+from sparring.games.flags import read_rules
+from sparring.games.rules import game_names
+from sparring.web.acting import Service
+from sparring.web.control import control_routes
+from sparring.web.description import describe_rules
+from sparring.web.folder import Folder
+from sparring.web.glance import Glances
+from sparring.web.live import Live, live_routes
+from sparring.web.mistakes import explain, unexpected
+from sparring.web.modules import module_file
+from sparring.web.players import player_routes
+from sparring.web.replays import replay_routes
+from sparring.web.runs import run_routes
+
+GAMES = Path(games.__file__).parent
+MakeService = Callable[[Folder], Service]
+PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
+"""What a game's folder may deliver: its page and the modules that the page imports."""
+
+
+def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
+    """Return what answers about the runs of a folder, games, players and replays."""
+    folder = Folder(runs)
+    glances = Glances(folder)
+    live = Live(folder, glances)
+    app = Starlette(
+        routes=[
+            Route("/api/games", list_games),
+            Route("/api/games/{name}", show_game),
+            *live_routes(live),
+            *run_routes(folder, glances),
+            *control_routes(folder),
+            *player_routes(folder, glances),
+            *replay_routes(folder),
+            *(service(folder).routes() if service else ()),
+            Route("/games/{name}/{file}", game_file),
+            Route("/wasm/{name}.wasm", wasm),
+        ],
+        exception_handlers={HTTPException: explain, Exception: unexpected},
+    )
+    app.state.folder, app.state.live = folder, live
+    return app
+
+
+async def list_games(request: Request) -> Response:
+    """Name all games."""
+    return JSONResponse({"games": game_names()})
+
+
+async def show_game(request: Request) -> Response:
+    """Describe a game with flags: ?set=num_players=3&set=..."""
+    try:
+        rules = read_rules(request.path_params["name"], request.query_params.getlist("set"))
+    except SparringError as wrong:
+        raise HTTPException(400, str(wrong)) from None
+    return JSONResponse(describe_rules(rules))
+
+
+async def game_file(request: Request) -> Response:
+    """Send how a game looks."""
+    name, file = request.path_params["name"], request.path_params["file"]
+    if name not in game_names() or not PAGE_FILE.fullmatch(file):
+        raise HTTPException(404)
+    path = GAMES / name / file
+    if not path.is_file():
+        raise HTTPException(404)
+    return FileResponse(path)
+
+
+async def wasm(request: Request) -> Response:
+    """Send a game's module."""
+    if request.path_params["name"] not in game_names():
+        raise HTTPException(404)
+    try:
+        return FileResponse(module_file(request.path_params["name"]), media_type="application/wasm")
+    except SparringError as wrong:
+        raise HTTPException(503, str(wrong)) from None
