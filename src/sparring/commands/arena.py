@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from sparring.commands.keeping import kept_games
 from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import ArenaConfig
@@ -48,11 +50,16 @@ MOST_NAMED = 12
 def run(config: ArenaConfig) -> int:
     """Play the matches, print what they say, draw it if a folder was given."""
     out = folder_of(config)
+    games_kept = kept_games(config.save_games, config.save_most)
+    if games_kept and config.cluster:
+        raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
     players, rules = who_plays(config, threads)
     check_players(rules, players)
     settings = settings_of(config, rules, threads)
+    if games_kept:
+        settings = replace(settings, keep=games_kept.match)
     anchors = read_anchors(config.anchor)
     total = len(pairs_of(rules, [name_of(p) for p in players])) * whole_rounds(rules, config.games)
     with ProgressBar(f"playing {rules.name}", total) as steps:
@@ -66,8 +73,10 @@ def run(config: ArenaConfig) -> int:
                 rules, players, settings, anchors=anchors, progress=tell, elsewhere=elsewhere
             )
     pictures = draw(found, out) if out else []
+    files = games_kept.write() if games_kept else []
     if config.json:
-        print_json(described(config, found, players, pictures))
+        saved = {"saved": [str(file) for file in files]} if games_kept else {}
+        print_json(described(config, found, players, pictures) | saved)
         return 0
     print_ladder(found)
     if len(found.names) > 2:
@@ -78,6 +87,8 @@ def run(config: ArenaConfig) -> int:
         say(line)
     if pictures:
         print(f"pictures: {', '.join(map(str, pictures))}")
+    if games_kept:
+        say(games_kept.told(files))
     return 0
 
 

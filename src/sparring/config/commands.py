@@ -187,6 +187,10 @@ class EvalConfig(Checked):
     """Draw actions as in training instead of taking the most probable one."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
+    save_games: str = ""
+    """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
+    save_most: Annotated[int, between(1, 4096)] = 100
+    """Of --save-games: so many of each match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -271,6 +275,10 @@ class ArenaConfig(Checked):
     address. Threads are those of a pairing then; 0: an equal share."""
     out: str = ""
     """A folder for the pictures payoff.png and ladder.png. Left out: none are drawn."""
+    save_games: str = ""
+    """A folder for games of every match, which `sparring replay` shows. Left out: none are kept."""
+    save_most: Annotated[int, between(1, 4096)] = 100
+    """Of --save-games: so many of each match, the first deals from every seat."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.deals import Plan, Progress, play_deals
+from sparring.league.keeping import Keeping
 from sparring.league.openings import check_plies, usual_plies
 from sparring.league.own import OWN_GAMES, Terms, play_own
 from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of, random_player
@@ -46,10 +47,12 @@ def evaluate(
     opening_plies: int | None = None,
     limit_s: float = math.inf,
     progress: Progress | None = None,
+    keep: Callable[[str], Keeping] | None = None,
 ) -> dict[str, MatchResult]:
     """Play a challenger against tables full of each opponent in turn; results by opponent.
 
     rules: the game; left out, the one that the challenger was trained for.
+    keep: says by the opponent's name which games are to be kept.
     The other arguments are those of `play_match`.
     """
     if rules is None:
@@ -63,7 +66,8 @@ def evaluate(
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
-        return {ALONE: play_match(rules, [challenger], progress=progress, **options)}
+        kept = keep(ALONE) if keep else None
+        return {ALONE: play_match(rules, [challenger], progress=progress, keep=kept, **options)}
     if not against:
         known = ", ".join(usual_opponents(rules))
         raise ConfigError(f"no opponent given; {rules.name} has the bots {known}")
@@ -74,7 +78,8 @@ def evaluate(
     for at, (name, opponent) in enumerate(zip(names, against, strict=True)):
         table = [challenger] + [opponent] * (rules.seats - 1)
         count = shifted(progress, at * whole_rounds(rules, games))
-        results[name] = play_match(rules, table, progress=count, **options)
+        kept = keep(name) if keep else None
+        results[name] = play_match(rules, table, progress=count, keep=kept, **options)
     return results
 
 
@@ -139,6 +144,7 @@ def play_match(
     opening_plies: int | None = None,
     limit_s: float = math.inf,
     progress: Progress | None = None,
+    keep: Keeping | None = None,
 ) -> MatchResult:
     """Play `games` games on about `parallel` tables. The same arguments give the same result.
 
@@ -153,6 +159,7 @@ def play_match(
     limit_s: of an environment of one's own: seconds after which no more games begin; the result
         says how many were played.
     progress: called with the number of games played so far.
+    keep: the games that are to be kept as replays; they are in it afterwards.
     """
     if games < 2:
         raise ConfigError(f"games={games}: an interval needs at least 2")
@@ -161,6 +168,8 @@ def play_match(
     if len(seats) != rules.seats:
         raise ConfigError(f"{rules.name} has {rules.seats} seats, not {len(seats)}")
     if is_own(rules):
+        if keep is not None:
+            raise ConfigError(f"{rules.name} is your own environment; games of sparring are kept")
         check_plies(rules, opening_plies or 0)
         return play_own_match(rules, seats, Terms(games, seed, greedy, limit_s), progress)
     players, policies = number_players(rules, seats)
@@ -171,7 +180,7 @@ def play_match(
         check_plies(rules, opening_plies)
     deals = whole_rounds(rules, games) // rules.seats
     plan = Plan(deals, parallel, seed, threads, greedy, opening_plies)
-    record = play_deals(rules, players, policies, plan, progress)
+    record = play_deals(rules, players, policies, plan, progress=progress, keep=keep)
     names = [name_of(seat) for seat in seats]
     return summarise(rules, names, record, opening_plies=opening_plies)
 

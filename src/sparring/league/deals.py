@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.games.rules import Rules
-from sparring.league.players import Seated
+from sparring.league.keeping import Keeping
+from sparring.league.players import Seated, name_of
 from sparring.league.results import Record
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
@@ -51,7 +52,7 @@ class Tables:
         self.pool, self.rules = pool, pool.rules
         pool.set_counting(counted)
         self.batch = pool.reset()
-        self.left = share.copy()
+        self.share, self.left = share, share.copy()
         """[tables], deals that are still to be finished there."""
         self.some_finished = False
         rows = pool.num_games * self.rules.rows
@@ -82,7 +83,9 @@ class Tables:
 class Score:
     """The sheets of one rotation, a line per deal."""
 
-    def __init__(self, deals: int, seats: int) -> None:
+    def __init__(self, share: npt.NDArray[np.intp], seats: int) -> None:
+        """Begin. share: [tables], deals of each."""
+        self.share, deals = share, int(share.sum())
         self.score = np.zeros((deals, seats), np.float32)
         self.player = np.zeros((deals, seats), np.int16)
         self.length = np.zeros(deals, np.int32)
@@ -115,11 +118,14 @@ def play_deals(
     players: Sequence[PlayerId],
     policies: dict[int, Seated],
     plan: Plan,
+    *,
     progress: Progress | None = None,
+    keep: Keeping | None = None,
 ) -> Record:
     """Play until every table of every rotation has finished its share of the deals.
 
     The share is fixed beforehand: taking the first games that finish would favour short ones.
+    keep: notes games that are to be kept.
     """
     seats, deals = rules.seats, plan.deals
     count = min(deals, max(1, plan.parallel // seats))
@@ -145,13 +151,15 @@ def play_deals(
         )
         for ahead in range(seats)
     ]
-    sheets = [Score(deals, seats) for _ in rotations]
+    sheets = [Score(share, seats) for _ in rotations]
     going = list(zip(rotations, sheets, strict=True))
     step = played = 0
     while going:
         before = played
         actions = choose([tables for tables, _ in going], policies, greedy=plan.greedy, step=step)
         for (tables, sheet), action in zip(going, actions, strict=True):
+            if keep is not None:
+                keep.note(rotations.index(tables), tables, action)
             tables.batch = tables.pool.step(action)
             played += sheet.take(tables, last_line)
         step += 1
@@ -159,6 +167,9 @@ def play_deals(
             going = [(tables, sheet) for tables, sheet in going if tables.left.any()]
             if progress is not None:
                 progress(played)
+    if keep is not None:
+        names = {number: name_of(policy) for number, policy in policies.items()}
+        keep.finish(rules, names, sheets, plan)
     record = put_together(rules, players, sheets, plan.seed)
     return replace(record, counts=np.stack([tables.pool.counts() for tables in rotations]))
 

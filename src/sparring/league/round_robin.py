@@ -20,6 +20,7 @@ from sparring.config.ranges import MOST_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.arena import play_match, whole_rounds
+from sparring.league.keeping import Keeping
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import (
     Rating,
@@ -145,6 +146,8 @@ class Settings:
     """As `play_match` takes them."""
     sprt: Sprt | None = None
     """Ends a pairing as soon as it is decided."""
+    keep: Callable[[str, str], Keeping] | None = None
+    """Says which games of a match between two are to be kept."""
 
 
 Progress = Callable[[int, str], None]
@@ -222,6 +225,7 @@ def play_pairing(
             greedy=settings.greedy,
             opening_plies=settings.opening_plies,
             progress=partial(count_on, progress, played),
+            keep=settings.keep(name_of(table[0]), name_of(table[1])) if settings.keep else None,
         )
         parts.append(part)
         played += part.games

@@ -9,6 +9,7 @@ from types import ModuleType
 import torch
 
 from sparring.commands.eval import usi_match
+from sparring.commands.keeping import kept_games
 from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import (
@@ -36,6 +37,9 @@ from sparring.store.policies import locate
 def run(config: EvalConfig) -> int:
     """Play the matches and print what they say."""
     check_numbers(config)
+    games_kept = kept_games(config.save_games, config.save_most)
+    if games_kept and (config.protocol or config.engine):
+        raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
     challenger, rules = find_challenger(config, threads)
@@ -69,7 +73,9 @@ def run(config: EvalConfig) -> int:
             greedy=not config.sampled,
             opening_plies=config.opening_plies,
             progress=tell,
+            keep=games_kept.match if games_kept else None,
         )
+    files = games_kept.write() if games_kept else []
     if config.json:
         print_json(
             {
@@ -80,6 +86,7 @@ def run(config: EvalConfig) -> int:
                 "seed": config.seed,
                 "sampled": config.sampled,
                 "results": {name: found.summary() for name, found in results.items()},
+                **({"saved": [str(file) for file in files]} if games_kept else {}),
             }
         )
         return 0
@@ -88,6 +95,8 @@ def run(config: EvalConfig) -> int:
         say(line)
     if played := stats_table(rules, results):
         print_table(played)
+    if games_kept:
+        say(games_kept.told(files))
     if isinstance(challenger, Policy):
         print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
     return 0
