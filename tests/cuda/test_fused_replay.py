@@ -24,7 +24,7 @@ from sparring.pools import Lineup, Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment, Schedule
 
-COLLECT = CollectConfig(games=32, steps=5, bf16=False)
+COLLECT = CollectConfig(cpu="float32", games=32, steps=5, bf16=False)
 REPLAY = ReplayConfig(capacity=3000, batch=64, warmup=1200, ratio=4.0, n_step=3)
 NET = NetConfig(hidden=(64, 32))
 BOX = replace(NET, spread="predicted", squash=True)

@@ -227,8 +227,8 @@ def test_a_whole_pool_plays_the_same_games(game):
     pool = Pool(rules, games, seed=9, threads=2)
     batch = pool.reset()
     states = [module.state(9, game=number) for number in range(games)]
-    running = set(range(games))
-    for _ in range(2000):
+    running = set(range(games))  # every game has a limit of its own
+    while running:
         for number in running:
             for row in range(rules.rows):
                 at = number * rules.rows + row
@@ -247,9 +247,6 @@ def test_a_whole_pool_plays_the_same_games(game):
             assert state.end()[:2] == tuple(map(bool, ended))
             if any(ended):
                 running.discard(number)
-        if not running:
-            return
-    assert len(running) < games or game == "cage2"
 
 
 def test_a_module_has_all_that_the_page_calls():

@@ -11,6 +11,7 @@ PHONE = {"width": 375, "height": 700}
 ASKED = "window.session && (session.answer || session.state.over)"
 OVER = "window.session && session.state.over"
 CHOICES = ".sk-buttons [data-action], .sk-own[data-action], .sk-own.playable[data-card='71']"
+PIRATES = ", ".join(f".sk-own.playable[data-card='{card}']" for card in (5, 6, 7, 8, 9, 71))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,8 @@ def address(serve) -> str:
 def table(page, address):
     """Open a table on which nothing flies."""
     page.emulate_media(reduced_motion="reduce")
-    page.add_init_script("localStorage.setItem('sparring-quick-table', 'yes')")
+    page.goto(address)
+    page.evaluate("localStorage.setItem('sparring-quick-table', 'yes')")
 
     def open_table(route: str):
         page.goto("about:blank")
@@ -60,6 +62,9 @@ def step(page, number: int, seen) -> None:
     name = page.evaluate("session.rules.name")
     if name == "skull_king":
         offered = page.locator(CHOICES)
+        pirates = page.locator(PIRATES)
+        if seen is not None and pirates.count():  # they have to win for what they offer
+            offered = pirates
         offered.nth(number % offered.count()).click()
         role = page.locator(".sk-choice.red, .sk-choice[data-action='85']")
         if role.count() and page.evaluate("Boolean(session.answer)"):
@@ -146,10 +151,11 @@ def test_every_ability_can_be_used_by_clicks(table):
     wanted = {"cannon", "rosie", "discard", "wager", "harry", "tigress"}
     seen: set[str] = set()
     flags = "&".join(
-        f"set={flag}" for flag in ("num_players=3", "abilities=1", "scoring=RASCAL", "cannonball=1")
+        f"set={flag}"
+        for flag in ("num_players=2", "ghost=0", "abilities=1", "scoring=RASCAL", "cannonball=1")
     )
     for seed in range(6):
-        page = table(f"skull_king?seed={seed}&against=rule_easy&{flags}&set=rounds=7,8,9,10")
+        page = table(f"skull_king?seed={seed}&against=rule_easy&{flags}&set=rounds=10,10,10")
 
         def look(page) -> None:
             if not page.evaluate(OVER):
@@ -171,7 +177,7 @@ def test_greyed_cards_say_why(table):
         if greyed.count():
             assert "follow it" in greyed.first.get_attribute("title")
             before = page.evaluate("session.moves.length")
-            greyed.first.click()
+            greyed.first.click(force=True)  # it is disabled for assistive technology
             assert "follow it" in page.inner_text(".sk-words")
             assert page.evaluate("session.moves.length") == before
             return
@@ -233,9 +239,8 @@ def test_skull_king_on_a_phone_shows_hand_and_choices(table, page):
             assert min(box["width"], box["height"]) >= 40
 
 
-@pytest.mark.parametrize(("players", "against"), [(3, "dealer"), (5, "random")])
-def test_a_whole_game_of_kuhhandel_by_clicks_with_hidden_money(table, players, against):
-    page = table(f"kuhhandel?seed=5&against={against}&set=num_players={players}")
+def test_a_whole_game_of_kuhhandel_by_clicks_with_hidden_money(table):
+    page = table("kuhhandel?seed=5&against=dealer&set=num_players=3")
     click_on(page, hides_money)
     assert "Final scores" in page.inner_text(".kh-standings")
     told = [int(text) for text in page.locator(".kh-standings .total").all_inner_texts()]

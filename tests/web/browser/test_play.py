@@ -239,6 +239,8 @@ def test_an_agent_of_a_real_training_plays_and_shows_its_mind(table, runs):
     state = sparring.new_state("tic_tac_toe", seed=5)
     state.apply(4)
     assert policy.action(state, greedy=False, seed=5, step=1) == played
+    likeliest = float(shares[0].removesuffix(" %")) / 100
+    assert abs(likeliest - policy.probabilities(*state.decision()).max()) < 1e-3
     told = page.locator(".mind-value strong").inner_text()
     assert abs(float(told) - policy.value(*state.decision())[0]) < 1e-3
     play_out(page)

@@ -97,7 +97,7 @@ async function sitDown(page, begun = null) {
     commentators: { names: able.agents.map((a) => a.name), network: (n) => casting.network(n) },
     again: (seed) => {
       page.wish = { ...wish, seed: seed ?? newSeed() };
-      return sitDown(page);
+      return sitDown(page).catch((wrong) => page.table.complain(wrong));
     },
   });
   window.session = page.table.session; // for tests and the curious

@@ -2,6 +2,7 @@
 // of `sparring play` has it; a word of several with weights is a mixture of whom one is drawn:
 // careful=3+ttt/120@sampled=1
 
+import { toast } from "/app/dom.js";
 import { Network } from "/app/engine/network.js";
 import { PERSON, agent, bot } from "/app/play/session.js";
 import { source } from "/app/play/source.js";
@@ -76,8 +77,9 @@ export async function whoCanPlay(rules) {
       ...checkpoints.map((number) => ({ name: `${run.name}/${number}`, run: run.name })),
     ]);
     return { bots: rules.bots, agents };
-  } catch {
-    return { bots: rules.bots, agents: [] }; // a page without a server has bots
+  } catch (wrong) {
+    toast(`Only bots can be asked to the table: ${wrong.message}`);
+    return { bots: rules.bots, agents: [] };
   }
 }
 

@@ -107,7 +107,7 @@ function statisticsTable(table) {
 
 export function checkpointsTab({ checkpoints, overview, settings }) {
   if (!checkpoints.length) return nothing("The first checkpoint comes after a minute of training.");
-  const heads = ["Checkpoint", "Decisions", "Strength", "Size", "Saved", ""];
+  const heads = ["Checkpoint", "", "Decisions", "Strength", "Size", "Saved"];
   const rows = checkpoints.map((one) => {
     const player = `${overview.name}/${one.number}`;
     const weights = `/api/network?player=${encodeURIComponent(player)}`;
@@ -120,10 +120,6 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
         one.number,
         one.best ? el("span", { class: "tag" }, "best") : null,
       ),
-      number(short(one.decisions)),
-      number(overview.measure === "score" ? shown(one.strength) : percent(one.strength)),
-      number(bytes(one.size)),
-      number(ago(new Date(1000 * one.seconds).toISOString())),
       el(
         "td",
         { class: "actions" },
@@ -134,9 +130,13 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
           "download weights",
         ),
       ),
+      number(short(one.decisions)),
+      number(overview.measure === "score" ? shown(one.strength) : percent(one.strength)),
+      number(bytes(one.size)),
+      number(ago(new Date(1000 * one.seconds).toISOString())),
     );
   });
-  return sheetTable("Checkpoints", heads, rows, [0, 5]);
+  return sheetTable("Checkpoints", heads, rows, [0, 1]);
 }
 
 // The address of a game against an agent, by the rules that it learned.

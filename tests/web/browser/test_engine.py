@@ -1,0 +1,110 @@
+"""Games and networks in Chromium against Python: the same moves, the same numbers."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+
+from sparring.config import NetConfig
+from sparring.games.rules import Rules
+from sparring.games.state import State
+from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
+from sparring.web.networks import pack_network
+
+PLAY = """
+async ({ game, packed, seed, steps }) => {
+  const { Engine } = await import("/app/engine/engine.js");
+  const { Network } = await import("/app/engine/network.js");
+  const rules = await (await fetch(`/api/games/${game}`)).json();
+  const wasm = await (await fetch(`/wasm/${game}.wasm`)).arrayBuffer();
+  const engine = await Engine.load(wasm, rules);
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const network = Network.load(engine, bytes);
+  const state = engine.state(seed);
+  const said = [];
+  for (let step = 0; step < steps && !state.over; ++step) {
+    const actions = [], answers = [];
+    for (let row = 0; row < rules.rows; ++row) {
+      const { probabilities, value, mean = [] } = network.answer(state, row);
+      answers.push([...probabilities, ...mean, value]);
+      actions.push(network.action(state, row, { greedy: false, seed, step }));
+    }
+    said.push({ actions, answers, saved: Array.from(state.save()) });
+    state.apply(...actions);
+  }
+  return said;
+}
+"""
+
+LOAD = """
+async ({ game, bytes }) => {
+  const { Engine } = await import("/app/engine/engine.js");
+  const { Network } = await import("/app/engine/network.js");
+  const rules = await (await fetch(`/api/games/${game}`)).json();
+  const engine = await Engine.load(await (await fetch(`/wasm/${game}.wasm`)).arrayBuffer(), rules);
+  try {
+    Network.load(engine, Uint8Array.from(bytes));
+    return "";
+  } catch (wrong) {
+    return wrong.message;
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def address(serve) -> str:
+    return serve()
+
+
+def policy_of(game: str, config: NetConfig) -> Policy:
+    rules = Rules(game)
+    return Policy(rules, make_net(rules, config), name="a network")
+
+
+@pytest.mark.parametrize(
+    ("game", "config"),
+    [
+        ("skull_king", NetConfig(hidden=(64, 64))),
+        ("shogi", NetConfig(kind="residual", channels=16, blocks=2)),
+        ("laser_hockey", NetConfig(hidden=(32,), squash=True)),
+        ("kuhhandel", NetConfig(hidden=(32,), activation="tanh", shared=False)),
+    ],
+)
+def test_a_network_plays_as_in_python(page, address, game, config):
+    policy, seed = policy_of(game, config), 2**52 + 1
+    packed = base64.b64encode(pack_network(policy)).decode()
+    page.goto(address)
+    given = {"game": game, "packed": packed, "seed": seed, "steps": 60}
+    said = page.evaluate(PLAY, given)
+    rules = policy.rules
+    state = State(rules, seed, rules.weights(None))
+    assert len(said) > 20
+    for step, found in enumerate(said):
+        assert bytes(found["saved"]) == state.native.serialize()
+        for row in range(rules.rows):
+            obs, mask = state.decision(row)
+            known = policy.gaussian(obs)[0] if rules.box else policy.probabilities(obs, mask)
+            wanted = np.append(known[0], policy.value(obs))
+            assert np.abs(np.array(found["answers"][row]) - wanted).max() < 1e-5
+            action = policy.action(state, row=row, greedy=False, seed=seed, step=step)
+            assert np.abs(np.array(found["actions"][row]) - action).max() < 1e-6
+        state.apply(found["actions"] if rules.rows > 1 else found["actions"][0])
+
+
+def test_what_does_not_fit_is_refused_in_a_line(page, address):
+    page.goto(address)
+    packed = pack_network(policy_of("tic_tac_toe", NetConfig(hidden=(8,))))
+
+    def said(game: str, data: bytes) -> str:
+        return page.evaluate(LOAD, {"game": game, "bytes": list(data)})
+
+    assert said("tic_tac_toe", packed) == ""
+    assert said("kuhn_poker", packed) == "a network plays tic_tac_toe, not kuhn_poker"
+    assert said("tic_tac_toe", b"no network at all\n") == "this is no network of sparring"
+    assert said("tic_tac_toe", packed[:-400]) == "the network is damaged: load it again"
+    newer = packed.replace(b'"version": 1', b'"version": 9', 1)
+    assert said("tic_tac_toe", newer).startswith("a network of version 9")
