@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 import sparring
 from sparring.games import cage2, shogi
 
-PICTURES = Path(__file__).parents[3] / "docs" / "browser"
 ADVICE = """async (bot) => {
   const { readMove, readSfen, usi } = await import("/games/shogi/position.js");
   session.adviser = { kind: "bot", name: bot, index: session.rules.bots.indexOf(bot) };
@@ -168,6 +166,20 @@ def test_shogi_by_keyboard_alone(page, address):
     assert shogi.usi(sparring.new_state("shogi"), page.evaluate("session.moves[0][0]")) == "7g7f"
 
 
+def middle(place) -> dict[str, float]:
+    box = place.bounding_box()
+    return {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+
+
+def drag_by_finger(page, start, end) -> None:
+    finger = page.context.new_cdp_session(page)
+    points = [middle(start), middle(end)]
+    finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": points[:1]})
+    for _ in range(2):
+        finger.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": points[1:]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def test_shogi_by_touch_on_a_phone(browser, address):
     context = browser.new_context(**TOUCH)
     page = context.new_page()
@@ -176,6 +188,10 @@ def test_shogi_by_touch_on_a_phone(browser, address):
     square(page, "3c").tap()
     assert square(page, "3d").get_attribute("class").split().count("target") == 1
     square(page, "3d").tap()
+    until(page, f"session.moves.length > {before}")
+    until(page, "session.answer")
+    before = page.evaluate("session.moves.length")
+    drag_by_finger(page, square(page, "7c"), square(page, "7d"))
     until(page, f"session.moves.length > {before}")
     own = square(page, "1a").bounding_box()
     other = square(page, "1i").bounding_box()
@@ -276,6 +292,32 @@ def test_onlookers_see_what_red_does(page, address):
     page.wait_for_selector('.cage2-view .host[data-host="User0"][data-truth="privileged"]')
     assert not page.locator(".cage2-view .desk").is_visible()
     assert any("red: " in line for line in page.locator(".panel-happened li").all_text_contents())
+
+
+def test_a_replay_of_shogi_through_either_pair_of_eyes(page, address):
+    state = sparring.new_state("shogi")
+    actions = []
+    for move in ("7g7f", "3c3d", "8h2b+"):
+        actions.append(shogi.action_of(state, move))
+        state.apply(actions[-1])
+    data = packed(game="shogi", rules_version=1, actions=actions)
+    page.goto(f"{address}/#/replay?data={data}")
+    page.get_by_label("Last position").click()
+    assert square(page, "2b").locator(".promoted").count() == 1
+    assert "last" in square(page, "8h").get_attribute("class")
+    assert square(page, "1i").bounding_box()["y"] > square(page, "1a").bounding_box()["y"]
+    page.get_by_label("Through whose eyes").select_option("1")
+    assert square(page, "1i").bounding_box()["y"] < square(page, "1a").bounding_box()["y"]
+
+
+def test_a_replay_of_cage2_hides_from_blue_what_blue_did_not_know(page, address):
+    data = packed(game="cage2", rules_version=1, players=["blue"], actions=[0] * 12)
+    page.goto(f"{address}/#/replay?data={data}")
+    page.get_by_label("Last position").click()
+    assert page.locator(".cage2-view [data-truth]").count() == 13
+    page.get_by_label("Through whose eyes").select_option("0")
+    assert page.locator(".cage2-view [data-truth]").count() == 0
+    assert "red:" not in page.locator(".cage2-view").inner_html()
 
 
 @pytest.mark.parametrize("width", [375, 1200])

@@ -102,13 +102,18 @@ export class Desk {
       here.filter(({ family }) => family === name),
     );
     this.fill(this.main, plain, (deed) => [KEYS[deed.family], HELP[deed.family]]);
-    const idle = ({ family }) => whyNoDecoy(family, this.host, decoyMask) !== null;
-    const useful = here.filter((deed) => isDecoy(deed) && !idle(deed));
-    const useless = here.filter((deed) => isDecoy(deed) && idle(deed));
-    this.numbered = useful;
-    this.fill(this.decoys, useful, (deed, at) => [String(at + 1), decoyWords(deed.family)]);
-    if (!useful.length) this.decoys.textContent = "No decoy fits any more.";
-    this.fill(this.rest, useless, ({ family }) => ["", whyNoDecoy(family, this.host, decoyMask)]);
+    // A number stays with its decoy: those that were placed keep their place.
+    const never = ({ family }) => whyNoDecoy(family, this.host, 0);
+    const now = ({ family }) => whyNoDecoy(family, this.host, decoyMask);
+    this.numbered = here.filter((deed) => isDecoy(deed) && !never(deed));
+    const useless = here.filter((deed) => isDecoy(deed) && never(deed));
+    this.fill(this.decoys, this.numbered, (deed, at) => [
+      String(at + 1),
+      now(deed) ?? decoyWords(deed.family),
+      Boolean(now(deed)),
+    ]);
+    if (!this.numbered.length) this.decoys.textContent = "None does anything here.";
+    this.fill(this.rest, useless, (deed) => ["", never(deed)]);
     this.useless.hidden = useless.length === 0;
     this.drawAlways();
   }
@@ -130,7 +135,7 @@ export class Desk {
     );
   }
 
-  button(deed, key, help) {
+  button(deed, key, help, spent = false) {
     const { action, family, name } = deed;
     const shown = help === "again" ? name : family.replace(/^Decoy(?=.)/, "");
     return el(
@@ -141,7 +146,7 @@ export class Desk {
         "data-action": action,
         "aria-label": `${name}${help ? `, ${help}` : ""}`,
         "aria-keyshortcuts": key || null,
-        disabled: !this.ask?.legal.includes(action),
+        disabled: spent || !this.ask?.legal.includes(action),
         onclick: () => this.act(action),
       },
       key ? el("kbd", {}, key) : null,
@@ -162,7 +167,8 @@ export class Desk {
     if (key === REPEAT) return this.last !== null && this.act(this.last);
     const number = Number(key);
     if (number >= 1 && number <= this.numbered?.length) {
-      return this.act(this.numbered[number - 1].action);
+      this.decoys.children[number - 1].click(); // nothing, if it is spent
+      return true;
     }
     const found = this.actions.find(
       ({ family, host }) => KEYS[family] === key && (host === this.host || host < 0),

@@ -51,9 +51,9 @@ class View {
     this.truth = el("div", { class: "debrief", hidden: true });
     this.root = el(
       "div",
-      { class: `cage2-view${this.plays ? "" : " watched"}` },
+      { class: "cage2-view" },
       el("div", { class: "head" }, this.score, this.bars),
-      el("div", { class: "chart" }, this.map.element, legend(), this.truth),
+      el("div", { class: "ground" }, this.map.element, legend(), this.truth),
       this.desk.element,
     );
     host.append(el("div", { class: "cage2-room" }, this.root));
@@ -76,6 +76,7 @@ class View {
     this.map.hint(null);
     this.desk.show(seen, ask);
     this.desk.element.hidden = !this.plays || state.over;
+    this.root.classList.toggle("watched", this.desk.element.hidden);
     const steps = this.history.upTo(state);
     this.drawHead(seen, steps);
     this.drawTruth(truth, state.over && this.plays ? steps : []);

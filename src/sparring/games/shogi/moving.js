@@ -90,7 +90,9 @@ export class Moving {
   }
 
   onClick(event) {
-    if (this.question.contains(event.target) || this.justDragged) return;
+    const endsDrag = this.justDragged && event.detail > 0; // keys click with 0
+    this.justDragged = false;
+    if (endsDrag || this.question.contains(event.target)) return;
     const place = this.placeOf(event.target);
     if (place === null) {
       if (!event.target.closest(".sheet")) this.release();
