@@ -9,6 +9,7 @@ import {
   ACTION,
   TIGRESS,
   cardOf,
+  handsAfter,
   laidAfter,
   nameOf,
   read,
@@ -28,6 +29,7 @@ import {
   counted,
   result,
   says,
+  verdict,
 } from "/games/skull_king/words.js";
 
 const JADE = 9; // her token
@@ -218,7 +220,8 @@ class Table {
     const { session, at, ask } = this;
     if (!ask) {
       const watching = session.person < 0 ? "" : waiting(session, at);
-      this.words.textContent = at.phase === "over" ? this.verdict(at) : watching;
+      this.words.textContent =
+        at.phase === "over" ? verdict(at.total.slice(0, at.players), session) : watching;
       replace(this.buttons);
       return;
     }
@@ -229,15 +232,6 @@ class Table {
     const { words, buttons } = choicesOf(session, at, ask, this.picked, act);
     this.words.textContent = words;
     replace(this.buttons, buttons);
-  }
-
-  verdict(at) {
-    const best = Math.max(...at.total.slice(0, at.players));
-    const winners = at.total.flatMap((total, seat) =>
-      seat < at.players && total === best ? [nameOf(this.session, seat)] : [],
-    );
-    const wins = winners.length === 1 && winners[0] !== "you" ? "wins" : "win";
-    return `${capital(winners.join(" and "))} ${wins} with ${best} points.`;
   }
 
   playCard(card, action) {
@@ -321,10 +315,7 @@ class Table {
       seat === this.bottom
         ? this.hand.rectOf(cardOf(token))
         : (plate?.querySelector(".sk-backs, .sk-held svg") ?? plate)?.getBoundingClientRect();
-    const hands = was.hands.map((cards, at) => {
-      const out = laid.filter((one) => one.seat === at).map((one) => cardOf(one.token));
-      return cards.filter((card) => !out.includes(card));
-    });
+    const hands = handsAfter(was, laid);
     this.draw({ ...was, trick: laid, hands, actor: -1 });
     const card = this.middle.querySelector(`.sk-laid[data-seat="${seat}"]`);
     await this.motion.arrive(card, from, TIMES.card, { turn: seat === this.bottom ? 0 : -14 });
@@ -335,10 +326,7 @@ class Table {
     const bonus = was.bonus.map(
       (points, seat) => points + (seat === taker ? bonusGained(was, now, taker) : 0),
     );
-    const hands = was.hands.map((cards, seat) => {
-      const out = laid.filter((one) => one.seat === seat).map((one) => cardOf(one.token));
-      return cards.filter((card) => !out.includes(card));
-    });
+    const hands = handsAfter(was, laid);
     const told = this.trickWords(was, now, taker);
     this.draw({ ...was, trick: laid, hands, won, bonus, actor: -1 }, { winner: taker, told });
     this.motion.calmDown();

@@ -134,6 +134,12 @@ export function laidAfter(was, action) {
   return laid;
 }
 
+// Everybody's cards without those of the trick.
+export function handsAfter(was, laid) {
+  const out = laid.map(({ token }) => cardOf(token));
+  return was.hands.map((cards) => cards.filter((card) => !out.includes(card)));
+}
+
 // Whether nobody takes a trick: the last leviathan decides.
 export function isDestroyed(laid) {
   const tokens = laid.map(({ token }) => token);

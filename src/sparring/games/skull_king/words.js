@@ -176,7 +176,10 @@ function roundLine(was, now, session) {
 }
 
 export function result(state, session) {
-  const { scores } = state;
+  return verdict(state.scores, session);
+}
+
+export function verdict(scores, session) {
   const best = Math.max(...scores);
   const winners = scores.flatMap((score, seat) => (score === best ? [nameOf(session, seat)] : []));
   const verb = winners.length === 1 && winners[0] !== "you" ? "wins" : "win";
