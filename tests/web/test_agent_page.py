@@ -13,10 +13,13 @@ import torch
 from sparring import Rules
 from sparring.cli import main
 from sparring.config import NetConfig
+from sparring.errors import ConfigError
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.pools.foreign.again import made_again
 from sparring.store.policies import save_policy
 from sparring.web import modules
+from sparring.web.agent_page import agent_page
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +82,16 @@ def test_without_modules_the_error_says_what_to_do(saved, tmp_path, monkeypatch,
     assert main(["export", str(saved), "--html", str(tmp_path / "agent.html")]) == 3
     assert "make web" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_networks_that_no_browser_computes_are_refused_by_name(tmp_path, capsys):
+    rules = Rules("tic_tac_toe")
+    net = make_net(rules, NetConfig(hidden=(8,)), memory=16)
+    with_memory = save_policy(Policy(rules, net), tmp_path / "remembering")
+    assert main(["export", str(with_memory), "--html", str(tmp_path / "agent.html")]) == 2
+    assert "has 16 bytes of memory" in capsys.readouterr().err
+    own = made_again("own_envs:make_cards", 1).rules
+    policy = Policy(own, make_net(own, NetConfig(hidden=(8,))), name="cards")
+    with pytest.raises(ConfigError, match="cards plays an environment of your own"):
+        agent_page(policy, "cards")
+    assert not (tmp_path / "agent.html").exists()

@@ -9,7 +9,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import show_size
 from sparring.nets.policy import Policy
 from sparring.store.files import write_atomic
-from sparring.web.agent_page import MARK, agent_page, describe_agent
+from sparring.web.agent_page import MARK, agent_page
 
 LOOK = 4096
 """A page says within so many bytes that it is one of ours."""
@@ -37,8 +37,7 @@ def check_page(target: Path) -> bool:
 
 def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
     """Write the page, the whole of it or nothing; return what is to be said about it."""
-    about = describe_agent(policy, word)
-    page, parts = agent_page(policy, about)
+    page, parts, about = agent_page(policy, word)
     replaced = check_page(target)
     try:
         write_atomic(target, page.encode())

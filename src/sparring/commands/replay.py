@@ -246,15 +246,15 @@ def pressed(handle: int) -> Iterator[str]:
             key = data.decode("ascii", "replace")
             if key in ("\x04", "\x1b"):
                 return
-            if key == "g":
-                key = "g " + number_typed(handle)
+            if key.startswith("g"):  # a fast hand may have typed more already
+                whole = key.endswith(("\n", "\r"))
+                key = "g " + (key[1:].strip() if whole else number_typed(handle, key[1:].strip()))
             yield ARROWS.get(key, key.strip().lower())
 
 
-def number_typed(handle: int) -> str:
+def number_typed(handle: int, typed: str) -> str:
     """Read digits up to the end of the line, and show them."""
-    print("to step ", end="", flush=True)
-    typed = ""
+    print(f"to step {typed}", end="", flush=True)
     while (key := os.read(handle, 1).decode("ascii", "replace")) not in ("\n", "\r", ""):
         typed = typed[:-1] if key in ("\x7f", "\b") else typed + key
         print(f"\rto step {typed} \b", end="", flush=True)

@@ -12,7 +12,6 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,17 @@ IN_WORDS = re.compile(r"[+,=@\s]+")
 """What means something in the address of a table, and so cannot be in a player's name there."""
 
 
-def agent_page(policy: Policy, about: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-    """Return the page, and how many bytes its parts take in it."""
+def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str, Any]]:
+    """Return the page, how many bytes its parts take in it, and what it says about the agent.
+
+    word: what the policy was loaded by.
+    """
     game = policy.rules.name
+    network = pack_network(policy)  # first: it says what cannot play in a browser
+    about = describe_agent(policy, word)
     parts = {
         "wasm": packed(module_file(game).read_bytes()),
-        "network": packed(pack_network(policy)),
+        "network": packed(network),
         "script": start_script(game),
         "style": styles_of(game),
         "about": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
@@ -56,7 +60,7 @@ def agent_page(policy: Policy, about: Mapping[str, Any]) -> tuple[str, dict[str,
         theme=theme,
         **parts,
     )
-    return page, {name: len(part.encode()) for name, part in parts.items()}
+    return page, {name: len(part.encode()) for name, part in parts.items()}, about
 
 
 def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
