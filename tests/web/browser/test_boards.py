@@ -159,6 +159,7 @@ def test_drops_by_click_drag_and_key(page, address):
 
 def test_shogi_by_keyboard_alone(page, address):
     open_shogi(page, address)
+    page.locator("main").focus()  # as after a link
     page.keyboard.press("ArrowDown")  # the board takes the keyboard at its middle
     for key in ("ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft", "Enter", "ArrowUp", "Enter"):
         page.keyboard.press(key)
@@ -275,6 +276,7 @@ def test_an_episode_of_cage2_by_clicks(page, address):
 
 def test_cage2_by_keys(page, address):
     open_cage2(page, address, "seed=2&set=max_steps=9")
+    page.locator("main").focus()  # as after a link
     keys = ["w", ".", "ArrowRight", "1", "2", "a", "ArrowDown", "x", ".", "j", "r", "w"]
     for key in keys:
         page.keyboard.press(key)

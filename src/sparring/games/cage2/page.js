@@ -151,8 +151,8 @@ class View {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    const at = document.activeElement;
-    if (at !== document.body && !this.root.contains(at)) return;
+    // Whoever types or scrolls elsewhere means something else.
+    if (document.activeElement.closest("input, select, textarea, summary, ol, dialog")) return;
     if (!this.plays) return;
     if (this.arrow(event.key) || this.desk.key(event.key.toLowerCase())) event.preventDefault();
   }

@@ -221,7 +221,7 @@ export class Moving {
 
   // Arrows reach the board while nothing else on the page has the keyboard.
   onFirstKey(event) {
-    const free = document.activeElement === document.body && this.moves.length > 0;
+    const free = document.activeElement.contains(this.board.root) && this.moves.length > 0;
     if (!free || !event.key.startsWith("Arrow")) return;
     focusOn(this.board.squares.find((square) => square.tabIndex === 0));
     event.preventDefault();
