@@ -3,6 +3,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/pool.hpp"
 #include "core/state.hpp"
 #include "games/kuhhandel.hpp"
 #include "tests/check.hpp"

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/pool.hpp"
 #include "core/state.hpp"
 #include "games/shogi.hpp"
 #include "tests/check.hpp"
