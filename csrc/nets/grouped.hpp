@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/trouble.hpp"
 #include "nets/activation.hpp"
 #include "nets/first_layer.hpp"
 
