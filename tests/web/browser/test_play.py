@@ -219,7 +219,7 @@ def test_a_wrong_address_is_refused_in_words(page, address, route, said):
 def test_a_bot_has_no_mind(table):
     page = table("tic_tac_toe?seed=1")
     page.keyboard.press("m")
-    assert "Bots have no network" in page.locator(".panel-mind").inner_text()
+    page.locator(".panel-mind").get_by_text("Bots have no network").wait_for()  # once it is open
 
 
 def test_an_agent_of_a_real_training_plays_and_shows_its_mind(table, runs):
