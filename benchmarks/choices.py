@@ -22,8 +22,7 @@ from typing import Any
 
 from sides.cores import core_groups, side_by_side
 from sides.words import read_side
-from sparring.commands.compare_picture import notes
-from sparring.commands.comparing import described, matches_of, print_comparison
+from sparring.commands.comparing import matches_of, print_comparison
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import latest, read_rules
@@ -31,6 +30,7 @@ from sparring.machine import machine_facts, warn_if_busy
 from sparring.measuring.configs import Planned, complete_one
 from sparring.measuring.trained import Progress, plain_settings, train_run
 from sparring.training.planning.settings import with_preset
+from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import Comparison, compare_named
 
 CHOICES: dict[str, dict[str, str]] = {
