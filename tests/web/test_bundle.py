@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -48,6 +49,13 @@ def test_every_module_of_the_front_end_can_be_bundled():
     assert "\nimport " not in script
     assert "\nexport " not in script
     assert all(name in script for name in offered)
+
+
+def test_the_page_asks_at_once_for_every_module_that_it_needs():
+    start = bundles.read_module((APP / "main.js").read_text("utf-8"), "/app/main.js")
+    needed = {module.address for module in bundles.in_order(start)} - {start.address}
+    page = (APP / "index.html").read_text("utf-8")
+    assert sorted(re.findall('modulepreload" href="([^"]+)"', page)) == sorted(needed)
 
 
 def test_modules_run_once_each_after_what_they_need(app):

@@ -329,17 +329,6 @@ def test_dark_is_chosen_and_remembered(page, address) -> None:
     assert page.evaluate(paper) == light
 
 
-def test_modules_are_asked_for_at_once(page, address) -> None:
-    listed = re.findall('modulepreload" href="([^"]+)"', page.request.get(address).text())
-    imported, new = set(), {"/app/main.js"}
-    while new:
-        imported |= new
-        texts = [page.request.get(address + name).text() for name in new]
-        new = {name for text in texts for name in re.findall('from "([^"]+)";', text)} - imported
-    assert listed
-    assert {*listed} <= imported, "index.html asks for modules that nobody imports"
-
-
 def test_the_first_picture_comes_soon_and_needs_no_data(page, address) -> None:
     page.route("**/api/**", lambda route: None)  # the server never answers
     open_page(page, address, "/runs/league")
