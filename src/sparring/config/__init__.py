@@ -24,8 +24,8 @@ from sparring.config.learning import (
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
-    NetConfig,
 )
+from sparring.config.networks import CloningConfig, HeadsConfig, NetConfig
 from sparring.config.runs import (
     CompareConfig,
     PlotConfig,
@@ -50,6 +50,7 @@ __all__ = [
     "BenchScalingConfig",
     "BenchTrainConfig",
     "CheckConfig",
+    "CloningConfig",
     "CollectConfig",
     "CompareConfig",
     "DQNConfig",
@@ -61,6 +62,7 @@ __all__ = [
     "ExportConfig",
     "FleetConfig",
     "GamesConfig",
+    "HeadsConfig",
     "HierarchyConfig",
     "HindsightConfig",
     "LeagueConfig",

@@ -19,47 +19,6 @@ from sparring.config.ranges import (
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
-MOST_LAYERS = 64
-
-
-@dataclass(frozen=True)
-class NetConfig(Checked, section="net"):
-    """The network of a policy."""
-
-    kind: Annotated[str, one_of("mlp", "residual")] = "mlp"
-    """mlp: layers over all features. residual: convolutions, for games on a board."""
-    channels: Annotated[int, between(1, 1024)] = 64
-    """Of a residual net: channels per square. More see more kinds of things."""
-    blocks: Annotated[int, between(1, 128)] = 6
-    """Of a residual net: blocks of two convolutions. More look farther ahead and across."""
-    hidden: Annotated[tuple[int, ...], between(1, 8192)] = (256, 256)
-    """Of an mlp: widths of the hidden layers. Larger learns more per sample and costs more."""
-    shared: bool = True
-    """Of an mlp: one trunk for policy and value. Off: two of them, twice the work."""
-    activation: Annotated[str, one_of("relu", "tanh", "silu")] = "relu"
-    """Of an mlp: relu, tanh or silu."""
-    sparse: bool = True
-    """On a CPU, our own first layer (skips features that are 0), convolutions and tanh."""
-    spread: Annotated[str, one_of("shared", "predicted")] = "shared"
-    """Of continuous actions: one for all situations (shared), or predicted from each."""
-    squash: bool = False
-    """Continuous actions pass through tanh. Off: they are cut off at their bounds."""
-    inputs: tuple[str, ...] = ()
-    """Of an mlp: the blocks of the observation that it sees. Left out: all of them."""
-    normalise: bool = False
-    """Of an mlp: observations are centred and scaled by what was seen so far, which is saved with
-    the network. For environments whose numbers are far from 1."""
-    norm: bool = False
-    """Of an mlp: layer norm in front of every activation. Calms learning without a target net."""
-
-    def __post_init__(self) -> None:
-        """Refuse a network without layers, or with too many of them."""
-        super().__post_init__()
-        if not 1 <= len(self.hidden) <= MOST_LAYERS:
-            raise ConfigError(
-                f"net.hidden has {len(self.hidden)} layers; give the widths of 1 to {MOST_LAYERS}"
-            )
-
 
 @dataclass(frozen=True)
 class CollectConfig(Checked, section="collect"):

@@ -16,8 +16,8 @@ from sparring.config.learning import (
     HierarchyConfig,
     HindsightConfig,
     LeagueConfig,
-    NetConfig,
 )
+from sparring.config.networks import CloningConfig, HeadsConfig, NetConfig
 from sparring.config.ranges import (
     Checked,
     Count,
@@ -49,6 +49,11 @@ class TrainConfig(Checked):
     """The name of the run's folder. Left out: game, algorithm, date and four letters."""
     init: str = ""
     """A run, checkpoint or saved policy whose weights the network starts with."""
+    teach: tuple[str, ...] = ()
+    """What is learned from before the run plays: records of games (.kif, .csa, .usi, recorded games
+    as .json; folders and patterns too), or bots, whose games are played for that."""
+    teach_minutes: Annotated[float, above(0)] = 5.0
+    """Time for learning from them, besides that for training."""
     seed: Seed = 0
     """Which games are played and where the network starts."""
     threads: Threads = 0
@@ -106,12 +111,14 @@ class TrainConfig(Checked):
     hindsight: HindsightConfig = HindsightConfig()
     collect: CollectConfig = CollectConfig()
     net: NetConfig = NetConfig()
+    heads: HeadsConfig = HeadsConfig()
     ppo: PPOConfig = PPOConfig()
     dqn: DQNConfig = DQNConfig()
     sac: SACConfig = SACConfig()
     replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()
     league: LeagueConfig = LeagueConfig()
+    cloning: CloningConfig = CloningConfig()
     env: EnvConfig = EnvConfig()
     fleet: FleetConfig = FleetConfig()
     checkpoint_every_s: Annotated[float, at_least(0)] = 60.0

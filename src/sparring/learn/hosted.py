@@ -24,6 +24,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
+from sparring.learn.terms import Term
 from sparring.learn.timing import Timing
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.nets.make import make_net
@@ -98,6 +99,8 @@ class HostedLearner(ABC):
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
+        self.terms: list[Term] = []
+        """Of the loss, beside the algorithm's own."""
 
     @abstractmethod
     def make_actor(self) -> Actor:

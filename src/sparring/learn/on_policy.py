@@ -79,6 +79,8 @@ class FromRollouts(HostedLearner, Generic[Ks]):
         knobs = self.knobs_at(moment)
         if self.hindsight:
             self.hindsight.turn(moment)
+        for term in self.terms:
+            term.turn(moment)
         with self.forward.best_matmul():
             earned = self.collector.collect(self.updates)
             stats = self.update(knobs)
@@ -204,7 +206,10 @@ class OnPolicy(FromRollouts[K]):
         """Learn from the rollout."""
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
-        data, examples = self.to_device(self.tensors(samples, targets)), self.examples(samples)
+        arrays = self.tensors(samples, targets)
+        for term in self.terms:
+            arrays |= term.columns(self, samples)
+        data, examples = self.to_device(arrays), self.examples(samples)
         with self.phases("update"):
             logged = self.descent.passes(
                 data,

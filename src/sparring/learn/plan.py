@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sparring.config import CollectConfig, HindsightConfig, NetConfig, ReplayConfig
+from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, ReplayConfig
 from sparring.games.rules import Rules
 from sparring.learn.adjust import Terms
 from sparring.learn.cast import Cast
+from sparring.nets.memory import memory_of
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import Start
@@ -92,6 +93,13 @@ class Plan:
     """Networks by role, in the order of the game's roles; none: one network for all."""
     turns: Turns = field(default_factory=Turns)
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
+    heads: HeadsConfig = field(default_factory=HeadsConfig)
+    """What the network is asked besides policy and value."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes per (game, seat) that the network remembers."""
+        return max(memory_of(self.rules, net) for net in (self.net, *self.role_nets.values()))
 
     @property
     def role_nets(self) -> dict[str, NetConfig]:
@@ -143,6 +151,7 @@ class Plan:
             slots=slots,
             starts=self.starts,
             records=self.hindsight.sees,
+            memory=self.memory,
         )
 
     def device_pool(self) -> CudaPool:
@@ -158,6 +167,7 @@ class Plan:
             rewards=self.rewards,
             starts=self.starts,
             records=self.hindsight.sees,
+            memory=self.memory,
             device=self.device,
         )
 

@@ -23,6 +23,7 @@ from sparring.learn.learner import Snapshot
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.steps import PLACE, Shown
+from sparring.learn.terms import Term
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
 from sparring.pools.protocol import GamePool
@@ -126,12 +127,20 @@ class PolicyDescent(Descent):
     shown = LOGGED
 
     def __init__(
-        self, forward: Forward, config: PPOConfig, native: NativeNet | None = None
+        self,
+        forward: Forward,
+        config: PPOConfig,
+        native: NativeNet | None = None,
+        terms: Sequence[Term] = (),
     ) -> None:
-        """Improve the network that this runs. native: the same one, if it is computed natively."""
+        """Improve the network that this runs.
+
+        native: the same one, if it is computed natively. terms: of the loss, beside PPO's own; the
+        list may grow later.
+        """
         steps = NativeSteps(native, eps=EPS, shown=LOGGED) if native else None
         super().__init__(forward.net, config, eps=EPS, steps=steps)
-        self.forward = forward
+        self.forward, self.terms = forward, terms
         self.has_unit = False
         """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
 
@@ -186,6 +195,9 @@ class PolicyDescent(Descent):
             mirrored=minibatch.get("mirrored"),
         )
         total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
+        for term in self.terms:
+            shown[term.name] = term.loss(heads, minibatch)
+            total = total + term.weight * shown[term.name]
         if "example_obs" in minibatch:
             missed = self.example_loss(minibatch)
             total, shown = total + minibatch["example_weight"] * missed, {**shown, SEEN: missed}
@@ -242,7 +254,10 @@ class PPO(OnPolicy[Knobs]):
         """PPO's; natively, unless somebody has given it a loss of their own."""
         own = type(self).loss is not PPO.loss
         return PolicyDescent(
-            self.forward, config, None if own else self.forward.go_native(self.threads)
+            self.forward,
+            config,
+            None if own else self.forward.go_native(self.threads),
+            self.terms,
         )
 
     def make_actor(self) -> Actor:

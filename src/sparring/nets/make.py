@@ -6,13 +6,21 @@ from collections.abc import Mapping
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, nearest
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
+from sparring.nets.attention import AttentionNet
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
+from sparring.nets.own import OwnNet
+from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.residual import ResidualNet
 
-KINDS: dict[str, type[Perceptron | ResidualNet]] = {"mlp": Perceptron, "residual": ResidualNet}
+KINDS: dict[str, type[Perceptron | ResidualNet | AttentionNet]] = {
+    "mlp": Perceptron,
+    "residual": ResidualNet,
+    "attention": AttentionNet,
+}
 
 
 def make_net(
@@ -37,6 +45,8 @@ def make_net(
             for role, own in roles.items()
         }
         return HierarchyNet(rules, nets)
+    if is_factory(config.kind):
+        return OwnNet(rules, config, heads=heads, memory=memory)
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     if config.norm and config.kind != "mlp":
@@ -54,4 +64,6 @@ def make_net(
             f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "
             "leave net.inputs out or set net.kind to mlp"
         )
+    if config.memory == "gru":
+        return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

@@ -12,9 +12,16 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.inputs import Inputs
+from sparring.nets.memory import stacked
 from sparring.nets.normaliser import Normaliser
 
 POLICY, VALUE = "policy", "value"
+MEMORY = "memory"
+"""Not a head: what a network with memory writes, shown behind the same seat's next observation
+[rows, memory / 4], float32."""
+WDL, SCORE, HIDDEN = "wdl", "score", "hidden"
+"""Heads beside policy and value: logits of win, draw and loss; the final score in units of
+`score_scale`; logits of what the seat does not see."""
 
 Heads = dict[str, Tensor]
 """What a network says about rows, by head: [rows, width], values [rows]."""
@@ -81,6 +88,16 @@ class Net(nn.Module):
 
     def take_in(self, obs: Tensor) -> None:
         """Add byte rows to what observations are normalised by, if they are."""
+
+    def remembered(self, obs: Tensor, heads: Heads) -> Tensor | None:
+        """What is shown behind each row's next observation [rows, memory / 4]; None: nothing.
+
+        Whoever plays writes it to the memory of that game and seat before it steps. obs: the rows,
+        with the memory of before behind the observation; heads: what was said about them.
+        """
+        if self.config.memory == "stack":
+            return stacked(self.inputs, obs)
+        return heads.get(MEMORY)
 
     def true_values(self, heads: Heads) -> Tensor:
         """Values in units of the rewards, in float32."""

@@ -108,6 +108,7 @@ def resolve(
         foreign=games,
         first_game=first_game,
         hindsight=config.hindsight,
+        heads=config.heads,
         roles=roles,
         turns=turns_of(config.hierarchy),
         first=own_terms(played_by, curricula),
