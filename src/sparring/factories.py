@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
@@ -172,3 +173,21 @@ def lasting_name(word: str) -> str:
     if word in _given:
         _given[lasting] = _given[word]
     return lasting
+
+
+def read_keywords(words: Sequence[str], what: str = "set") -> dict[str, Any]:
+    """Read arguments of a factory as they are typed: key=value.
+
+    A value is a number, true, false, null, a JSON list or just text. what: the setting that has
+    them, the first word of errors.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise ConfigError(f"{what} {word!r} is not key=value")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
