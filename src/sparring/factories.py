@@ -22,6 +22,8 @@ from sparring.errors import ConfigError, SparringError
 
 _given: dict[str, Callable[..., Any]] = {}
 """What this program itself has under a name: its module is not loaded a second time."""
+GIVEN = "given"
+"""Stands for the module of what no other program finds: given:NAME is an object of this one."""
 _loading: list[str] = []
 """Modules whose code is being run, the innermost last."""
 _files: list[ModuleType] = []
@@ -42,6 +44,10 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
     """
     if word in _given:
         return _given[word]
+    if is_given(word):
+        raise ConfigError(
+            f"{what} {word!r} was an object of another program; give it again, or its module's name"
+        )
     if not is_factory(word):
         raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
     module, _, name = word.rpartition(":")
@@ -162,6 +168,21 @@ def keep_factory(factory: Callable[..., Any]) -> str:
     if name:
         _given[name] = factory
     return name
+
+
+def keep_object(factory: Callable[..., Any], name: str) -> str:
+    """Return a name for something that has none elsewhere; from now on it means this one here.
+
+    name: a word of its own, or a whole name that it had before.
+    """
+    word = name if is_factory(name) else f"{GIVEN}:{name}"
+    _given[word] = factory
+    return word
+
+
+def is_given(word: str) -> bool:
+    """Whether a name is that of an object of the program which gave it."""
+    return word.startswith(f"{GIVEN}:")
 
 
 def lasting_name(word: str) -> str:

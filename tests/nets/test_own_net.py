@@ -29,7 +29,7 @@ WRONG = {
     "wide value": r"its value of 2 rows is \(2, 9\), need \(rows\) or \(rows, 1\)",
     "nan": "its value of rows of zeros is not finite",
     "no value": "says nothing called 'value'; return .policy, value.",
-    "alone": "its forward returns a Tensor; return .policy, value., or a dict of heads",
+    "alone": "its forward returns a Tensor; return .policy, value., or heads by name",
 }
 
 
@@ -56,13 +56,15 @@ def test_what_cannot_be_trained_is_refused_in_a_line(how: str) -> None:
 
 
 def test_a_class_that_is_no_module_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"own_nets:NotANetwork is no torch.nn.Module"):
+    with pytest.raises(ConfigError, match=r"own_nets:NotANetwork is no torch[.]nn[.]Module"):
         own("NotANetwork")
-    with pytest.raises(ConfigError, match="net.kind 'own_nets:Nobody': own_nets has no 'Nobody'"):
+    with pytest.raises(
+        ConfigError, match=r"net[.]kind 'own_nets:Nobody': own_nets has no 'Nobody'"
+    ):
         own("Nobody")
-    with pytest.raises(ConfigError, match="net.set 'width' is not key=value"):
+    with pytest.raises(ConfigError, match=r"net[.]set 'width' is not key=value"):
         own("Plain", "width")
-    with pytest.raises(ConfigError, match="net.set width=8: only a network of your own"):
+    with pytest.raises(ConfigError, match=r"net[.]set width=8: only a network of your own"):
         make_net(Rules("tic_tac_toe"), NetConfig(set=("width=8",)))
 
 

@@ -118,7 +118,9 @@ class OwnNet(Net):
                 )
         named = {f"module.{name}": p for name, p in self.module.named_parameters()}
         if not named:
-            raise ConfigError(f"{self.what}: it has no parameters, so that there is nothing to learn")
+            raise ConfigError(
+                f"{self.what}: it has no parameters, so that there is nothing to learn"
+            )
         self.value_names: tuple[str, ...] = find_value_layer(said, named)
         """The parameters of the last layer of its values, () if that is no linear one."""
 
@@ -140,7 +142,7 @@ def checked(said: Any, widths: Mapping[str, int], what: str) -> Heads:
         said = {POLICY: said[0], VALUE: said[1]}
     if not isinstance(said, Mapping):
         raise ConfigError(
-            f"{what}: its forward returns {a_kind(said)}; return (policy, value), or a dict of heads"
+            f"{what}: its forward returns {a_kind(said)}; return (policy, value), or heads by name"
         )
     heads: Heads = {}
     for name, width in widths.items():

@@ -13,7 +13,16 @@ from torch import Tensor
 
 from sparring.nets.net import VALUE, Heads
 
-RESHAPING = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "ReshapeAlias", "Select", "Slice", "Alias")
+RESHAPING = (
+    "Squeeze",
+    "Unsqueeze",
+    "View",
+    "UnsafeView",
+    "ReshapeAlias",
+    "Select",
+    "Slice",
+    "Alias",
+)
 """Steps that leave a single column what it is."""
 PRODUCTS = ("Addmm", "Mm")
 """What a linear layer is to autograd, with a bias and without."""

@@ -16,12 +16,14 @@ import torch
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
+from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
 from sparring.training.records.run import Run
 
@@ -76,6 +78,7 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
 def check_network(rules: Rules, config: TrainConfig) -> None:
     """Refuse networks that do not fit into the memory that is free."""
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
+    check_own_nets(rules, config)
     needed = 4 * learned_numbers(rules, config)
     if needed < UNNOTICED:
         return
@@ -101,6 +104,8 @@ def learned_numbers(rules: Rules, config: TrainConfig) -> int:
 
 def weights_of(rules: Rules, net: NetConfig) -> int:
     """About how many weights a network has."""
+    if is_factory(net.kind):
+        return own_weights(rules, net)
     if net.kind == "residual":
         return 9 * net.channels * (net.channels * 2 * net.blocks + len(rules.features))
     widths = (len(rules.features), *net.hidden, max(rules.actions, 2 * rules.box) + 1)
@@ -110,6 +115,8 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
 def described(config: TrainConfig) -> str:
     """The settings that make a network large."""
     net, critic = config.net, config.sac.critic_hidden
+    if is_factory(net.kind):
+        return f"net.kind {' '.join((net.kind, *net.set))}"
     own = f"net.hidden {' '.join(map(str, net.hidden))}"
     if net.kind == "residual":
         own = f"net.channels {net.channels}, net.blocks {net.blocks}"
