@@ -18,6 +18,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
+from sparring.nets.memory import GRU
 from sparring.nets.mlp import head_mask
 
 FINISH_BLOCKS = 2048
@@ -43,6 +44,8 @@ def make_grouped(
 
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
+    if config.memory == GRU:
+        return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
         return unsupported_layers(config)
     if config.kind != "residual":
