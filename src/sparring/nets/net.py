@@ -96,7 +96,7 @@ class Net(nn.Module):
         with the memory of before behind the observation; heads: what was said about them.
         """
         if self.config.memory == "stack":
-            return stacked(self.inputs, obs)
+            return stacked(self.inputs, obs, self.config.frames, self.normaliser)
         return heads.get(MEMORY)
 
     def true_values(self, heads: Heads) -> Tensor:
