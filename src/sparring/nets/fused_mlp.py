@@ -18,7 +18,6 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.flat import VALUE_WIDTH, WidenedNet, WidenedPass
-from sparring.nets.memory import GRU
 from sparring.nets.mlp import head_mask
 from sparring.nets.net import head_width
 
@@ -303,7 +302,7 @@ class FusedPerceptron(WidenedNet):
 
 def unsupported(config: NetConfig) -> str:
     """Say what keeps a network from these passes, "" if nothing does."""
-    if config.memory == GRU:
+    if config.memory == "gru":
         return "a state that the network writes (net.memory gru) has no kernels"
     if config.norm:
         return "layer norm (net.norm) has no kernels"

@@ -18,7 +18,6 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
-from sparring.nets.memory import GRU
 from sparring.nets.mlp import head_mask
 
 FINISH_BLOCKS = 2048
@@ -44,7 +43,7 @@ def make_grouped(
 
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
-    if config.memory == GRU:
+    if config.memory == "gru":
         return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
         return unsupported_layers(config)

@@ -68,8 +68,10 @@ class Voice:
 
     def remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
         """Write what its rows make their seats remember [rows, numbers], behind its pass."""
-        made = self.passing.memory
-        new = stacked(self.net.inputs, obs) if made is None else made.view(to.shape)
+        made, net = self.passing.memory, self.net
+        new = (
+            made.view(to.shape) if made is not None else stacked(net.inputs, obs, net.config.frames)
+        )
         to.copy_(new if self.role is None else torch.where((role == self.role)[:, None], new, to))
 
 

@@ -61,10 +61,10 @@ class FusedRollout:
                 self.action = torch.zeros(self.places, rules.box)
             self.played = torch.zeros(rows, rules.box)
             """What the games are given in a step, if that is not what was drawn."""
-            self.remembered: Tensor | None = None
-            """What shows behind the next observation of the seat of each row of a step."""
-            if remembers:
-                self.remembered = torch.zeros(rows, (row_bytes - rules.obs_bytes) // 4)
+            # What shows behind the next observation of the seat of each row of a step.
+            self.remembered = (
+                torch.zeros(rows, (row_bytes - rules.obs_bytes) // 4) if remembers else None
+            )
             self.log_prob = torch.zeros(self.places)
             self.value = torch.zeros(self.places)
             self.seat = torch.zeros(steps, rows, dtype=torch.int8)

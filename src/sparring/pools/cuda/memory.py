@@ -1,4 +1,4 @@
-"""What policies remember of their seats, written on a GPU; nothing waits, so a graph can hold it."""
+"""What policies remember of their seats, written on a GPU: nothing waits, a graph can hold it."""
 
 from __future__ import annotations
 
