@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -66,7 +68,7 @@ def followed(rollout: FusedRollout, length: int) -> list[list[tuple[list[int], l
             for first in range(0, len(samples), length):
                 part = samples[first : first + length]
                 fresh = [True]
-                for before, at in zip(part, part[1:], strict=False):
+                for before, at in pairwise(part):
                     goes_on = rollout.end[before] == TO_NEXT and rollout.next[before] == at
                     fresh.append(not goes_on)
                 found.append((game, part, fresh))

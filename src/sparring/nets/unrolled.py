@@ -38,6 +38,15 @@ class UnrolledPass(CapturedPass):
         self.fresh = self.make(1, torch.bool).view(net.members, segments, steps)
         """Where another game begins inside a segment; nothing is remembered there."""
 
+    def read(self, obs: Tensor, places: Tensor | None = None) -> None:
+        """Take byte rows, or those at `places`; where it is -1, zeros.
+
+        Zeros have no states that are not finite, such as those of another member that diverged.
+        """
+        super().read(obs, places)
+        if places is not None:
+            self.obs.masked_fill_((places < 0).view(len(self.obs), -1, 1), 0)
+
     def trace(self, member: int) -> Traced:
         """Run the network of a member over its segments."""
         net, obs = self.flat, self.obs[member].view(self.segments, self.steps, -1)
