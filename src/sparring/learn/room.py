@@ -80,7 +80,7 @@ def rooms_of(plan: Plan) -> tuple[Room, Room]:
     """What a plan takes of the machine's memory, and of the GPU's."""
     rules, collect, members = plan.rules, plan.collect, len(plan.seeds)
     pool = 0 if plan.foreign else bytes_per_game(rules)
-    memory = plan.foreign.memory_bytes if plan.foreign else 0
+    memory = plan.memory
     own_learner = plan.settings[0] is None  # what it keeps is its own affair
     row, chains, records = rules.obs_bytes + memory, chains_of(plan), plan.hindsight.sees
     rollout = 0
@@ -161,7 +161,7 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     rules, collect, replay = plan.rules, plan.collect, plan.replay
     opened = rules.seats * chains_of(plan)
     check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
-    memory = plan.foreign.memory_bytes if plan.foreign else 0
+    memory = plan.memory
     where, members = "" if free is None else " on the GPU", len(plan.seeds)
     if members * replay.capacity > MOST_PLACES:  # there the rings of all members are one array
         raise ConfigError(

@@ -117,17 +117,18 @@ class RecurrentNet(Net):
     def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
         """Return what heads say about decisions in a row, as if they were made now.
 
-        obs: [segments, steps, row_bytes]. The first row of a segment brings its state along, later
-        ones have that of the step before; where `fresh` [segments, steps] says that another game
-        begins it is 0. Answers are [segments * steps, ...], in the order of the rows.
+        obs: [segments, steps, row_bytes]. The first row of a segment, and one where `fresh`
+        [segments, steps] says that it does not go on from the one before, brings its state along
+        as it was played; of all others it is what the step before has made of it. Answers are
+        [segments * steps, ...], in the order of the rows.
         """
         segments, steps, width = obs.shape
         shown = self._shown(obs.reshape(segments * steps, width)).view(segments, steps, -1)
-        state, states = self._state(obs[:, 0]), []
-        kept = (~fresh.bool()).unsqueeze(-1)
+        stored = self._state(obs.view(segments * steps, width)).view(segments, steps, -1)
+        state, states, begins = stored[:, 0], [], fresh.bool().unsqueeze(-1)
         for step in range(steps):
             if step:
-                state = state * kept[:, step]
+                state = torch.where(begins[:, step], stored[:, step], state)
             state = self._next(shown[:, step], state)
             states.append(state)
         return self._say(torch.stack(states, 1).view(segments * steps, -1))
