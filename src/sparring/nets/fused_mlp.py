@@ -302,6 +302,8 @@ class FusedPerceptron(WidenedNet):
 
 def unsupported(config: NetConfig) -> str:
     """Say what keeps a network from these passes, "" if nothing does."""
+    if config.memory == "gru":
+        return "a state that the network writes (net.memory gru) has no kernels"
     if config.norm:
         return "layer norm (net.norm) has no kernels"
     if config.normalise:
