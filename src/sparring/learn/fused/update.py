@@ -69,10 +69,9 @@ class Update:
         varies = rollout.policies > 1 or role is not None
         self.sequences = sequences_for(kernels, net, rollout, self.most, role)
         """Decisions in a row, where gradients go back through what the network remembers."""
-        self.room = room_of(samples, self.minibatches, self.config, varies)
+        plain = room_of(samples, self.minibatches, self.config, varies)
+        self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
-        if self.sequences:
-            self.room = self.sequences.rows
         hindsight = hindsight if records else None
         self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
         """Rows of a minibatch: samples, and examples behind them."""
