@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
+from sparring.nets.attention import AttentionNet
 from sparring.nets.convolution import taps_first
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
@@ -106,9 +107,10 @@ def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
         packer.whole(1)
         pack_residual(packer, net)
     else:
+        what = f"{type(net).__name__}, a network of your own"
         raise ConfigError(
-            f"{policy.name} is a {type(net).__name__}, a network of your own; a browser runs "
-            "sparring's: net.kind mlp or residual"
+            f"{policy.name} is a {'network with attention' if type(net) is AttentionNet else what}"
+            "; a browser runs net.kind mlp or residual"
         )
 
 
