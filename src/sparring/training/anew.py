@@ -23,7 +23,13 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1_000_003 * number)
-        net = make_net(learner.rules, config.net, roles=role_nets(learner.rules, config))
+        net = make_net(
+            learner.rules,
+            config.net,
+            heads=now.meta.get("heads"),
+            memory=now.meta.get("memory", 0),
+            roles=role_nets(learner.rules, config),
+        )
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)
