@@ -63,6 +63,8 @@ def demand_same_words(rules: Rules, mine: Net, theirs: Net) -> None:
         ("skull_king", SMALL, replace(SMALL, hidden=(16, 12, 12))),
         ("skull_king", SMALL, replace(SMALL, hidden=(24, 16, 20, 12))),
         ("skull_king", SMALL, replace(SMALL, hidden=(24, 24), shared=False)),
+        ("skull_king", SMALL, replace(SMALL, policy_hidden=(14,), value_hidden=(12, 16))),
+        ("skull_king", replace(SMALL, value_hidden=(6,)), replace(SMALL, value_hidden=(8, 7))),
         ("skull_king", SMALL, SMALL),
         (
             "laser_hockey",
@@ -125,13 +127,13 @@ def test_a_smaller_network_takes_the_corner() -> None:
     assert torch.equal(
         mine.state_dict()["first.weight"], theirs.state_dict()["first.weight"][:, :8]
     )
-    assert mine.value_scale == 3
-    assert found.left == ("towers.0.0.weight", "towers.0.0.bias")
-    line = found.line()
-    assert line.startswith(
-        "kept 3 of 7 tensors whole, first.weight in part (8 of 16 columns there)"
+    assert "first.weight in part (8 of 16 columns there)" in found.line()
+    assert "fresh: value_scale, policy_head.weight, policy_head.bias and 2 more" in found.line(), (
+        "they would read another layer"
     )
-    assert line.endswith("left out: towers.0.0.weight, towers.0.0.bias")
+    assert found.line().endswith(
+        "left out: value_scale, towers.0.0.weight, towers.0.0.bias and 4 more"
+    )
 
 
 def test_towers_that_become_one_lose_the_value_and_its_unit() -> None:
@@ -168,7 +170,36 @@ def test_networks_without_anything_in_common_are_refused() -> None:
     rules = Rules("shogi")
     theirs = trained_like(rules, SMALL)
     with pytest.raises(
-        ConfigError, match="init: x holds another network: nothing but heads"
+        ConfigError, match="init: x holds another network, of which nothing"
     ) as said:
         begun_with(rules, BOARD, theirs)
     assert "\n" not in str(said.value)
+
+
+def test_memory_and_attention_take_what_they_have_in_common() -> None:
+    rules = Rules("skull_king")
+    gru = replace(SMALL, memory="gru", memory_width=8)
+    mine, found = begun_with(rules, gru, trained_like(rules, SMALL))
+    assert [one.name for one in found.kept if one.kept] == ["first.weight", "first.bias"]
+    memory = torch.rand(16, 8)
+    wider = replace(gru, hidden=(20, 16), memory_width=12)
+    theirs = trained_like(rules, gru)
+    mine, found = begun_with(rules, wider, theirs)
+    rows, empty = rows_of(rules), torch.zeros(16, 4)
+    old = torch.cat((rows, memory.view(torch.uint8)), 1)
+    new = torch.cat((rows, torch.cat((memory, empty), 1).view(torch.uint8)), 1)
+    with torch.no_grad():
+        here, there = mine(new), theirs(old)
+    torch.testing.assert_close(here[POLICY], there[POLICY], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(here["memory"][:, :8], there["memory"])
+    attention = NetConfig(kind="attention", token_width=16, token_layers=1)
+    three, five = (Rules("skull_king", {"num_players": count}) for count in (3, 5))
+    theirs = trained_like(three, attention)
+    mine, found = begun_with(five, attention, theirs)
+    assert not found.left
+    assert torch.equal(
+        mine.state_dict()["policy_head.weight"], theirs.state_dict()["policy_head.weight"]
+    )
+    mine, found = begun_with(five, replace(attention, token_width=32, token_heads=8), theirs)
+    ours, old_look = (net.state_dict()["encoder.0.look.weight"] for net in (mine, theirs))
+    assert torch.equal(ours[32 : 32 + 16, :16], old_look[16:32]), "keys lie behind queries"

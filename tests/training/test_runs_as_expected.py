@@ -23,8 +23,7 @@ from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.metrics import read
-from sparring.training.records.overview import Overview
-from sparring.training.records.overview import events_of
+from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import Run
 from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from torch import nn
 
 from sparring.games.rules import Rules
+from sparring.nets.attention import AttentionNet
+from sparring.nets.encoder import Layer
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import ROLES, nets_of
 from sparring.nets.mlp import Perceptron
@@ -46,7 +48,8 @@ def meanings_of(net: Net) -> dict[str, Meaning]:
     found: dict[str, Meaning] = {}
     for name, module in net.named_modules():
         own = meanings_in(net, module, is_policy=name == f"{POLICY}_head")
-        found |= {f"{name}.{key}" if name else key: meaning for key, meaning in own.items()}
+        named = {f"{name}.{key}" if name else key: meaning for key, meaning in own.items()}
+        found = {**named, **found}  # what a module says of those inside it counts
     if isinstance(net, ResidualNet):
         found |= on_board(net)
     return found
@@ -68,10 +71,28 @@ def meanings_in(net: Net, module: nn.Module, *, is_policy: bool) -> dict[str, Me
         return {
             name: Meaning({0: gates}, 1 if one.ndim > 1 else None) for name, one in held.items()
         }
+    if isinstance(module, Layer):
+        each = [f"look.{name}" for name in ("weight", "bias")]
+        looks = [
+            (part, head, at)
+            for part in ("query", "key", "value")
+            for head in range(module.heads)
+            for at in range(module.look.in_features // module.heads)
+        ]
+        return dict(zip(each, (Meaning({0: looks}, 1), Meaning({0: looks})), strict=True))
     if isinstance(module, WEIGHTS):
-        places: dict[int, Places] = {0: action_names(net.inputs.rules)} if is_policy else {}
+        places: dict[int, Places] = {0: logits_of(net)} if is_policy else {}
         return {"weight": Meaning(places, 1), "bias": Meaning(places)}
     return {}
+
+
+def logits_of(net: Net) -> Places:
+    """The actions whose logits a linear policy head gives."""
+    names = action_names(net.inputs.rules)
+    if not isinstance(net, AttentionNet):
+        return names
+    order = net.order.tolist()  # first those that refer to no thing
+    return [names[order.index(place)] for place in range(net.policy_head.out_features)]
 
 
 def on_board(net: ResidualNet) -> dict[str, Meaning]:

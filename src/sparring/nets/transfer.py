@@ -142,16 +142,14 @@ def of_known_head(unit: str, kept: Mapping[str, Kept]) -> bool:
 
 
 def demand_something(where: str, found: Transfer) -> None:
-    """Refuse a network of which nothing fits, or nothing but heads, which mean nothing alone."""
-    trunk = [one for one in found.kept if HEAD not in one.name and not one.name.endswith(SCALE)]
-    if found.how_many(WHOLE) == len(found.kept) or any(one.kept for one in trunk):
+    """Refuse a network of which nothing fits."""
+    if found.numbers[0]:
         return
-    heads = "nothing but heads" if any(one.kept for one in found.kept) else "nothing"
-    first = next(iter(trunk), None)
+    first = next(iter(found.kept))
     raise ConfigError(
-        f"{where} holds another network: {heads} of it would be kept"
-        + (f", here is {first.name} {first.shape}" * bool(first) if first else "")
-        + "; set net as it was there, or begin without init"
+        f"{where} holds another network, of which nothing fits: here are {first.name} "
+        f"{first.shape} and others, there is {found.left[0] if found.left else 'nothing'}; set net "
+        "as it was there, or begin without init"
     )
 
 
@@ -231,51 +229,97 @@ def by_role(mine: Net, theirs: Net) -> Iterator[tuple[str, Net, Net]]:
             yield f"{ROLES}.{role}.", own, others[role]
 
 
-def sources(mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
-    """Tensors that come from one of another name.
+def perceptrons(mine: Net, theirs: Net) -> Iterator[tuple[str, Perceptron, Perceptron]]:
+    """The same where both are perceptrons."""
+    for prefix, own, other in by_role(mine, theirs):
+        if isinstance(own, Perceptron) and isinstance(other, Perceptron):
+            yield prefix, own, other
 
-    Towers that were one before all begin as that one. Of towers that become one the policy's stays,
-    and the value, which is not about that, begins anew.
+
+def sources(mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
+    """Tensors that come from one of another name, "" for none.
+
+    Towers that were one before all begin as that one. Heads that would read something else than
+    they did begin anew: of another kind of network, or behind layers that are not those of before.
     """
     for prefix, own, other in by_role(mine, theirs):
-        if not isinstance(own, Perceptron) or not isinstance(other, Perceptron):
-            continue
-        for name in fresh:
+        both = isinstance(own, Perceptron) and isinstance(other, Perceptron)
+        for name in (one for one in fresh if one.startswith(prefix)):
             inside = name.removeprefix(prefix)
             first, _, rest = inside.partition(".")
-            number, _, layer = rest.partition(".")
-            if first in ("towers", "first_norms") and other.config.shared:
-                yield name, f"{prefix}{first}.0.{layer}" if number.isdecimal() else name
-            if own.config.shared > other.config.shared and inside.startswith(f"value{HEAD}"):
+            head, _, last = first.rpartition("_")
+            if last == "head" and not reads_the_same(head, own, other):
                 yield name, ""
+            if both and first in ("towers", "first_norms") and other.config.shared:
+                yield name, f"{prefix}{first}.0.{rest.partition('.')[2]}"
+
+
+def reads_the_same(head: str, mine: Net, theirs: Net) -> bool:
+    """Whether what a head reads means what it did there."""
+    if not isinstance(mine, Perceptron) or not isinstance(theirs, Perceptron):
+        return type(mine) is type(theirs)
+    if mine.config.shared and theirs.tower_of.get(head, 0):
+        return False  # of towers that become one the first, the policy's, stays
+    names = ("towers", mine.own_layers.get(head) or theirs.own_layers.get(head))
+    return all(stack.holds for stack in stacks_of(mine, theirs) if stack.name in names)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Layers one behind the other, here and there: widths, that of what they read first."""
+
+    name: str
+    here: tuple[int, ...]
+    there: tuple[int, ...]
+    exact: bool
+    """Whether a layer can pass on what it gets: of what is not below 0, relu is that."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether new layers stand at its end that can pass on everything."""
+        before = len(self.there)
+        wide = min(self.here[before - 1 :], default=0) >= self.there[-1]
+        return self.exact and wide and len(self.here) > before
+
+    @property
+    def holds(self) -> bool:
+        """Whether what it gives still means the same."""
+        return len(self.here) == len(self.there) or self.grows
+
+
+def stacks_of(mine: Perceptron, theirs: Perceptron) -> Iterator[Stack]:
+    """The layers of all heads together, and those of policy and value alone."""
+    here, there = mine.config, theirs.config
+    exact = here.activation == there.activation == "relu" and not (here.norm or there.norm)
+    yield Stack("towers", here.hidden, there.hidden, exact)
+    for name in ("policy", "value"):
+        widths = [(one.hidden[-1], *getattr(one, f"{name}_hidden")) for one in (here, there)]
+        yield Stack(f"{name}_layers", widths[0], widths[1], exact)
 
 
 def alike_towers(mine: Net, theirs: Net) -> dict[str, Meaning]:
     """What the first layer's columns are where all towers begin as the one that was shared."""
     found = {}
-    for prefix, own, other in by_role(mine, theirs):
-        if isinstance(own, Perceptron) and isinstance(other, Perceptron) and other.config.shared:
-            for name in ("first.weight", "first.bias"):
-                meaning = meanings_of(own)[name]
-                axis = max(meaning.places)
-                columns = [(0, at) for at in range(own.config.hidden[0])] * len(own.towers)
-                found[prefix + name] = replace(meaning, places={**meaning.places, axis: columns})
+    for prefix, own, other in perceptrons(mine, theirs):
+        if not other.config.shared:
+            continue
+        for name in ("first.weight", "first.bias"):
+            meaning = meanings_of(own)[name]
+            columns = [(0, at) for at in range(own.config.hidden[0])] * len(own.towers)
+            places = {**meaning.places, max(meaning.places): columns}
+            found[prefix + name] = replace(meaning, places=places)
     return found
 
 
 def new_layers(mine: Net, theirs: Net, fresh: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Layers of a deeper perceptron that change nothing: of what is not below 0, relu is that."""
-    for prefix, own, other in by_role(mine, theirs):
-        if not isinstance(own, Perceptron) or not isinstance(other, Perceptron):
-            continue
-        config, before = own.config, len(other.config.hidden)
-        units = other.config.hidden[-1]
-        exact = config.activation == other.config.activation == "relu" and not config.norm
-        if not exact or min(config.hidden[before - 1 :], default=0) < units:
-            continue
-        for tower in range(len(own.towers)):
-            for layer in range(before - 1, len(config.hidden) - 1):
-                name = f"{prefix}towers.{tower}.{2 * layer}.weight"
-                made = fresh[name].clone()
-                made[:units] = torch.eye(*made[:units].shape)
-                yield name, made
+    """Layers at the end of a stack that change nothing of what it gives."""
+    for prefix, own, other in perceptrons(mine, theirs):
+        for stack in stacks_of(own, other):
+            for layer in range(len(stack.there) - 1, len(stack.here) - 1) if stack.grows else ():
+                towers = range(len(own.towers)) if stack.name == "towers" else [None]
+                for tower in towers:
+                    inside = stack.name if tower is None else f"{stack.name}.{tower}"
+                    name, units = f"{prefix}{inside}.{2 * layer}.weight", stack.there[-1]
+                    made = fresh[name].clone()
+                    made[:units] = torch.eye(*made[:units].shape)
+                    yield name, made
