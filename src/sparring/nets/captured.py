@@ -24,7 +24,7 @@ from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
-VALUE_HEAD = "value_head."
+VALUE_SCALE = "value_scale"
 
 
 @dataclass(frozen=True)
@@ -124,20 +124,37 @@ class CapturedNet(FlatNet):
         if self.module.heads.keys() != {POLICY, VALUE}:
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
         self.pieces: dict[str, Parameter] = self._lay_out()
+        self.held = self._make_held()
+        """Buffers of the network that are saved with it, of all members; learning leaves them."""
         last = list(self.pieces.values())[-1]
         self.size = rounded_up(last.offset + last.size)
         self.make_arrays()
         self._no_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
 
     def _lay_out(self) -> dict[str, Parameter]:
-        """Place every parameter; those of the value head last."""
+        """Place every parameter; those of the last layer of the value last."""
         shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
-        order = sorted(shapes, key=lambda name: name.startswith(VALUE_HEAD))
+        order = sorted(shapes, key=lambda name: name in self.module.value_parameters)
         placed, offset = {}, 0
         for name in order:
             placed[name] = Parameter(name, offset, shapes[name])
             offset = rounded_up(offset + placed[name].size, ALIGNED)
         return placed
+
+    def _make_held(self) -> dict[str, Tensor]:
+        """Room for what the network keeps besides parameters and the unit of its values."""
+        learned = dict(self.module.named_parameters(remove_duplicate=False))
+        return {
+            name: torch.stack([tensor.detach().to(self.device)] * self.members)
+            for name, tensor in self.module.state_dict().items()
+            if name not in learned and name != VALUE_SCALE
+        }
+
+    @property
+    def value_from(self) -> int:
+        """Where the last layer of the value begins; `size` if the network has none of its own."""
+        names = self.module.value_parameters
+        return min((self.pieces[name].offset for name in names), default=self.size)
 
     @property
     def policy_bias(self) -> Tensor:
@@ -164,15 +181,44 @@ class CapturedNet(FlatNet):
             name: self.view(self.weight, name)[member].detach().requires_grad_()
             for name in self.pieces
         }
+        held = {name: tensor[member] for name, tensor in self.held.items()}
+        held[VALUE_SCALE] = self.value_scale[member]
+        return Traced(parameters, self.run({**parameters, **held}, obs))
+
+    def run(self, named: Mapping[str, Tensor], obs: Tensor) -> Heads:
+        """Run the network with these parameters and buffers."""
         # Its cache of rounded weights would be read again by a graph that is replayed later.
         rounding = torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         )
         with rounding:
-            heads: Heads = functional_call(self.module, parameters, (obs,))
-        return Traced(parameters, heads)
+            heads: Heads = functional_call(self.module, dict(named), (obs,))
+        return heads
 
     # Exchange with the network
+
+    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Take over the weights of a network, and what else it keeps."""
+        super().load(member, state)
+        for name, held in self.held.items():
+            held[member].copy_(state[name])
+
+    def state(self, member: int) -> dict[str, Tensor]:
+        """Return the weights as the network loads them; a weight that is used twice has two."""
+        found = super().state(member)
+        found |= {name: held[member].cpu().clone() for name, held in self.held.items()}
+        named: dict[int, str] = {}
+        for name, parameter in self.module.named_parameters(remove_duplicate=False):
+            first = named.setdefault(id(parameter), name)
+            found.setdefault(name, found[first].clone())
+        return found
+
+    def copy_from(self, other: FlatNet) -> None:
+        """Take over the networks of all members."""
+        super().copy_from(other)
+        assert isinstance(other, CapturedNet)
+        for name, held in self.held.items():
+            held.copy_(other.held[name])
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
         """Return tensors named and shaped as in the network as one flat array."""

@@ -104,6 +104,11 @@ class FlatNet(ABC):
             self.value_scale = torch.ones(self.members)
 
     @property
+    def value_from(self) -> int:
+        """Where the value head begins, which ends the arrays."""
+        return self.pieces["value_head.weight"].offset
+
+    @property
     @abstractmethod
     def policy_bias(self) -> Tensor:
         """What the kernels add to the logits, for each member."""
@@ -140,6 +145,11 @@ class FlatNet(ABC):
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state["value_scale"])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
+
+    def copy_from(self, other: FlatNet) -> None:
+        """Take over the networks of all members; the units of their values stay."""
+        self.weight.copy_(other.weight)
+        self.compute.copy_(other.compute)
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""
