@@ -22,8 +22,9 @@ from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
+from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.steps import PLACE, Shown
-from sparring.learn.terms import Term
+from sparring.learn.terms import Term, measure, shown_of, weighing
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
 from sparring.pools.protocol import GamePool
@@ -138,11 +139,16 @@ class PolicyDescent(Descent):
         native: the same one, if it is computed natively. terms: of the loss, beside PPO's own; the
         list may grow later.
         """
-        steps = NativeSteps(native, eps=EPS, shown=LOGGED) if native else None
+        steps = NativeSteps(native, eps=EPS, shown=LOGGED, terms=terms) if native else None
         super().__init__(forward.net, config, eps=EPS, steps=steps)
         self.forward, self.terms = forward, terms
         self.has_unit = False
         """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
+
+    def passes(self, *given: Any, **options: Any) -> list[Shown]:
+        """Go over the samples; others who learn as one with this sum the losses of terms too."""
+        self.steps.shown = (*LOGGED, *shown_of(weighing(self.terms)))
+        return super().passes(*given, **options)
 
     def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
         """Measure values in the size of the returns; without any payment there is none."""
@@ -181,7 +187,10 @@ class PolicyDescent(Descent):
         self, minibatch: Mapping[str, Tensor], knobs: Knobs
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The clipped surrogate and what belongs to it."""
-        heads = self.forward(minibatch["obs"])
+        in_a_row = STEP in minibatch
+        heads = (
+            say_in_sequence(self.forward, minibatch) if in_a_row else self.forward(minibatch["obs"])
+        )
         losses = ppo_loss(
             heads["policy"],
             heads["value"],
@@ -195,9 +204,10 @@ class PolicyDescent(Descent):
             mirrored=minibatch.get("mirrored"),
         )
         total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
-        for term in self.terms:
-            shown[term.name] = term.loss(heads, minibatch)
+        for term in weighing(self.terms):
+            shown[term.name] = term.each(heads, minibatch).mean()
             total = total + term.weight * shown[term.name]
+            shown |= measure(term, heads, minibatch)
         if "example_obs" in minibatch:
             missed = self.example_loss(minibatch)
             total, shown = total + minibatch["example_weight"] * missed, {**shown, SEEN: missed}
@@ -236,6 +246,7 @@ class PPO(OnPolicy[Knobs]):
 
     columns = ("log_prob", "value")
     eps = EPS
+    recurrent = True
     descent: PolicyDescent
 
     def __init__(
@@ -249,6 +260,8 @@ class PPO(OnPolicy[Knobs]):
         """Take over a pool. options: those of `OnPolicy`."""
         super().__init__(pool, collect, config, net, **options)
         self.config = config
+        self._sequence: Arrays = {}
+        """Where the samples of an update lie in segments, if the network has a state."""
 
     def make_descent(self, config: Any) -> Descent:
         """PPO's; natively, unless somebody has given it a loss of their own."""
@@ -274,6 +287,10 @@ class PPO(OnPolicy[Knobs]):
         samples = self.collector.link(knobs.gamma, self.config.gamma_into, demand=False)
         if not self.together.any(len(samples) > 0):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
+        if self.net.config.memory == "gru":
+            transitions, seat = self.collector.transitions, self.collector.rollout.seat
+            length = self.net.config.segment
+            samples, self._sequence = in_sequence(transitions, seat, samples, length)
         targets = self.estimates(samples, knobs)
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             self.descent.choose_unit(targets["returns"])
@@ -291,7 +308,7 @@ class PPO(OnPolicy[Knobs]):
 
     def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets."""
-        return self.descent.arrays(self.rows(), samples, targets)
+        return {**self.descent.arrays(self.rows(), samples, targets), **self._sequence}
 
     def loss(
         self, minibatch: Mapping[str, Tensor], knobs: Knobs

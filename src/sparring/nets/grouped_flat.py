@@ -56,6 +56,8 @@ def why_captured(config: NetConfig, memory: int = 0) -> str:
 
     Others are run as they are, many at once: `nets.grouped_captured`.
     """
+    if config.memory == "gru":
+        return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
         return unsupported_layers(config)
     if config.kind != "residual":
@@ -71,6 +73,8 @@ def unsupported_layers(config: NetConfig) -> str:
         return "layer norm (net.norm) has no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels"
+    if config.policy_hidden:
+        return "layers of the policy alone (net.policy_hidden) have no kernels"
     if any(width % 8 for width in config.hidden):
         return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
     return ""

@@ -82,7 +82,16 @@ def locate(text: str | Path) -> Path | None:
     That is a path, a run's name or its beginning, `latest`, or one of these with the number of a
     checkpoint behind it, latest/40, or that of a snapshot of its league: latest/past/12.
     """
-    path = Path(text)
+    try:
+        return _located(Path(text))
+    except ConfigError:
+        raise
+    except (OSError, ValueError):  # a name that is too long, or with a zero byte
+        return None
+
+
+def _located(path: Path) -> Path | None:
+    """Look for it; the name may be none that a disk could have."""
     for place in (path, RUNS / path):
         if place.is_dir() or (place.suffix == SNAPSHOT and place.is_file()):
             return place
