@@ -8,7 +8,9 @@ arrays. A test holds it equal to the passes that were written by hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +19,7 @@ from torch.func import functional_call
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.flat import FlatNet, Pass, rounded_up
 from sparring.nets.make import make_net
@@ -25,6 +28,8 @@ from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net, head_width
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
 VALUE_SCALE = "value_scale"
+PROBED = 8
+"""Rows that a network of somebody's own is tried with."""
 
 
 @dataclass(frozen=True)
@@ -257,3 +262,39 @@ class CapturedNet(FlatNet):
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
         return [name for name, _ in self.module.named_parameters()]
+
+
+def why_eager(net: CapturedNet) -> str:
+    """Say what keeps passes of a network on a GPU from being held by a graph, "" if nothing does.
+
+    A graph replays what was launched: what waits for the device, to choose by what it finds there,
+    cannot be among that.
+    """
+    passing = net.passing(PROBED, learn=True)
+    for demand in (False, True):  # the first pass wakes up libraries, which may wait
+        with waiting_forbidden(demand):
+            try:
+                passing.forward()
+                passing.backward()
+            except RuntimeError as wrong:
+                if not demand:
+                    raise
+                return in_a_line(wrong)
+    net.grad.zero_()
+    return ""
+
+
+@contextmanager
+def waiting_forbidden(forbidden: bool) -> Iterator[None]:
+    """Have torch raise an error wherever it would wait for a GPU."""
+    if not forbidden:
+        yield
+        return
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of an interface that may change
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(before)

@@ -82,6 +82,8 @@ class FlatNet(ABC):
     """The value head is the last, weight and bias together."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
+    eager = ""
+    """Why its passes cannot be held by a graph, "" if they can."""
     size: int
     bias_stride: int
     """Numbers from one member's biases to the next's."""
