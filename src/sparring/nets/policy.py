@@ -279,8 +279,8 @@ class Policy:
         if self.memory_bytes and obs.ndim == 2 and obs.shape[1] == self.rules.obs_bytes:
             raise ConfigError(
                 f"{self.name} remembers {self.memory_bytes} bytes of each seat, which are not "
-                "behind the observation in these rows; ask `decide(obs, mask, memory)` with what it "
-                "returned before, or `blank(rows)` where a game begins"
+                "behind the observation in these rows; ask `decide(obs, mask, memory)` with what "
+                "it returned before, or `blank(rows)` where a game begins"
             )
         raise ConfigError(
             f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 (rows, {row_bytes})"
