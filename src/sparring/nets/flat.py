@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import torch
@@ -40,14 +41,20 @@ class Place(Protocol):
 class Pass(ABC):
     """A batch on its way through a network. Made once, so that graphs can replay it."""
 
+    memory: Tensor | None = None
+    """What a network that writes its memory made of the rows [members, rows, numbers]."""
+
     def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
         self.rows, self.flat = rows, net
         self.logits = self.make(net.action_width, torch.float32)
         """Without the bias that the kernels add."""
         self.value = self.make(VALUE_WIDTH, torch.float32)
         """In units of the value scale, without the bias that the kernels add; one column counts."""
+        self.others = {name: self.make(w, torch.float32) for name, w in net.others.items()}
+        """What further heads say, biases included."""
         if learn:
             self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
+            self.others_grad = {name: torch.zeros_like(said) for name, said in self.others.items()}
 
     def make(self, columns: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return zeros for every row of every member."""
@@ -73,6 +80,8 @@ class FlatNet(ABC):
 
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
+    others: Mapping[str, int] = MappingProxyType({})
+    """Widths of heads beside policy and value, by name."""
     size: int
     bias_stride: int
     """Numbers from one member's biases to the next's."""

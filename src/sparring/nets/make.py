@@ -50,6 +50,11 @@ def make_net(
     memory = room_for(rules, config, memory)
     if is_factory(config.kind):
         return OwnNet(rules, config, heads=heads, memory=memory)
+    if config.set:
+        raise ConfigError(
+            f"net.set {' '.join(config.set)}: only a network of your own takes arguments, and "
+            f"net.kind is {config.kind!r}; leave net.set out, or set net.kind to module:Class"
+        )
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     if config.norm and config.kind != "mlp":
@@ -67,6 +72,12 @@ def make_net(
             f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "
             "leave net.inputs out or set net.kind to mlp"
         )
+    for name in ("policy_hidden", "value_hidden"):
+        if getattr(config, name) and config.kind != "mlp":
+            raise ConfigError(
+                f"net.{name}: only an mlp has layers of its own for policy and value, and net.kind "
+                f"is {config.kind!r}; leave net.{name} out or set net.kind to mlp"
+            )
     if config.memory == "gru":
         return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)
