@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,6 +18,7 @@ from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.native_net import NativeNet
 from sparring.nets.native_passes import why_not_net
 from sparring.nets.net import Heads, Net
+from sparring.nets.recurrent import RecurrentNet
 
 
 class Forward:
@@ -62,6 +65,23 @@ class Forward:
             heads = self._run(on_device)
         return heads
 
+    def memory(self, obs: npt.NDArray[np.uint8], heads: Heads) -> npt.NDArray[np.uint8] | None:
+        """What is remembered of the rows' seats, as a pool keeps it; None: nothing.
+
+        heads: what was said about the rows.
+        """
+        if not self.net.config.memory:
+            return None
+        held = self.net.remembered(torch.from_numpy(obs), heads)
+        return None if held is None else bytes_of(held)
+
+    def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
+        """Return what a recurrent network says about decisions in a row, see `RecurrentNet`."""
+        assert isinstance(self.net, RecurrentNet)
+        rounding = torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+        with rounding:
+            return self.net.unroll(obs, fresh)
+
     @contextmanager
     def best_matmul(self) -> Iterator[None]:
         """On Arm CPUs oneDNN costs products 4 to 6 % here against the BLAS that torch has besides.
@@ -78,6 +98,12 @@ class Forward:
         finally:
             if switch:
                 set_onednn(before)
+
+
+def bytes_of(memory: Tensor) -> npt.NDArray[np.uint8]:
+    """Numbers that are remembered as a pool keeps them [rows, bytes]."""
+    held: npt.NDArray[np.float32] = memory.detach().float().cpu().contiguous().numpy()
+    return held.view(np.uint8)
 
 
 def set_onednn(enabled: bool) -> None:

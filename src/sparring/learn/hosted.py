@@ -33,6 +33,23 @@ from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
 
 
+def demand_recurrent(learner: str, *, by_role: bool) -> None:
+    """Refuse a network with a state where it cannot be learned.
+
+    learner: that learns from single decisions, "" if it does from decisions in a row.
+    """
+    if learner:
+        raise ConfigError(
+            f"net.memory gru: {learner} learns from single decisions, a state from several in a "
+            "row; set net.memory to stack, or use ppo"
+        )
+    if by_role:
+        raise ConfigError(
+            "net.memory gru: roles that are paid differently have decisions of their own to link, "
+            "a state goes through all of a seat; set net.memory to stack, or pay all roles alike"
+        )
+
+
 class HostedLearner(ABC):
     """Owns the network that plays and the collector that plays the pool with it."""
 
@@ -40,6 +57,8 @@ class HostedLearner(ABC):
     """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
     columns: Sequence[str] = ()
     """What the actor says besides actions."""
+    recurrent = False
+    """Whether it learns from decisions in a row, as networks with a state need it."""
     config: Any
     """Of the algorithm."""
 
@@ -78,6 +97,7 @@ class HostedLearner(ABC):
         self.threads = threads
         self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
         self.net.to(self.device)
+        self._demand_memory(by_role=by_role)
         self.phases = Timing()
         self.hindsight = Hindsight.of(pool, hindsight, seed)
         self.forward = Forward(self.net, self.device, collect)
@@ -101,6 +121,18 @@ class HostedLearner(ABC):
         self.updates = 0
         self.terms: list[Term] = []
         """Of the loss, beside the algorithm's own."""
+
+    def _demand_memory(self, *, by_role: bool) -> None:
+        """Refuse a pool without room for what the network remembers, and states nobody learns."""
+        net, pool = self.net, self.pool
+        if net.inputs.memory != pool.memory_bytes:
+            raise ConfigError(
+                f"the pool has {pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.config.memory} needs {net.inputs.memory}; make it with "
+                f"memory={net.inputs.memory}"
+            )
+        if net.config.memory == "gru":
+            demand_recurrent(type(self).__name__ if not self.recurrent else "", by_role=by_role)
 
     @abstractmethod
     def make_actor(self) -> Actor:

@@ -12,9 +12,11 @@ from torch import Tensor
 
 from sparring.errors import ConfigError
 from sparring.learn.collect import Answer, Draws
+from sparring.learn.forward import bytes_of
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.net import MEMORY, POLICY
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
@@ -65,19 +67,18 @@ class SlotActor:
         self.greedy[slot], self.filled[slot] = greedy, True
 
     @torch.no_grad()
-    def answer(
-        self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws
-    ) -> npt.NDArray[Any]:
+    def answer(self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws) -> Answer:
         """Choose an action for every row; `slot` says whose it is."""
         if not self.filled[slot].all():
             empty = int(slot[~self.filled[slot]][0])
             raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
-        heads = self.net.policy_heads(torch.from_numpy(obs), slot)
+        said = self.net.say(torch.from_numpy(obs), slot)
+        heads, memory = said[POLICY], said.get(MEMORY)
         action, _ = self._draw(heads, mask, draws, slice(None), greedy=False)
         best = np.flatnonzero(self.greedy[slot])
         if len(best):
             action[best], _ = self._draw(heads[best], mask[best], draws, best, greedy=True)
-        return action
+        return Answer(action, memory=None if memory is None else bytes_of(memory))
 
     def _draw(
         self, heads: Tensor, mask: Bytes, draws: Draws, rows: Any, *, greedy: bool

@@ -20,7 +20,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.flat import FlatNet, Pass, rounded_up
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net, head_width
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
@@ -59,6 +59,8 @@ class CapturedPass(Pass):
         self.learn = learn
         self.obs = self.make(net.inputs.row_bytes, torch.uint8)
         self.places = torch.zeros(net.members * rows, dtype=torch.int32, device=net.device)
+        if net.config.memory == "gru":
+            self.memory = self.make(net.inputs.memory // 4, torch.float32)
         self._traced: list[Traced] = []
         """What the backward pass needs, by member."""
 
@@ -77,14 +79,20 @@ class CapturedPass(Pass):
         self._traced.clear()
         for member in range(self.flat.members):
             with torch.set_grad_enabled(self.learn):
-                traced = self.flat.trace(member, self.obs[member])
+                traced = self.trace(member)
             policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
             self.logits[member, :, : policy.shape[1]].copy_(policy)
             self.value[member, :, 0].copy_(value)
             for name, said in self.others.items():
                 said[member].copy_(traced.heads[name].detach())
+            if self.memory is not None:
+                self.memory[member].copy_(traced.heads[MEMORY].detach())
             if self.learn:
                 self._traced.append(traced)
+
+    def trace(self, member: int) -> Traced:
+        """Run the network of a member over its rows."""
+        return self.flat.trace(member, self.obs[member])
 
     def backward(self) -> None:
         """Fill the network's `grad` from the gradients of logits and values."""
@@ -162,17 +170,24 @@ class CapturedNet(FlatNet):
         """Return room for passes over batches of so many rows."""
         return CapturedPass(self, rows, learn=learn)
 
-    def trace(self, member: int, obs: Tensor) -> Traced:
-        """Run the network with the weights of a member."""
-        parameters = {
+    def parameters(self, member: int) -> dict[str, Tensor]:
+        """The weights of a member by name, of which gradients are wanted."""
+        return {
             name: self.view(self.weight, name)[member].detach().requires_grad_()
             for name in self.pieces
         }
+
+    def rounding(self) -> torch.autocast:
+        """How products are computed."""
         # Its cache of rounded weights would be read again by a graph that is replayed later.
-        rounding = torch.autocast(
+        return torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         )
-        with rounding:
+
+    def trace(self, member: int, obs: Tensor) -> Traced:
+        """Run the network with the weights of a member."""
+        parameters = self.parameters(member)
+        with self.rounding():
             heads: Heads = functional_call(self.module, parameters, (obs,))
         return Traced(parameters, heads)
 

@@ -41,6 +41,9 @@ class Place(Protocol):
 class Pass(ABC):
     """A batch on its way through a network. Made once, so that graphs can replay it."""
 
+    memory: Tensor | None = None
+    """What a network that writes its memory made of the rows [members, rows, numbers]."""
+
     def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
         self.rows, self.flat = rows, net
         self.logits = self.make(net.action_width, torch.float32)

@@ -43,6 +43,8 @@ def make_grouped(
 
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
+    if config.memory == "gru":
+        return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
         return unsupported_layers(config)
     if config.kind != "residual":

@@ -35,6 +35,7 @@ from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
+from sparring.nets.memory import stacked
 from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
@@ -64,6 +65,14 @@ class Voice:
         """What of `AskedView` is its own. role: of the rows."""
         own = role if self.role is not None else None
         return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
+
+    def remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
+        """Write what its rows make their seats remember [rows, numbers], behind its pass."""
+        made, net = self.passing.memory, self.net
+        new = (
+            made.view(to.shape) if made is not None else stacked(net.inputs, obs, net.config.frames)
+        )
+        to.copy_(new if self.role is None else torch.where((role == self.role)[:, None], new, to))
 
 
 class FusedLearner:
@@ -125,6 +134,7 @@ class FusedLearner:
             policies=slots + 1,
             final_legal=final_legal,
             examples=examples,
+            remembers=bool(net.memory),
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None
@@ -267,6 +277,15 @@ class FusedLearner:
             self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
         if self._frozen:
             self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
+        if rollout.remembered is not None:
+            self._remember(rollout.obs[at], rollout.role[step, rows], rollout.remembered[rows])
+
+    def _remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
+        """Write what rows make their seats remember, whoever answers them."""
+        for voice in self.voices:
+            voice.remember(obs, role, to)
+        if self._frozen:
+            self._frozen.remember(to)
 
     # Other terms
 
