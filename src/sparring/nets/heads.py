@@ -6,7 +6,7 @@ from sparring.config import HeadsConfig
 from sparring.errors import ConfigError
 from sparring.games.hidden import Hidden, hidden_of
 from sparring.games.rules import Rules
-from sparring.nets.net import HIDDEN, SCORE, WDL, usual_heads
+from sparring.nets.net import HIDDEN, SCORE, WDL, Net, usual_heads
 
 RESULTS = 3
 """Win, draw and loss."""
@@ -24,6 +24,17 @@ def heads_of(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
     if any(config.hidden.values):
         found[HIDDEN] = demand_hidden(rules).width
     return found
+
+
+def asked_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | None:
+    """The heads of a network of which more is asked than policy and value; None: it is not."""
+    return heads_of(rules, config) if config is not None and config.asked else None
+
+
+def blend_in(net: Net, config: HeadsConfig | None) -> None:
+    """Give win, draw and loss their share in what a network's positions are worth."""
+    if config is not None and WDL in net.heads:
+        net.wdl_blend.fill_(config.blend)
 
 
 def demand_hidden(rules: Rules) -> Hidden:
