@@ -175,9 +175,8 @@ class Sequences:
         self.dealt_fresh[:count].copy_(spread(dealt, self.fresh))
         self.filled[:count].copy_((places >= 0).sum((2, 3)))
 
-    def read(self, picked: Tensor, number: int) -> None:
-        """Bring a minibatch to the pass."""
-        self.learning.read(self.rollout.obs, picked[number])
+    def bring(self, number: int) -> None:
+        """Tell the pass where games begin in a minibatch."""
         self.learning.fresh.copy_(self.dealt_fresh[number])
 
     def minibatches(self, wanted: int) -> int:

@@ -25,6 +25,7 @@ from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
+from sparring.learn.fused.terms import FusedTerm, FusedTerms
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
 from sparring.schedule import Moment
@@ -68,10 +69,12 @@ class Update:
         varies = rollout.policies > 1 or role is not None
         self.sequences = sequences_for(kernels, net, rollout, self.most, role)
         """Decisions in a row, where gradients go back through what the network remembers."""
-        self.room = room_of(samples, self.minibatches, self.config, varies)
+        self.room = (
+            self.sequences.rows
+            if self.sequences
+            else room_of(samples, self.minibatches, self.config, varies)
+        )
         """Samples of a minibatch; of decisions in a row, some places are empty."""
-        if self.sequences:
-            self.room = self.sequences.rows
         hindsight = hindsight if records else None
         self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
         """Rows of a minibatch: samples, and examples behind them."""
@@ -104,6 +107,7 @@ class Update:
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
+        self.terms = FusedTerms(net, rollout, self.stopped)
         self.adam = FlatAdam(
             kernels,
             net,
@@ -154,6 +158,11 @@ class Update:
             chains=rollout.chains,
         )
 
+    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
+        """Have these terms of the loss from now on; the learner forgets its graphs."""
+        self.terms.put(terms)
+        self.figures = Figures(self._measure_all, self.members)
+
     def knob(self, name: str) -> Tensor:
         """A knob of every member."""
         return self.knobs[:, self.knob_names.index(name)]
@@ -170,6 +179,7 @@ class Update:
         self.clock.fill_(number)
         if self.examples:
             self.examples.turn_knobs(moments)
+        self.terms.turn_knobs(moments)
         return knobs
 
     def learn(self) -> None:
@@ -198,6 +208,7 @@ class Update:
         if self.examples:
             self.examples.records.find()
         self.estimate_advantages()
+        self.terms.fill()
 
     def remember(self) -> None:
         """Keep what members that diverge are to go back to."""
@@ -348,6 +359,9 @@ class Update:
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
         kernels, rollout, at = self.kernels, self.rollout, self.learning
+        dealt = {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
+        if self.sequences:  # this one has samples of its own number
+            dealt = {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
         minibatch = kernels.view(
             "MinibatchView",
             picked=self.picked[number],
@@ -356,7 +370,7 @@ class Update:
             old_log_prob=rollout.log_prob,
             old_value=rollout.value,
             advantage=rollout.advantage,
-            **self._means_over(number),
+            **dealt,
             room=self.room,
             stride=self.stride,
         )
@@ -372,26 +386,20 @@ class Update:
             means=self.means[number],
             diverged=self.diverged,
         )
+        at.read(rollout.obs, self.picked[number])
         if self.sequences:
-            self.sequences.read(self.picked, number)
-        else:
-            at.read(rollout.obs, self.picked[number])
+            self.sequences.bring(number)
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
         if self.examples:
             self.examples.imitate(
                 self._learning_heads, at, self.picked[number], number, self.minibatches
             )
+        self.terms.add_gradients(at, self.picked[number, :, : self.room])
         at.backward()
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
         )
-
-    def _means_over(self, number: int) -> dict[str, Tensor | int]:
-        """By what the kernel tells how many samples a minibatch has."""
-        if self.sequences:  # all that are in the only one there is
-            return {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
-        return {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
 
     def _end_epoch(self) -> None:
         """Add up what was learned; members whose policy moved far enough stop here."""
@@ -423,6 +431,7 @@ class Update:
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
             **(self.examples.measure() if self.examples else {}),
+            **self.terms.measure(),
         }
 
     # Saving
