@@ -133,6 +133,7 @@ def fused_rollout_bytes(plan: Plan) -> int:
         policies=plan.cast.slots + 1,
         final_legal=remembers(plan),
         examples=int(plan.hindsight.sees),
+        remembers=bool(plan.net.memory),
     )
     return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
 

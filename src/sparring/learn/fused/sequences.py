@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError
 from sparring.kernels import Module
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
@@ -128,14 +127,9 @@ class Sequences:
         rollout: FusedRollout,
         *,
         minibatches: int,
-        role: int | None,
     ) -> None:
         """Make room. minibatches: at most, all segments fit into so many."""
-        if rollout.chains > 1 or role is not None or not isinstance(net, CapturedNet):
-            raise ConfigError(
-                "net.memory gru learns from all decisions of a seat in a row; roles that are paid "
-                "differently, or have networks of their own, do not: set net.memory to stack"
-            )
+        assert rollout.chains == 1 and isinstance(net, CapturedNet), "demand_recurrent refuses"
         self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
         members, length, most = rollout.members, self.cut.length, self.cut.most
         self.room = -(-most // minibatches)
@@ -185,9 +179,9 @@ class Sequences:
 
 
 def sequences_for(
-    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int, role: int | None
+    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int
 ) -> Sequences | None:
     """Return room for what a network learns from in a row, None if it writes no memory."""
     if net.config.memory != "gru":
         return None
-    return Sequences(kernels, net, rollout, minibatches=minibatches, role=role)
+    return Sequences(kernels, net, rollout, minibatches=minibatches)

@@ -67,7 +67,7 @@ class Update:
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         varies = rollout.policies > 1 or role is not None
-        self.sequences = sequences_for(kernels, net, rollout, self.most, role)
+        self.sequences = sequences_for(kernels, net, rollout, self.most)
         """Decisions in a row, where gradients go back through what the network remembers."""
         self.room = (
             self.sequences.rows
