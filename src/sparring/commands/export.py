@@ -21,6 +21,7 @@ from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
+from sparring.nets.attention import AttentionNet
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
 from sparring.nets.inputs import Inputs
@@ -143,7 +144,7 @@ class PlainNet(nn.Module):
         self.valued = valued
         self.net = make_net(rules, replace(net.config, sparse=False))
         self.net.load_state_dict(net.state_dict())
-        if isinstance(self.net, Perceptron):
+        if isinstance(self.net, Perceptron | AttentionNet):
             first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
 
@@ -190,6 +191,7 @@ class PlainFirstLayer(nn.Module):
     weight: Tensor
     divisor: Tensor
     powers: Tensor
+    sparse = False
 
     def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
         super().__init__()
@@ -203,11 +205,18 @@ class PlainFirstLayer(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, obs_bytes]."""
-        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
-        seen = torch.cat(numbers, dim=1) / self.divisor
+        return self.of(self.widen(obs))
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """The same of rows that are widened already."""
         if self.normaliser is not None:
-            seen = self.normaliser(seen)
-        return torch.addmm(self.bias, seen, self.weight)
+            numbers = self.normaliser(numbers)
+        return torch.addmm(self.bias, numbers, self.weight)
+
+    def widen(self, obs: Tensor) -> Tensor:
+        """Return the numbers, in the order in which their bytes lie."""
+        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
+        return torch.cat(numbers, dim=1) / self.divisor
 
     def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
         """Add up little-endian bytes to the numbers that they stand for."""

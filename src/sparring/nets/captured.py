@@ -83,10 +83,10 @@ class CapturedPass(Pass):
             policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
             self.logits[member, :, : policy.shape[1]].copy_(policy)
             self.value[member, :, 0].copy_(value)
-            if self.memory is not None:
-                self.memory[member].copy_(traced.heads[MEMORY].detach())
             for name, said in self.others.items():
                 said[member].copy_(traced.heads[name].detach())
+            if self.memory is not None:
+                self.memory[member].copy_(traced.heads[MEMORY].detach())
             if self.learn:
                 self._traced.append(traced)
 

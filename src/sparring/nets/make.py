@@ -50,6 +50,11 @@ def make_net(
     memory = room_for(rules, config, memory)
     if is_factory(config.kind):
         return OwnNet(rules, config, heads=heads, memory=memory)
+    if config.set:
+        raise ConfigError(
+            f"net.set {' '.join(config.set)}: only a network of your own takes arguments, and "
+            f"net.kind is {config.kind!r}; leave net.set out, or set net.kind to module:Class"
+        )
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     if config.norm and config.kind != "mlp":

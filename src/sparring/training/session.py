@@ -38,6 +38,7 @@ from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.own_nets import lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
@@ -304,6 +305,7 @@ def lasting(
         config,
         collect=collect,
         game=lasting_name(config.game),
+        net=lasting_net(config.net),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),

@@ -120,8 +120,8 @@ class FusedTerms:
                 if isinstance(one.term, Measures):
                     with torch.no_grad():
                         for name, found in one.term.measure(leaves, rows).items():
-                            kept = torch.where(there, found.view(members, room), 0.0)
-                            self._show(name, (kept * share).sum(1))
+                            counted = torch.where(there, found.view(members, room), 0.0)
+                            self._show(name, (counted * share).sum(1))
         grads = torch.autograd.grad(
             total.sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )

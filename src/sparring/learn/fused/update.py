@@ -69,11 +69,8 @@ class Update:
         varies = rollout.policies > 1 or role is not None
         self.sequences = sequences_for(kernels, net, rollout, self.most)
         """Decisions in a row, where gradients go back through what the network remembers."""
-        self.room = (
-            self.sequences.rows
-            if self.sequences
-            else room_of(samples, self.minibatches, self.config, varies)
-        )
+        plain = room_of(samples, self.minibatches, self.config, varies)
+        self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; of decisions in a row, some places are empty."""
         hindsight = hindsight if records else None
         self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from sparring.config import NetConfig, TrainConfig
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
@@ -26,6 +26,7 @@ from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
 from sparring.training.planning.networks import check_networks
+from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
 from sparring.training.records.run import Run
 
@@ -81,6 +82,7 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
 def check_network(rules: Rules, config: TrainConfig) -> None:
     """Refuse networks that do not fit into the memory that is free."""
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
+    check_own_nets(rules, config)
     needed = 4 * learned_numbers(rules, config)
     if needed < UNNOTICED:
         return
@@ -106,6 +108,8 @@ def learned_numbers(rules: Rules, config: TrainConfig) -> int:
 
 def weights_of(rules: Rules, net: NetConfig) -> int:
     """About how many weights a network has."""
+    if is_factory(net.kind):
+        return own_weights(rules, net)
     numbers = len(rules.features) + memory_of(rules, net) // 4
     if net.kind == "residual":
         return 9 * net.channels * (net.channels * 2 * net.blocks + numbers)
@@ -119,25 +123,17 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
 
 
 def weights_made(rules: Rules, net: NetConfig) -> int:
-    """The same of a network that has no formula: it is made without its numbers.
-
-    0 for one of somebody's own that cannot be made so: nobody knows.
-    """
-    try:
-        with torch.device("meta"):
-            made = make_net(rules, net, memory=memory_of(rules, net))
-    except SparringError:
-        raise
-    except Exception:
-        if is_factory(net.kind):
-            return 0
-        raise
+    """The same of a network that has no formula: it is made without its numbers."""
+    with torch.device("meta"):
+        made = make_net(rules, net, memory=memory_of(rules, net))
     return sum(weight.numel() for weight in made.parameters())
 
 
 def described(config: TrainConfig) -> str:
     """The settings that make a network large."""
     net, critic = config.net, config.sac.critic_hidden
+    if is_factory(net.kind):
+        return f"net.kind {' '.join((net.kind, *net.set))}"
     own = f"net.hidden {' '.join(map(str, net.hidden))}"
     if net.kind == "residual":
         own = f"net.channels {net.channels}, net.blocks {net.blocks}"
