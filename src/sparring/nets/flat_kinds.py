@@ -6,9 +6,10 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets import fused_mlp, fused_residual
-from sparring.nets.captured import CapturedNet
+from sparring.nets.captured import CapturedNet, why_eager
 from sparring.nets.flat import FlatNet
 
 
@@ -32,4 +33,7 @@ def make_flat(
         kind = fused_mlp.FusedPerceptron
     if config.kind == "residual" and not fused_residual.unsupported(config, memory):
         kind = fused_residual.FusedResidual
-    return kind(rules, config, members, bf16=bf16, device=device, memory=memory)
+    made = kind(rules, config, members, bf16=bf16, device=device, memory=memory)
+    if isinstance(made, CapturedNet) and is_factory(config.kind) and device.type == "cuda":
+        made.eager = why_eager(made)
+    return made

@@ -17,6 +17,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
+from sparring.nets.grouped_captured import GroupedCaptured
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
 from sparring.nets.mlp import head_mask
 
@@ -37,12 +38,24 @@ def make_grouped(
     """Return room for the frozen networks of all members; refuses what `unsupported` names."""
     if wrong := unsupported(config, memory):
         raise ConfigError(wrong)
-    kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
+    kind: type[GroupedFlat] = GroupedCaptured
+    if not why_captured(config, memory):
+        kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
     return kind(rules, config, members, slots, bf16=bf16, device=device, memory=memory)
 
 
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
+    if config.normalise:
+        return "normalised observations (net.normalise) have no grouped passes"
+    return ""
+
+
+def why_captured(config: NetConfig, memory: int = 0) -> str:
+    """Say what keeps networks from the passes of their kind, "" if nothing does.
+
+    Others are run as they are, many at once: `nets.grouped_captured`.
+    """
     if config.memory == "gru":
         return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
@@ -58,8 +71,6 @@ def unsupported_layers(config: NetConfig) -> str:
     """Say the same of perceptrons."""
     if config.norm:
         return "layer norm (net.norm) has no kernels"
-    if config.normalise:
-        return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels"
     if config.policy_hidden:

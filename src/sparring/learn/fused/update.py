@@ -318,8 +318,10 @@ class Update:
     def _rescale_values(self) -> None:
         """Bring the value head to the new unit of values."""
         net = self.net
-        first = net.pieces["value_head.weight"].offset
+        first = net.value_from
         count = net.size - first
+        if not count:
+            return  # the network divides by the unit itself
         self.kernels.rescale_values(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
