@@ -13,7 +13,6 @@ import torch
 
 from learn.fused_helpers import COLLECT, PPO_, play, turn
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
-from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
@@ -22,8 +21,10 @@ from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
 from sparring.learn.transitions import Transitions
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
+from sparring.nets.net import Net
 from sparring.pools import LEARNER, Lineup, Pool, Pot
 from sparring.pools.cuda import CudaPool
+from sparring.pools.lineups import Pots
 from sparring.store import checkpoint as checkpoints
 from sparring.store.policies import load_policy
 from sparring.training.train import resume, train_with
@@ -88,37 +89,39 @@ def shaken(ppo: FusedPPO) -> None:
 
 
 @torch.no_grad()
-def check_rollout(ppo: FusedPPO, lineups: list[Lineup]) -> tuple[int, int]:
-    """Play a rollout's actions on a CPU, where the network's twin writes the memory.
+def check_rollout(
+    ppo: FusedPPO, lineups: list[Lineup], frozen: Sequence[Net] = (), pots: Pots | None = None
+) -> tuple[int, int]:
+    """Play a rollout's actions on a CPU, where the networks' twins write the memory.
 
     Returns how many rows remembered something, and how many cuts were seen.
     """
-    rollout, rules, config = ppo.rollout, ppo.rules, ppo.net.config
-    memory = ppo.pool.memory_bytes
-    each, met, cuts = rollout.games // rollout.members, 0, 0
+    rollout, rules, memory = ppo.rollout, ppo.rules, ppo.pool.memory_bytes
+    each, first, met, cuts = rollout.games // rollout.members, rules.obs_bytes, 0, 0
     for member, seed in enumerate(ppo.games.seeds):
         pool = Pool(rules, each, seed=seed, threads=1, lineups=lineups, memory=memory)
-        net = make_net(rules, config, memory=memory)
+        net = make_net(rules, ppo.net.config, memory=memory)
         net.load_state_dict(ppo.net.state(member))
-        batch, mine = (
-            pool.reset(),
-            slice(member * each * rules.rows, (member + 1) * each * rules.rows),
-        )
+        batch = pool.reset()
+        if pots is not None:
+            pool.set_pots(pots)
+            batch = pool.reset()
+        mine = slice(member * each * rules.rows, (member + 1) * each * rules.rows)
         for step in range(rollout.steps):
             at = rollout.at(step, mine)
             shown, wanted = rollout.obs[at].cpu(), torch.from_numpy(batch.obs)
-            first = rules.obs_bytes
             assert torch.equal(shown[:, :first], wanted[:, :first]), step
             here, there = (
                 rows[:, first:].contiguous().view(torch.float32) for rows in (shown, wanted)
             )
             assert torch.allclose(here, there, atol=1e-4), (step, (here - there).abs().max())
             met += int((there != 0).any(1).sum())
-            made = net.remembered(wanted, net(wanted))
-            assert made is not None
-            asked = np.flatnonzero(batch.policy >= 0)
-            games, seats = asked // rules.rows, batch.seat[asked]
-            pool.memory.view(np.float32)[games, seats] = made.numpy()[asked]
+            for policy, one in enumerate((net, *frozen)):
+                made = one.remembered(wanted, one(wanted))
+                assert made is not None
+                asked = np.flatnonzero(batch.policy == policy)
+                games, seats = asked // rules.rows, batch.seat[asked]
+                pool.memory.view(np.float32)[games, seats] = made.numpy()[asked]
             batch = pool.step(rollout.action[at].cpu().numpy())
             cuts += check_cuts(ppo, batch, step, member * each)
     return met, cuts
@@ -161,47 +164,43 @@ def test_what_is_remembered_is_that_of_the_cpu(net: str, game: str, on_host: boo
 
 
 @pytest.mark.parametrize("on_host", [False, True])
-def test_what_frozen_opponents_remember_is_that_of_the_cpu(on_host: bool) -> None:
+@pytest.mark.parametrize("net", ["gru", "stack"])
+def test_what_frozen_opponents_remember_is_that_of_the_cpu(net: str, on_host: bool) -> None:
     lineups = [Lineup((LEARNER, Pot("past"), Pot("past"), "captain")), Lineup((LEARNER,) * 4, 0.3)]
     collect = replace(COLLECT, games=32)
-    ppo = learner("stack", (3,), on_host=on_host, collect=collect, slots=2, lineups=lineups)
+    ppo = learner(net, (3,), on_host=on_host, collect=collect, slots=2, lineups=lineups)
+    shaken(ppo)
+    frozen = []
     for slot in (1, 2):
         torch.manual_seed(slot)
-        net = make_net(ppo.rules, NETS["stack"])
-        ppo.put(slot, net.state_dict())
-    ppo.set_pots({"past": {1: 1.0, 2: 1.0}})
+        frozen.append(make_net(ppo.rules, NETS[net]))
+        for parameter in frozen[-1].parameters():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        ppo.put(slot, frozen[-1].state_dict())
+    pots = {"past": {1: 1.0, 2: 1.0}}
+    ppo.set_pots(pots)
     ppo.games.reset()
     turn(ppo)
     ppo._play()
     torch.cuda.synchronize()
-    rollout, rules = ppo.rollout, ppo.rules
-    first = rules.obs_bytes
-    width, opponents = len(rules.features), 0
-    # A row holds what its seat saw at its decision before, whoever it is.
-    inputs, before = ppo.net.inputs, {}
-    for step in range(rollout.steps):
-        obs = rollout.obs[rollout.at(step)].cpu()
-        numbers = inputs.numbers(obs)
-        held = obs[:, first:].contiguous().view(torch.float32)
-        policy, seat = rollout.policy[step].cpu(), rollout.seat[step].cpu()
-        for row in torch.nonzero(policy >= 0).flatten().tolist():
-            key = row // rules.rows, int(seat[row])
-            wanted = before.get(key, torch.zeros(width))
-            assert torch.equal(held[row, :width], wanted)
-            before[key] = numbers[row]
-            opponents += int(policy[row] > 0)
-        over = (rollout.terminated[step] | rollout.truncated[step]).cpu()
-        for game in torch.nonzero(over).flatten().tolist():
-            before = {key: kept for key, kept in before.items() if key[0] != game}
-    assert opponents > 100
+    assert int((ppo.rollout.policy > 0).sum()) > 100
+    met, _ = check_rollout(ppo, lineups, frozen, pots)
+    assert met > 100
 
 
-def test_a_state_without_grouped_passes_is_refused_in_slots() -> None:
-    from sparring.nets.grouped_flat import unsupported
-
-    if unsupported(NETS["gru"]):
-        with pytest.raises(ConfigError, match="grouped passes"):
-            learner("gru", slots=2)
+@pytest.mark.parametrize("net", ["gru", "stack"])
+def test_a_learner_with_memory_trains_against_its_past(net: str) -> None:
+    lineups = [Lineup((LEARNER, 1, 2, LEARNER)), Lineup((LEARNER,) * 4)]
+    ppo = learner(net, (3, 4), graphs=True, slots=2, lineups=lineups)
+    for member in range(2):
+        for slot in (1, 2):
+            ppo.put(slot, ppo.net.state(member), member=member)
+    for _ in range(4):
+        reports = ppo.iterate(0.0)
+    for report in reports:
+        assert report.opponent_rows > 100
+        assert report.stats["learning/left_out"] == 0
+        assert all(np.isfinite(figure) for figure in report.stats.values())
 
 
 @pytest.mark.parametrize("game", GAMES)
