@@ -52,6 +52,10 @@ class Cut:
         full_or_last = (self.places + self.seats * (self.length - 1)) // self.length
         return min(self.seats * of_a_seat, full_or_last)
 
+    def room(self, minibatches: int) -> int:
+        """Segments of a minibatch, so that all fit into so many."""
+        return -(-self.most // minibatches)
+
 
 def in_a_row(rollout: FusedRollout) -> Tensor:
     """The places of samples by (game, seat) and time [games * seats, 1 + steps], -1: none there.
@@ -79,7 +83,7 @@ def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
     """
     members, length, most = cut.members, cut.length, cut.most
     taken = by_time >= 0
-    number = torch.cumsum(taken, 1) - 1
+    number = torch.cumsum(taken, 1, dtype=torch.int32) - 1
     each = ((number[:, -1] + length) // length).view(members, cut.seats)
     ends = torch.cumsum(each, 1)
     member = torch.arange(members, device=by_time.device)[:, None]
@@ -132,7 +136,7 @@ class Sequences:
         assert rollout.chains == 1 and isinstance(net, CapturedNet), "demand_recurrent refuses"
         self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
         members, length, most = rollout.members, self.cut.length, self.cut.most
-        self.room = -(-most // minibatches)
+        self.room = self.cut.room(minibatches)
         """Segments of a minibatch."""
         self.rows = self.room * length
         """Rows of a minibatch, of which some are nobody's."""
