@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from sparring.learn.hindsight import SEEN
-from sparring.learn.steps import PLACE, Loss, Minibatch, Shown, diverged, mean_of_all
+from sparring.learn.steps import PLACE, Loss, Minibatch, Picked, Shown, diverged, mean_of_all
+from sparring.learn.terms import Term, gradients, weighing
 from sparring.learn.together import Together
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import POLICY, VALUE
@@ -39,6 +40,8 @@ class Known:
     """Where each one's obs and mask lie; None: in their order."""
     judged: Mapping[str, Any]
     """Of the loss."""
+    rows: Mapping[str, Tensor] | None = None
+    """Copies of everything, if there are any."""
 
     @classmethod
     def of(cls, data: Mapping[str, Tensor]) -> Known:
@@ -47,7 +50,8 @@ class Known:
         names = ("mask", "log_prob", "value", "advantage", "returns")
         judged = {name: data[name].numpy() for name in names} | action_of(data["action"])
         judged["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
-        return cls(data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, judged)
+        place = data[PLACE].numpy() if PLACE in data else None
+        return cls(data["obs"].numpy(), place, judged, None if PLACE in data else data)
 
 
 class NativeSteps:
@@ -55,13 +59,22 @@ class NativeSteps:
 
     by_place = True
 
-    def __init__(self, native: NativeNet, *, eps: float, shown: Sequence[str]) -> None:
-        """Improve a network. eps: Adam's. shown: what curves call the losses of PPO."""
-        assert list(native.net.heads) == [POLICY, VALUE]
-        self.native, self.work, self.shown = native, native.work, shown
+    def __init__(
+        self, native: NativeNet, *, eps: float, shown: Sequence[str], terms: Sequence[Term] = ()
+    ) -> None:
+        """Improve a network.
+
+        eps: Adam's. shown: what curves call the losses of PPO. terms: beside them; may grow later.
+        """
+        heads = native.net.heads
+        assert list(heads)[:2] == [POLICY, VALUE]
+        self.native, self.work, self.shown, self.terms = native, native.work, shown, terms
+        self.names, self.judged_width = shown, heads[POLICY] + heads[VALUE]
+        """PPO's own losses, and the columns of the heads that they are about."""
         self.adam = PackedAdam(native.packed, eps=eps, native=native.work, tell=native.changed)
         self._grad = native.packed.grad.numpy()
         self._rooms: Floats = np.empty((2, 0, 1), np.float32)
+        self._judged_rooms: Floats = np.empty((2, 0, 1), np.float32)
         self._epoch: Mapping[str, Tensor] = {}
         self._known = Known(np.empty(0, np.uint8), None, {})
 
@@ -87,8 +100,9 @@ class NativeSteps:
         layers, rows = self.native.passes().layers, len(minibatch)
         said, grad = self._room(rows)
         layers.forward(known.obs, place, said, True)
+        judged, judged_grad = self._judged(said, grad)
         policy, value, entropy, moved, clipped, plain = self.work.policy_loss(
-            said=said,
+            said=judged,
             place=place,
             sample=picked,
             **known.judged,
@@ -96,17 +110,55 @@ class NativeSteps:
             value_clip=knobs.value_clip,
             value_weight=knobs.value_weight,
             entropy=knobs.entropy,
-            grad=grad,
+            grad=judged_grad,
         )
+        terms = weighing(self.terms)
+        self._widen(judged_grad, grad)
+        found = self._add_terms(terms, minibatch, known, said, grad) if terms else {}
         layers.backward(grad, self._grad, None, False)
         plain = max(plain, 1.0)
         means = (policy / rows, value / rows, entropy / rows, moved / plain, clipped / plain)
-        shown = dict(zip(self.shown, means, strict=True))
+        shown = dict(zip(self.names, means, strict=True)) | found
         total = means[0] + knobs.value_weight * means[1] - knobs.entropy * means[2]
+        total += sum(term.weight * found[term.name] for term in terms)
         if "example_obs" in minibatch.examples:
             shown[SEEN] = self._learn_examples(minibatch.examples)
             total += float(minibatch.examples["example_weight"]) * shown[SEEN]
         return total, shown
+
+    def _judged(self, said: Floats, grad: Floats) -> tuple[Floats, Floats]:
+        """What policy and value say, and room for the gradient of that: in one piece."""
+        if said.shape[1] == self.judged_width:
+            return said, grad
+        rows = len(said)
+        if rows > self._judged_rooms.shape[1]:
+            self._judged_rooms = np.empty((2, rows, self.judged_width), np.float32)
+        judged, judged_grad = self._judged_rooms[0, :rows], self._judged_rooms[1, :rows]
+        judged[:] = said[:, : self.judged_width]
+        return judged, judged_grad
+
+    def _widen(self, judged_grad: Floats, grad: Floats) -> None:
+        """Put the gradient of policy and value where that of all heads goes back from."""
+        if judged_grad is not grad:
+            grad[:, : self.judged_width], grad[:, self.judged_width :] = judged_grad, 0.0
+
+    def _add_terms(
+        self,
+        terms: Sequence[Term],
+        minibatch: Minibatch,
+        known: Known,
+        said: Floats,
+        grad: Floats,
+    ) -> dict[str, float]:
+        """Add the gradients of terms; return their losses."""
+        rows = known.rows if minibatch.turn else Picked(minibatch.data, minibatch.picked)
+        assert rows is not None
+        split = self.native.passes().split
+        losses, by_head = gradients(terms, split(torch.from_numpy(said)), rows)
+        into = split(torch.from_numpy(grad))
+        for name, part in by_head.items():
+            into[name].add_(part)
+        return {name: float(loss) for name, loss in losses.items()}
 
     def _learn_examples(self, part: Mapping[str, Tensor]) -> float:
         """Add the gradient of examples; return their loss."""
@@ -116,13 +168,15 @@ class NativeSteps:
         layers = self.native.passes().layers
         said, grad = self._room(len(obs))
         layers.forward(obs.numpy(), None, said, True)
+        judged, judged_grad = self._judged(said, grad)
         missed: float = self.work.example_loss(
-            said=said,
+            said=judged,
             mask=part["example_mask"].numpy(),
             **action_of(part["example_action"]),
             weight=float(part["example_weight"]),
-            grad=grad,
+            grad=judged_grad,
         )
+        self._widen(judged_grad, grad)
         layers.backward(grad, self._grad, None, True)
         return missed / len(obs)
 

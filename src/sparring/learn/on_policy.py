@@ -25,6 +25,7 @@ from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.steps import Shown, state_of
+from sparring.learn.terms import weighing
 from sparring.learn.together import ALONE, Together
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -207,7 +208,7 @@ class OnPolicy(FromRollouts[K]):
         with self.phases("advantage"):
             samples, targets = self.targets(knobs)
         arrays = self.tensors(samples, targets)
-        for term in self.terms:
+        for term in weighing(self.terms):
             arrays |= term.columns(self, samples)
         data, examples = self.to_device(arrays), self.examples(samples)
         with self.phases("update"):

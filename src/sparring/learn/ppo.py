@@ -23,7 +23,7 @@ from sparring.learn.learner import Snapshot
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.steps import PLACE, Shown
-from sparring.learn.terms import Term
+from sparring.learn.terms import Term, measure, shown_of, weighing
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
 from sparring.pools.protocol import GamePool
@@ -138,11 +138,16 @@ class PolicyDescent(Descent):
         native: the same one, if it is computed natively. terms: of the loss, beside PPO's own; the
         list may grow later.
         """
-        steps = NativeSteps(native, eps=EPS, shown=LOGGED) if native else None
+        steps = NativeSteps(native, eps=EPS, shown=LOGGED, terms=terms) if native else None
         super().__init__(forward.net, config, eps=EPS, steps=steps)
         self.forward, self.terms = forward, terms
         self.has_unit = False
         """Whether a rollout has paid anything yet; the first that does sets the unit of values."""
+
+    def passes(self, *given: Any, **options: Any) -> list[Shown]:
+        """Go over the samples; others who learn as one with this sum the losses of terms too."""
+        self.steps.shown = (*LOGGED, *shown_of(weighing(self.terms)))
+        return super().passes(*given, **options)
 
     def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
         """Measure values in the size of the returns; without any payment there is none."""
@@ -195,9 +200,10 @@ class PolicyDescent(Descent):
             mirrored=minibatch.get("mirrored"),
         )
         total, shown = losses.total, {name: getattr(losses, name) for name in LOGGED}
-        for term in self.terms:
-            shown[term.name] = term.loss(heads, minibatch)
+        for term in weighing(self.terms):
+            shown[term.name] = term.each(heads, minibatch).mean()
             total = total + term.weight * shown[term.name]
+            shown |= measure(term, heads, minibatch)
         if "example_obs" in minibatch:
             missed = self.example_loss(minibatch)
             total, shown = total + minibatch["example_weight"] * missed, {**shown, SEEN: missed}

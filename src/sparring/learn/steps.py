@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
 
@@ -27,6 +27,29 @@ Turn = Callable[[dict[str, Tensor]], None]
 
 
 @dataclass(frozen=True)
+class Picked(Mapping[str, Tensor]):
+    """Rows of some samples, each array copied when somebody looks at it."""
+
+    data: Mapping[str, Tensor]
+    """What is known of every sample."""
+    picked: Tensor
+    """Which of them."""
+
+    def __getitem__(self, name: str) -> Tensor:
+        """What is called so, of these samples."""
+        by_place = PLACE in self.data and name in ("obs", "mask")
+        return self.data[name][self.data[PLACE][self.picked] if by_place else self.picked]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names."""
+        return (name for name in self.data if name != PLACE)
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(self.data) - (PLACE in self.data)
+
+
+@dataclass(frozen=True)
 class Minibatch:
     """Some of the samples of an update."""
 
@@ -44,13 +67,7 @@ class Minibatch:
 
     def rows(self) -> dict[str, Tensor]:
         """Copy what is known of them."""
-        data = dict(self.data)
-        places = data.pop(PLACE, None)
-        rows = {name: tensor[self.picked] for name, tensor in data.items() if places is None}
-        if places is not None:
-            where = places[self.picked]
-            by_place = {"obs": where, "mask": where}
-            rows = {name: t[by_place.get(name, self.picked)] for name, t in data.items()}
+        rows = dict(Picked(self.data, self.picked))
         if self.turn:
             self.turn(rows)
         return {**rows, **self.examples}
@@ -61,6 +78,8 @@ class Steps(Protocol):
 
     by_place: bool
     """Whether rows are read where they were played; else they are copied together first."""
+    shown: Sequence[str]
+    """What a loss shows, where others may have rows when this learner has none."""
 
     def take(self, minibatch: Minibatch, knobs: Any, loss: Loss, together: Together) -> Shown:
         """One optimiser step. A loss that is not finite is never stepped on."""

@@ -7,8 +7,8 @@ networks and their passes know nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 import torch
@@ -31,31 +31,64 @@ class Term(Protocol):
 
     @property
     def weight(self) -> float:
-        """Of its loss, in this update."""
+        """Of its loss, in this update. With 0 nobody asks for more."""
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
         """What it has to know of every sample, one entry for each; names are the term's own."""
 
-    def loss(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
-        """The mean over rows. heads: what the network says about them; rows: `columns` of these."""
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """The loss of every row, which counts by their mean; 0 where there is nothing to learn.
+
+        heads: what the network says about them. rows: `columns` of these, and what else is known
+        of them, such as "mask"; whatever is not looked at is not copied.
+        """
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """A term that curves show more of than its loss."""
+
+    measured: Sequence[str]
+    """Names."""
+
+    def measure(self, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """By name, a number for every row, of which curves show the mean."""
+
+
+def measure(term: Term, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What curves show of a term on a minibatch besides its loss."""
+    if not isinstance(term, Measures):
+        return {}
+    with torch.no_grad():
+        return {name: each.mean() for name, each in term.measure(heads, rows).items()}
+
+
+def shown_of(terms: Iterable[Term]) -> list[str]:
+    """All names that curves show of terms."""
+    named = ((one.name, *(one.measured if isinstance(one, Measures) else ())) for one in terms)
+    return [name for names in named for name in names]
+
+
+def weighing(terms: Iterable[Term]) -> list[Term]:
+    """Those that count in this update."""
+    return [term for term in terms if term.weight]
 
 
 def gradients(
     terms: Sequence[Term], heads: Heads, rows: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return the losses by term, and the gradient of their weighted sum by head.
+    """Return what curves show of the terms, and the gradient of their weighted sum by head.
 
-    For passes that go back from what heads say: natively, or as graphs on a GPU.
+    For passes that go back from what heads say.
     """
-    leaves = {name: said.detach().float().requires_grad_() for name, said in heads.items()}
     with torch.enable_grad():
-        losses = {term.name: term.loss(leaves, rows) for term in terms}
-        total = sum(
-            (term.weight * losses[term.name] for term in terms),
-            torch.zeros(()).to(next(iter(leaves.values()))),
-        )
+        leaves = {name: said.detach().float().requires_grad_() for name, said in heads.items()}
+        losses = {term.name: term.each(leaves, rows).mean() for term in terms}
+        total = torch.stack([term.weight * losses[term.name] for term in terms]).sum()
     grads = torch.autograd.grad(
         total, list(leaves.values()), allow_unused=True, materialize_grads=True
     )
     found = {name: loss.detach() for name, loss in losses.items()}
+    for term in terms:
+        found |= measure(term, leaves, rows)
     return found, dict(zip(leaves, grads, strict=True))

@@ -81,6 +81,8 @@ class CapturedPass(Pass):
             policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
             self.logits[member, :, : policy.shape[1]].copy_(policy)
             self.value[member, :, 0].copy_(value)
+            for name, said in self.others.items():
+                said[member].copy_(traced.heads[name].detach())
             if self.learn:
                 self._traced.append(traced)
 
@@ -89,12 +91,14 @@ class CapturedPass(Pass):
         net = self.flat
         for member, traced in enumerate(self._traced):
             policy, value = traced.heads[POLICY], traced.heads[VALUE]
+            others = {name: traced.heads[name] for name in self.others}
             grads = torch.autograd.grad(
-                [policy, value],
+                [policy, value, *others.values()],
                 list(traced.parameters.values()),
                 [
                     self.logits_grad[member, :, : policy.shape[1]].to(policy.dtype),
                     self.value_grad[member, :, 0].to(value.dtype),
+                    *(self.others_grad[n][member].to(said.dtype) for n, said in others.items()),
                 ],
                 allow_unused=True,
                 materialize_grads=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import torch
@@ -46,8 +47,11 @@ class Pass(ABC):
         """Without the bias that the kernels add."""
         self.value = self.make(VALUE_WIDTH, torch.float32)
         """In units of the value scale, without the bias that the kernels add; one column counts."""
+        self.others = {name: self.make(w, torch.float32) for name, w in net.others.items()}
+        """What further heads say, biases included."""
         if learn:
             self.logits_grad, self.value_grad = self.make(net.action_width), self.make(VALUE_WIDTH)
+            self.others_grad = {name: torch.zeros_like(said) for name, said in self.others.items()}
 
     def make(self, columns: int, dtype: torch.dtype | None = None) -> Tensor:
         """Return zeros for every row of every member."""
@@ -73,6 +77,8 @@ class FlatNet(ABC):
 
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
+    others: Mapping[str, int] = MappingProxyType({})
+    """Widths of heads beside policy and value, by name."""
     size: int
     bias_stride: int
     """Numbers from one member's biases to the next's."""

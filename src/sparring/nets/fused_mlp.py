@@ -308,6 +308,8 @@ def unsupported(config: NetConfig) -> str:
         return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have"
+    if config.policy_hidden or config.value_hidden:
+        return "layers of policy or value alone (net.policy_hidden) have no kernels"
     if any(width % 8 for width in config.hidden):
         return f"tensor cores take hidden widths in multiples of 8, not {config.hidden}"
     return ""

@@ -26,7 +26,7 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import is_hierarchy, of_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron, head_mask
-from sparring.nets.net import POLICY, VALUE, Net, head_width
+from sparring.nets.net import POLICY, Net, head_width, only_beside_policy
 
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
@@ -49,7 +49,7 @@ class GroupedNet:
         self.rules, self.config, self.slots, self.width = rules, config, slots, head_width(rules)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
             net = make_net(rules, config, memory=memory, threads=threads)
-            plain = not (config.norm or config.normalise)
+            plain = not (config.norm or config.normalise or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
             kind = Stacked if stacks else OneByOne
             self._kind: _Kind = kind(net, slots, threads)
@@ -215,11 +215,11 @@ class OneByOne(_Kind):
 def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tensor]) -> None:
     """Refuse a network that is not of these names and shapes, with what differs.
 
-    What only values are made of may be missing.
+    What only values and other heads are made of may be missing, or there besides.
     """
     for name, shape in shapes.items():
         if name not in state:
-            if not name.startswith(VALUE):
+            if not only_beside_policy(name):
                 raise ConfigError(f"the network has no {name}; it is of another kind")
         elif tuple(state[name].shape) != shape:
             raise ConfigError(
@@ -227,7 +227,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tens
                 "only networks of the learner's own shape fit"
             )
     for name in state:
-        if name not in shapes:
+        if name not in shapes and not only_beside_policy(name):
             raise ConfigError(f"the network has {name}, which is unknown here; it is another kind")
 
 

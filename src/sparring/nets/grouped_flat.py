@@ -60,6 +60,8 @@ def unsupported_layers(config: NetConfig) -> str:
         return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels"
+    if config.policy_hidden:
+        return "layers of the policy alone (net.policy_hidden) have no kernels"
     if any(width % 8 for width in config.hidden):
         return f"grouped products take hidden widths in multiples of 8, not {config.hidden}"
     return ""

@@ -64,6 +64,12 @@ def make_net(
             f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "
             "leave net.inputs out or set net.kind to mlp"
         )
+    for name in ("policy_hidden", "value_hidden"):
+        if getattr(config, name) and config.kind != "mlp":
+            raise ConfigError(
+                f"net.{name}: only an mlp has layers of its own for policy and value, and net.kind "
+                f"is {config.kind!r}; leave net.{name} out or set net.kind to mlp"
+            )
     if config.memory == "gru":
         return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)

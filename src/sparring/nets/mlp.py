@@ -15,7 +15,7 @@ from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Heads, Net, head_width
 from sparring.nets.normaliser import Normaliser
 
 SPREADS = ("shared", "predicted")
@@ -41,7 +41,9 @@ class Perceptron(Net):
             raise ConfigError(f"spread {config.spread!r}; there are {list(SPREADS)}")
         if config.activation not in ACTIVATIONS:
             raise ConfigError(f"activation {config.activation!r}; there are {list(ACTIVATIONS)}")
-        towers = 1 if config.shared else len(self.heads)
+        self.tower_of = towers_of_heads(self.heads, config)
+        """By head, the number of the tower that it reads."""
+        towers = max(self.tower_of.values()) + 1
         self.first = FirstLayer(
             self.inputs,
             config.hidden[0] * towers,
@@ -55,8 +57,21 @@ class Perceptron(Net):
         self.towers = nn.ModuleList(
             tower(config.hidden, self._make_activation, norm=config.norm) for _ in range(towers)
         )
+        self.own_layers: dict[str, str] = {}
+        """By head, the layers that stand between it and its tower, if there are any."""
+        for layers, widths, readers in (
+            ("policy_layers", config.policy_hidden, (POLICY,)),
+            ("value_layers", config.value_hidden, (VALUE, WDL, SCORE)),
+        ):
+            own = [name for name in readers if name in self.heads]
+            if widths and own:
+                stack = tower((config.hidden[-1], *widths), self._make_activation, norm=config.norm)
+                self.add_module(layers, stack)
+                self.own_layers |= dict.fromkeys(own, layers)
+        last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
         for name, width in self.heads.items():
-            self.add_module(f"{name}_head", nn.Linear(config.hidden[-1], width))
+            below = last.get(self.own_layers.get(name, ""), config.hidden)[-1]
+            self.add_module(f"{name}_head", nn.Linear(below, width))
         self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
         self._initialise(config)
 
@@ -69,7 +84,8 @@ class Perceptron(Net):
         """Orthogonal weights; a policy almost alike for all rows and the value 0 to begin with."""
         gain = math.sqrt(2) if config.activation != "tanh" else 5 / 3
         initialise_seen(self.first.weight, self.inputs, gain)
-        for module in self.towers.modules():
+        stacks = [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))]
+        for module in (module for stack in stacks for module in stack.modules()):
             if isinstance(module, nn.Linear):
                 nn.init.orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
@@ -108,9 +124,14 @@ class Perceptron(Net):
         """Return what every head says about byte rows [rows, row_bytes]."""
         parts = self._first_layer(obs)
         ends = [layers(part) for layers, part in zip(self.towers, parts, strict=True)]
+        own: dict[str, Tensor] = {}
         heads: Heads = {}
-        for at, name in enumerate(self.heads):
-            end, head = ends[min(at, len(ends) - 1)], getattr(self, f"{name}_head")
+        for name in self.heads:
+            end, head = ends[self.tower_of[name]], getattr(self, f"{name}_head")
+            if layers := self.own_layers.get(name):
+                if layers not in own:
+                    own[layers] = self.get_submodule(layers)(end)
+                end = own[layers]
             if name == POLICY and self.box:
                 heads[name] = nn.functional.linear(end, head.weight * self.head_mask, head.bias)
             else:
@@ -118,6 +139,15 @@ class Perceptron(Net):
         if VALUE in heads:
             heads[VALUE] = heads[VALUE].squeeze(-1)
         return heads
+
+
+def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, int]:
+    """Which tower each head reads: the one of all, or its own; heads beside a value read its."""
+    if config.shared:
+        return dict.fromkeys(heads, 0)
+    main = [name for name in heads if name not in BESIDE]
+    beside = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
+    return {name: main.index(name) if name in main else beside for name in heads}
 
 
 @torch.no_grad()

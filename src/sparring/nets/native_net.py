@@ -13,7 +13,7 @@ from sparring import _native
 from sparring.nets.arithmetic import BF16
 from sparring.nets.hierarchy import HierarchyNet, true_heads
 from sparring.nets.native_passes import NativePasses
-from sparring.nets.net import VALUE, Heads, Net
+from sparring.nets.net import POLICY, VALUE, WDL, Heads, Net
 from sparring.nets.packed import Packed
 
 
@@ -75,8 +75,9 @@ class NativeNet:
         if not box:
             action = action.view(np.int32)
         log_prob, value = np.empty((2, count), np.float32)
+        judged = self.net.heads[POLICY] + self.net.heads[VALUE]
         self.work.draw(
-            said=said,
+            said=np.ascontiguousarray(said[:, :judged]),
             mask=np.ascontiguousarray(mask),
             seed=seed,
             row_id=rows.astype(np.uint32),
@@ -88,6 +89,9 @@ class NativeNet:
             log_prob=log_prob,
             value=value,
         )
+        if WDL in self.net.heads and float(self.net.wdl_blend):
+            heads = self._passes.split(torch.from_numpy(said))
+            value = self.net.true_values(heads).numpy()
         return action, log_prob, value
 
 

@@ -113,6 +113,8 @@ def why_not_net(net: nn.Module, device: torch.device) -> str:
         return "layer norm (net.norm) has no native passes"
     if net.config.normalise:
         return "normalised observations (net.normalise) have no native passes"
+    if net.own_layers:
+        return "layers of policy or value alone (net.policy_hidden) have no native passes"
     return ""
 
 
@@ -144,7 +146,7 @@ def towers_of(packed: Packed, net: Perceptron) -> list[Tower]:
             layers.append(
                 (below, wide, [linear(places, name, column=0, columns=wide, reads=below)])
             )
-        own = names if towers == 1 else [names[number]]
+        own = [name for name in names if net.tower_of[name] == number]
         heads = head_pieces(places, net, own)
         total = sum(net.heads[name] for name in own)
         found.append((column, [*layers, (net.config.hidden[-1], total, heads)]))

@@ -23,6 +23,8 @@ WDL, SCORE, HIDDEN = "wdl", "score", "hidden"
 """Heads beside policy and value: logits of win, draw and loss; the final score in units of
 `score_scale`; logits of what the seat does not see."""
 
+BESIDE = (WDL, SCORE, HIDDEN)
+
 Heads = dict[str, Tensor]
 """What a network says about rows, by head: [rows, width], values [rows]."""
 
@@ -37,6 +39,12 @@ class Net(nn.Module):
 
     value_scale: Tensor
     value_head: nn.Linear
+    wdl_blend: Tensor
+    """Share of win, draw and loss in what a position is worth."""
+    wdl_unit: Tensor
+    """What a win is paid; a loss costs as much."""
+    score_scale: Tensor
+    score_head: nn.Linear
 
     def __init__(
         self,
@@ -57,6 +65,11 @@ class Net(nn.Module):
         self.heads = dict(heads) if heads is not None else usual_heads(rules)
         if VALUE in self.heads:
             self.register_buffer("value_scale", torch.ones(()))
+        if WDL in self.heads:
+            self.register_buffer("wdl_blend", torch.zeros(()))
+            self.register_buffer("wdl_unit", torch.ones(()))
+        if SCORE in self.heads:
+            self.register_buffer("score_scale", torch.ones(()))
 
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows [rows, row_bytes]."""
@@ -100,8 +113,14 @@ class Net(nn.Module):
         return heads.get(MEMORY)
 
     def true_values(self, heads: Heads) -> Tensor:
-        """Values in units of the rewards, in float32."""
-        return heads[VALUE].float() * self.value_scale
+        """What positions are worth in units of the rewards, in float32.
+
+        That is the value head's; where win, draw and loss are blended in, they have their share.
+        """
+        value = heads[VALUE].float() * self.value_scale
+        if WDL not in heads:
+            return value
+        return blended(value, heads[WDL], self.wdl_blend, self.wdl_unit)
 
     @torch.no_grad()
     def rescale_values(self, scale: float) -> None:
@@ -110,6 +129,26 @@ class Net(nn.Module):
         self.value_head.weight.mul_(ratio)
         self.value_head.bias.mul_(ratio)
         self.value_scale.fill_(scale)
+
+    @torch.no_grad()
+    def rescale_scores(self, scale: float) -> None:
+        """The same of the score head."""
+        ratio = float(self.score_scale) / scale
+        self.score_head.weight.mul_(ratio)
+        self.score_head.bias.mul_(ratio)
+        self.score_scale.fill_(scale)
+
+
+def blended(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor:
+    """Values in which win, draw and loss have a share. unit: what a win is paid."""
+    chances = wdl.float().softmax(-1)
+    ahead = chances[..., 0] - chances[..., 2]
+    return value + share * (ahead * unit - value)
+
+
+def only_beside_policy(name: str) -> bool:
+    """Whether a tensor of a network has nothing to do with its policy, by its name."""
+    return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head"))
 
 
 def usual_heads(rules: Rules) -> dict[str, int]:

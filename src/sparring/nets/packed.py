@@ -285,7 +285,7 @@ def is_lean(packed: Packed) -> bool:
     usual = config.shared and config.sparse and config.activation == "relu"
     return bool(
         usual
-        and not (config.norm or config.normalise or one_spread)
+        and not (config.norm or config.normalise or one_spread or net.own_layers)
         and list(net.heads) == [POLICY, VALUE]
     )
 

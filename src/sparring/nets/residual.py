@@ -21,7 +21,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.convolution import ResidualBlock, Stem
-from sparring.nets.net import POLICY, VALUE, Heads, Net
+from sparring.nets.net import POLICY, SCORE, VALUE, WDL, Heads, Net
 
 OURS_ARE_FASTER = platform.machine() in ("aarch64", "arm64")
 """Our own convolutions use 128-bit vectors; torch has wider ones for x86."""
@@ -103,9 +103,12 @@ class ResidualNet(Net):
         threads: int = 1,
     ) -> None:
         super().__init__(rules, config, heads=heads, memory=memory)
-        unknown = [name for name in self.heads if name not in (POLICY, VALUE)]
-        if unknown:
-            raise ConfigError(f"a residual net has the heads policy and value, not {unknown[0]}")
+        unknown = [name for name in self.heads if name not in (POLICY, VALUE, WDL, SCORE)]
+        if unknown or (VALUE not in self.heads and (WDL in self.heads or SCORE in self.heads)):
+            raise ConfigError(
+                "a residual net has the heads policy and value, and beside the value wdl and "
+                f"score, not {', '.join(unknown or self.heads)}"
+            )
         if config.channels < 1 or config.blocks < 1:
             raise ConfigError(
                 f"net.channels {config.channels} and net.blocks {config.blocks} must be at least 1"
@@ -124,6 +127,10 @@ class ResidualNet(Net):
             self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
             self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_HIDDEN)
             self.value_head = nn.Linear(VALUE_HIDDEN, 1)
+        if WDL in self.heads:
+            self.wdl_head = nn.Linear(VALUE_HIDDEN, self.heads[WDL])
+        if SCORE in self.heads:
+            self.score_head = nn.Linear(VALUE_HIDDEN, self.heads[SCORE])
         self.register_buffer("divisor", torch.tensor(at.divisors), persistent=False)
         self.native = None
         fits = channels % CHANNEL_STEP == 0 and not memory
@@ -147,8 +154,9 @@ class ResidualNet(Net):
             nn.init.zeros_(block.second.weight)
         if POLICY in self.heads:
             nn.init.normal_(self.policy_head.weight, std=0.01)
-        if VALUE in self.heads:
-            nn.init.zeros_(self.value_head.weight)
+        for name in (VALUE, WDL, SCORE):
+            if name in self.heads:
+                nn.init.zeros_(getattr(self, f"{name}_head").weight)
 
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows [rows, row_bytes]."""
@@ -195,6 +203,9 @@ class ResidualNet(Net):
             seen = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
             hidden = functional.relu(self.value_hidden(functional.relu(seen).flatten(1)))
             heads[VALUE] = self.value_head(hidden).squeeze(-1)
+            heads |= {
+                n: getattr(self, f"{n}_head")(hidden) for n in (WDL, SCORE) if n in self.heads
+            }
         return heads
 
     @property

@@ -94,6 +94,11 @@ def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
             f"{policy.name} has {net.inputs.memory} bytes of memory behind its observation; a "
             "browser runs networks without memory"
         )
+    if type(net) is Perceptron and net.own_layers:
+        raise ConfigError(
+            f"{policy.name} has layers for policy or value alone (net.policy_hidden); a browser "
+            "runs perceptrons without them"
+        )
     if type(net) is Perceptron:
         packer.whole(0)
         pack_perceptron(packer, net)
@@ -136,8 +141,7 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
 
 def pack_heads(packer: Packer, net: Perceptron, tower: int) -> None:
     """Pack the heads that stand on a tower: 0 and a policy, 1 and a value."""
-    last = len(net.towers) - 1
-    mine = [name for at, name in enumerate(net.heads) if min(at, last) == tower]
+    mine = [name for name in net.heads if net.tower_of[name] == tower]
     mine = [name for name in mine if name in (POLICY, VALUE)]  # nobody asks for others in a game
     packer.whole(len(mine))
     for name in mine:

@@ -205,6 +205,13 @@ class FusedLearner:
             self._captured[name], self._graph_pool = graph, graph.pool()
         self._captured[name].replay()
 
+    def forget_graphs(self) -> None:
+        """Capture everything anew: what is launched has changed."""
+        torch.cuda.synchronize()
+        self._captured.clear()
+        self._ran.clear()
+        self._graph_pool = None
+
     # Rollout
 
     def _play(self) -> None:

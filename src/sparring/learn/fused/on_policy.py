@@ -21,6 +21,7 @@ from sparring.errors import ConfigError
 from sparring.learn.fused.examples import Records, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.learner import FusedLearner, Voice
+from sparring.learn.fused.terms import shown_as
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.ppo import LOGGED
@@ -212,6 +213,8 @@ def learned_of(found: Mapping[str, float], update: Update) -> dict[str, float]:
     if "examples" in found:
         stats["losses/hindsight"] = found["hindsight_loss"] / max(steps, 1.0)
         stats["learning/examples"] = found["examples"]
+    for name in update.terms.sums:
+        stats[f"losses/{name}"] = found[shown_as(name)] / max(steps, 1.0)
     return stats | {
         "losses/explained_variance": found["explained_variance"],
         "learning/value_scale": found["value_scale"],

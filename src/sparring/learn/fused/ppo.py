@@ -15,6 +15,7 @@ from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
+from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.learner import Snapshot
 from sparring.learn.on_policy import optimiser_state
 from sparring.learn.ppo import has_unit
@@ -50,6 +51,17 @@ class FusedPPO(FusedOnPolicy):
         self.configs = given
         self.update = self.make_update(self.voices[0], given)
         self.figures = self.update.figures
+
+    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
+        """Have these terms of the loss from now on, beside PPO's own."""
+        self.update.put_terms(terms)
+        self.figures = self.update.figures
+        self.forget_graphs()
+
+    @property
+    def terms(self) -> Sequence[FusedTerm]:
+        """Of the loss, beside PPO's own."""
+        return tuple(self.update.terms.list)
 
     def turn_knobs(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Send schedules to the device; returns what curves show of them, by member."""

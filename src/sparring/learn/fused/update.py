@@ -24,6 +24,7 @@ from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.fused.terms import FusedTerm, FusedTerms
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
 from sparring.schedule import Moment
@@ -97,6 +98,7 @@ class Update:
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.losses = torch.zeros(members, self.loss_blocks, len(names("Losses")))
             self.means = torch.zeros(self.minibatches, members, len(names("Losses")))
+        self.terms = FusedTerms(net, rollout, self.stopped)
         self.adam = FlatAdam(
             kernels,
             net,
@@ -147,6 +149,11 @@ class Update:
             chains=rollout.chains,
         )
 
+    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
+        """Have these terms of the loss from now on; the learner forgets its graphs."""
+        self.terms.put(terms)
+        self.figures = Figures(self._measure_all, self.members)
+
     def knob(self, name: str) -> Tensor:
         """A knob of every member."""
         return self.knobs[:, self.knob_names.index(name)]
@@ -163,6 +170,7 @@ class Update:
         self.clock.fill_(number)
         if self.examples:
             self.examples.turn_knobs(moments)
+        self.terms.turn_knobs(moments)
         return knobs
 
     def learn(self) -> None:
@@ -188,6 +196,7 @@ class Update:
         if self.examples:
             self.examples.records.find()
         self.estimate_advantages()
+        self.terms.fill()
 
     def remember(self) -> None:
         """Keep what members that diverge are to go back to."""
@@ -363,6 +372,7 @@ class Update:
             self.examples.imitate(
                 self._learning_heads, at, self.picked[number], number, self.minibatches
             )
+        self.terms.add_gradients(at, self.picked[number, :, : self.room])
         at.backward()
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
@@ -398,6 +408,7 @@ class Update:
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
             **(self.examples.measure() if self.examples else {}),
+            **self.terms.measure(),
         }
 
     # Saving

@@ -1,0 +1,161 @@
+"""Terms of the loss on a GPU, as `learn.terms` has them: between the loss kernel and the way back.
+
+What a term has to know lies by place of the rollout, in arrays that never move; minibatches pick
+from it. Weights are on the device, so that graphs see schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from sparring.learn.fused.rollout import FusedRollout, mask_of
+from sparring.learn.terms import Measures, Term, shown_of
+from sparring.nets.flat import FlatNet, Pass
+from sparring.nets.net import POLICY, VALUE, Heads, head_width
+from sparring.schedule import Moment
+
+
+class FusedTerm(Protocol):
+    """A part of the loss of a learner on a GPU."""
+
+    @property
+    def term(self) -> Term:
+        """Its formula, name and schedule; `columns` of it is not asked."""
+
+    @property
+    def by_place(self) -> Mapping[str, Tensor]:
+        """What it knows of every place of the rollout [places, ...]; the arrays never move."""
+
+    def fill(self) -> None:
+        """Write `by_place` for the rollout that was played, before anything is learned from it.
+
+        Part of a graph: nothing may wait for the device, and shapes do not change.
+        """
+
+
+@dataclass(frozen=True)
+class PlacedRows(Mapping[str, Tensor]):
+    """Rows at places of a rollout, each array copied when somebody looks at it."""
+
+    rollout: FusedRollout
+    by_place: Mapping[str, Tensor]
+    place: Tensor
+
+    def __getitem__(self, name: str) -> Tensor:
+        """What is called so, at these places."""
+        if name == "mask":
+            return mask_of(self.rollout.legal[self.place], self.rollout.rules)
+        return self.by_place[name][self.place]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names."""
+        return iter(("mask", *self.by_place))
+
+    def __len__(self) -> int:
+        """How many names there are."""
+        return len(self.by_place) + 1
+
+
+class FusedTerms:
+    """All of a learner's, for all members."""
+
+    def __init__(self, net: FlatNet, rollout: FusedRollout, stopped: Tensor) -> None:
+        """Begin without any. stopped: by member, whether its update is over early."""
+        self.net, self.rollout, self.stopped = net, rollout, stopped
+        self.list: list[FusedTerm] = []
+        self.weights = torch.zeros(0, net.members, device=net.device)
+        """[terms, members]"""
+        self.sums: dict[str, Tensor] = {}
+        """Of what curves show, over all optimiser steps of an update, by member."""
+
+    def put(self, terms: Sequence[FusedTerm]) -> None:
+        """Have these from now on; graphs that saw others are of no use any more."""
+        self.list = list(terms)
+        members, device = self.net.members, self.net.device
+        self.weights = torch.zeros(len(terms), members, device=device)
+        shown = shown_of(one.term for one in terms)
+        self.sums = {name: torch.zeros(members, device=device) for name in shown}
+
+    def turn_knobs(self, moments: Sequence[Moment]) -> None:
+        """Send the weights to the device."""
+        if not self.list:
+            return
+        found = []
+        for one in self.list:
+            for moment in moments:
+                one.term.turn(moment)
+                found.append(one.term.weight)
+        self.weights.copy_(torch.tensor(found).view(self.weights.shape))
+
+    def fill(self) -> None:
+        """Say what is to be known of the rollout's places."""
+        for one in self.list:
+            one.fill()
+        for total in self.sums.values():
+            total.zero_()
+
+    def add_gradients(self, at: Pass, picked: Tensor) -> None:
+        """Add theirs to what a pass goes back with. picked: places of samples [members, room]."""
+        if not self.list:
+            return
+        members, room = picked.shape
+        there = picked >= 0
+        share = there / there.sum(1, keepdim=True).clamp(min=1)
+        # Nobody's rows look at a member's first sample, so that no formula meets an empty mask.
+        place = torch.where(there, picked, picked[:, :1]).clamp(min=0).long().reshape(-1)
+        with torch.enable_grad():
+            leaves = {name: said.requires_grad_() for name, said in self._heads(at, room).items()}
+            total = torch.zeros(members, device=self.net.device)
+            for one, weight in zip(self.list, self.weights, strict=True):
+                rows = PlacedRows(self.rollout, one.by_place, place)
+                each = one.term.each(leaves, rows).view(members, room)
+                loss = (torch.where(there, each, 0.0) * share).sum(1)
+                self._show(one.term.name, loss.detach())
+                total = total + weight * loss
+                if isinstance(one.term, Measures):
+                    with torch.no_grad():
+                        for name, found in one.term.measure(leaves, rows).items():
+                            found = torch.where(there, found.view(members, room), 0.0)
+                            self._show(name, (found * share).sum(1))
+        grads = torch.autograd.grad(
+            total.sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
+        )
+        width = head_width(self.rollout.rules)
+        policy, value, *others = grads
+        at.logits_grad[:, :room, :width].add_(policy.view(members, room, width))
+        at.value_grad[:, :room, 0].add_(value.view(members, room))
+        for into, grad in zip(at.others_grad.values(), others, strict=True):
+            into[:, :room].copy_(grad.view(members, room, -1))
+
+    def _show(self, name: str, mean: Tensor) -> None:
+        """Add what a minibatch brought, except to members that learn no more."""
+        self.sums[name].add_(torch.where(self.stopped.bool(), 0.0, mean.float()))
+
+    def _heads(self, at: Pass, room: int) -> Heads:
+        """What the heads say about the first rows of every member, all rows in one list."""
+        net, width = self.net, head_width(self.rollout.rules)
+        logit_bias = net.policy_bias.reshape(-1, 1, net.policy_bias.shape[-1])
+        value_bias = net.value_bias.reshape(-1, 1, net.value_bias.shape[-1])
+        logits = at.logits[:, :room, :width] + logit_bias[..., :width]
+        heads = {
+            POLICY: logits.reshape(-1, width),
+            VALUE: (at.value[:, :room, 0] + value_bias[..., 0]).reshape(-1),
+        }
+        return heads | {
+            name: said[:, :room].reshape(-1, said.shape[2]).detach().clone()
+            for name, said in at.others.items()
+        }
+
+    def measure(self) -> dict[str, Tensor]:
+        """What the host wants to know, one number per member."""
+        return {shown_as(name): total for name, total in self.sums.items()}
+
+
+def shown_as(name: str) -> str:
+    """What figures call the sum of something that a term shows."""
+    return f"term {name}"
