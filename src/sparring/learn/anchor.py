@@ -53,8 +53,9 @@ class AnchorTerm:
     @torch.no_grad()
     def said(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
         """What the anchor says about rows, in 16 bits: there may be thousands of actions."""
-        logits = self.net(torch.from_numpy(obs))[POLICY]
-        return masked_log_probs(logits, torch.from_numpy(mask)).half()
+        device = next(self.net.parameters()).device
+        logits = self.net(torch.from_numpy(obs).to(device))[POLICY]
+        return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
         """The divergence of every row."""
@@ -66,7 +67,3 @@ class AnchorTerm:
         legal = torch.isfinite(wanted)
         log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
         return (wanted.exp() * (wanted.masked_fill(~legal, 0.0) - log_probs)).sum(-1)
-
-    def loss(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
-        """The mean over rows."""
-        return self.each(heads, rows).mean()

@@ -13,7 +13,7 @@ from sparring.games.seeds import mixed_seed
 from sparring.games.state import State
 from sparring.training.teaching.positions import plain_rules
 
-OPENING = 8
+OPENING = 4
 """Most steps at the beginning that lots decide, where nothing else makes two games differ."""
 
 

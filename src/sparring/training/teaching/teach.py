@@ -28,14 +28,12 @@ from sparring.nets.policy import Policy
 from sparring.schedule import Moment
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.member import Member
-from sparring.training.records.run import Run
+from sparring.training.records.run import TEACHER, Run
 from sparring.training.teaching.making import make_decisions, tasks_of
 from sparring.training.teaching.positions import Pay
 from sparring.training.teaching.progress import Progress
 from sparring.training.teaching.sources import Sources, read_sources
 
-TEACHER = "teacher"
-"""The folder of a run in which what was cloned lies as a policy."""
 TAUGHT = "taught"
 """The event of it."""
 OWN_LOTS = 0x7EAC
@@ -176,7 +174,15 @@ def hold(plan: Plan, learner: Any, policy: Policy, config: TrainConfig) -> None:
     """Hold a learner near to what was cloned, as long as the schedule says."""
     if all(value == 0 for value in config.cloning.anchor.values):
         return
-    learner.terms.append(AnchorTerm(policy.net, config.cloning.anchor, mirroring_of(plan, "cpu")))
+    term = AnchorTerm(policy.net, config.cloning.anchor, mirroring_of(plan, plan.device))
+    if not plan.fused:
+        term.net.to(plan.device)
+        learner.terms.append(term)
+        return
+    from sparring.learn.fused.anchor import FusedAnchor
+
+    anchor = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
+    learner.put_terms([*learner.terms, anchor])
 
 
 def begin_taught(
