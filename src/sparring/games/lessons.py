@@ -7,7 +7,7 @@ A game's folder may have `lessons.py` with FILES, the endings of files that it r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from sparring.errors import ConfigError
@@ -29,8 +29,6 @@ class Lesson:
     game but somebody did, as by resigning. None: nobody did, and what would come is unknown."""
     by_lot: int = 0
     """Steps at the beginning that lots decided: there is nothing to learn from those."""
-    lines: tuple[int, ...] = field(default=(), compare=False)
-    """Of every step, the line of the file that has it; none: nobody knows."""
 
 
 def file_kinds(rules: Rules) -> tuple[str, ...]:

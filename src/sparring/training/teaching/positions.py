@@ -148,9 +148,7 @@ class Walk:
 
     def where(self, number: int) -> str:
         """Name a step of the file."""
-        replay, lines = self.lesson.replay, self.lesson.lines
-        line = f" line {lines[number]}," if lines else ""
-        return f"{replay.source},{line} move {number + 1}"
+        return f"{self.lesson.replay.source}, move {number + 1}"
 
     def linked(self) -> tuple[npt.NDArray[np.intp], Floats]:
         """Return the rows of decisions, and what each one's seat is paid from there on."""
