@@ -29,7 +29,7 @@ from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 TABLE_WIDTH = 4
 """Numbers of the hidden layer in front of the table's token, in widths of a token."""
-IDENTITY = 0.1
+IDENTITY = 0.02
 """Size of what is special about an item, to begin with. Tokens of unlike size 1 hide what things
 have in common, and cost a fifth of what is learned in so many steps (docs/attention.md)."""
 MASK_STEP = 8
