@@ -7,7 +7,6 @@ formula for, such as a module of somebody's own, is counted all the same.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -112,9 +111,10 @@ def products_of(net: Net) -> dict[str, int] | None:
     for rows in ROWS:
         obs = torch.zeros(rows, net.inputs.row_bytes, dtype=torch.uint8)
         try:
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), ModuleTracker() as tracker:
-                with Products(plain, tracker) as counted:
-                    plain(obs)
+            tracker = ModuleTracker()
+            counted = Products(plain, tracker)
+            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tracker, counted:
+                plain(obs)
         except Exception:  # a module of somebody's own may want other rows than these
             return None
         found.append(counted.found)
@@ -172,12 +172,3 @@ class Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return self.owners[one.untyped_storage()._cdata]
         inside = max(self.tracker.parents - {WHOLE}, key=len, default="")
         return inside.partition(".")[2]
-
-
-def sized(macs: float) -> str:
-    """A large count in about three digits."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if macs >= size:
-            digits = max(0, 2 - int(math.log10(macs / size)))
-            return f"{macs / size:.{digits}f} {unit}"
-    return f"{macs:.0f}"
