@@ -28,13 +28,14 @@ from sparring.learn.fused.graphs import Graphs
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.hosted import demand_recurrent
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
-from sparring.nets.memory import stacked
+from sparring.nets.memory import memory_of, stacked
 from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
@@ -70,6 +71,8 @@ class FusedLearner:
     """What the host is told about an update."""
     configs: list[Any]
     """Of the algorithm, one for each member; read anew for every update."""
+    recurrent = False
+    """Whether it learns from decisions in a row, as networks with a state need it."""
 
     def __init__(
         self,
@@ -100,6 +103,13 @@ class FusedLearner:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
         self.slots, self.device = slots, games.device
         self.by_value = by_value
+        if memory_of(games.rules, net) not in (0, games.pool.memory_bytes):
+            raise ConfigError(
+                f"the pool has {games.pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
+            )
+        if net.memory == "gru":
+            demand_recurrent("" if self.recurrent else type(self).__name__, by_role=by_role)
         check_answered(self.pool.policies, range(slots + 1))
         self.net = self._make_flat(net, bf16=collect.bf16)
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
