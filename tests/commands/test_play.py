@@ -185,7 +185,7 @@ def test_what_is_remembered_is_taken_back_with_the_moves(
     folder = save_policy(remembering(rules, kind), tmp_path / "agent")
 
     def actions(name: str, typed: str) -> Any:
-        shown = play(f"{folder} --seed 4 --save {tmp_path / name}", typed)
+        shown = play(f"{folder} --seed 10 --save {tmp_path / name}", typed)
         return Replay.read(tmp_path / name).actions, shown.count("would choose")
 
     plain, _ = actions("plain.json", "1\n" * 12 + "q\n")
