@@ -160,7 +160,7 @@ class PlainNet(nn.Module):
         """Copy a network. valued: whether its values are to come out too."""
         super().__init__()
         self.valued = valued
-        self.net = make_net(rules, replace(net.config, sparse=False))
+        self.net = make_net(rules, replace(net.config, sparse=False), heads=net.heads)
         self.net.load_state_dict(net.state_dict())
         if isinstance(self.net, Perceptron | AttentionNet):
             first = PlainFirstLayer(self.net.inputs, self.net.first)

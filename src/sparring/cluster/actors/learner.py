@@ -26,6 +26,7 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import chains_of, rollout_bytes
 from sparring.learn.vtrace import LaggedPPO
 from sparring.machine import demand_memory
+from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.own import by_factory
@@ -49,7 +50,8 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
         from sparring.cluster.ray.crew import ray_crew
 
         return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
-    net = make_net(plan.rules, plan.net, memory=plan.memory)
+    heads = asked_heads(plan.rules, plan.heads)
+    net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
     places = places_of(config)
     return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
 
