@@ -192,7 +192,6 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
     ("words", "says"),
     [
         ({"algo": "dqn"}, "dqn learns from single decisions|learn with ppo alone"),
-        ({"replicas": 2}, "several learners share minibatches"),
     ],
 )
 def test_plans_refuse_it_before_anything_is_made(words: dict[str, Any], says: str) -> None:

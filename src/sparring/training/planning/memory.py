@@ -19,11 +19,6 @@ def check_memory(config: TrainConfig) -> None:
         "collect.mirror": (config.collect.mirror, "nobody knows the mirror image of a memory"),
         "hindsight.on": (config.hindsight.on, "memory holds what was seen under another goal"),
     }
-    if memory == "gru":
-        unfit[f"replicas {config.replicas}"] = (
-            config.replicas > 1,
-            "several learners share minibatches of single decisions",
-        )
     for name, (given, why) in unfit.items():
         if given:
             raise ConfigError(f"net.memory {memory}: {why}; leave it or {name} out")
