@@ -119,7 +119,7 @@ class HostedLearner(ABC):
             pinned=self.device.type == "cuda",
             by_role=by_role,
             first_row=first_row,
-            truth=hidden_field(pool, self.net),
+            truth=hidden_field(pool.rules, self.net.heads),
         )
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None

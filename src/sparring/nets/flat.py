@@ -80,6 +80,9 @@ class FlatNet(ABC):
 
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
+    units: Mapping[str, Tensor] = MappingProxyType({})
+    """What else is kept of every member's heads [members], by the names of the network's buffers:
+    the unit of scores, the share of win, draw and loss in values, and what a win is worth."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
     size: int
@@ -148,12 +151,15 @@ class FlatNet(ABC):
         """Take over the weights of a network."""
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state["value_scale"])
+        for name, unit in self.units.items():
+            unit[member] = float(state[name])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""
         named = self.unpack(self.weight[member])
-        return {**named, "value_scale": self.value_scale[member].cpu().clone()}
+        units = {"value_scale": self.value_scale, **self.units}
+        return {**named, **{name: unit[member].cpu().clone() for name, unit in units.items()}}
 
 
 class WidenedPass(Pass):
