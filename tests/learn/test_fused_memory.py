@@ -15,6 +15,7 @@ from sparring.games.rules import Rules
 from sparring.learn.fused.games import Record
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import Cut, fresh_in, in_a_row, segments_of, spread
+from sparring.learn.sequences import FRESH, STEP, in_sequence
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, Transitions
 from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
@@ -108,6 +109,24 @@ def test_segments_are_those_of_a_loop(kind: str, length: int) -> None:
     assert int((table >= 0).sum()) == samples
 
 
+@pytest.mark.parametrize("kind", PLAYED)
+def test_segments_are_those_of_the_learner_on_a_cpu(kind: str) -> None:
+    rollout = PLAYED[kind]()
+    table, counts = segments_of(in_a_row(rollout), Cut.of(rollout, 5))
+    transitions = Transitions(rollout.rules, GAMES, STEPS)
+    transitions.end[:], transitions.next[:] = rollout.end, rollout.next
+    seat, samples = rollout.seat.numpy(), transitions.samples()
+    ordered, columns = in_sequence(transitions, seat, samples, 5)
+    there = table >= 0
+    assert table[there].tolist() == ordered.tolist()
+    step = torch.arange(5).expand(table.shape)[there]
+    assert step.tolist() == columns[STEP].tolist()
+    fresh = fresh_in(table, rollout.end, rollout.next)
+    first = columns[STEP] == 0
+    assert np.array_equal(fresh[there].numpy() & ~first, columns[FRESH] & ~first)
+    assert int(counts.sum()) == np.count_nonzero(first)
+
+
 def test_minibatches_hold_whole_segments() -> None:
     rollout = PLAYED["turns"]()
     cut = Cut.of(rollout, 4)
@@ -195,13 +214,15 @@ def test_rows_of_nobody_change_no_gradient() -> None:
             mine = slice(4 * number, 4 * number + count)
             given = obs[places[member, number, :count].long()][None]
             heads = module.unroll(given, at.fresh[member, number, None, :count])
-            assert torch.allclose(heads["policy"], at.logits[member, mine, : rules.actions])
-            assert torch.allclose(heads["value"], at.value[member, mine, 0])
-            assert torch.allclose(heads["memory"], at.memory[member, mine])
+            assert torch.allclose(
+                heads["policy"], at.logits[member, mine, : rules.actions], atol=1e-5
+            )
+            assert torch.allclose(heads["value"], at.value[member, mine, 0], atol=1e-5)
+            assert torch.allclose(heads["memory"], at.memory[member, mine], atol=1e-5)
             to_policy = at.logits_grad[member, mine, : rules.actions]
             torch.autograd.backward(
                 [heads["policy"], heads["value"]], [to_policy, at.value_grad[member, mine, 0]]
             )
         found = net.unpack(net.grad[member])
         for name, parameter in module.named_parameters():
-            assert torch.allclose(found[name], parameter.grad, atol=1e-6), name
+            assert torch.allclose(found[name], parameter.grad, atol=1e-5), name

@@ -161,7 +161,7 @@ def readable(game: str, state: sparring.State, seat: int) -> list[int]:
 
 
 def test_all_heads_learn_natively_as_in_torch() -> None:
-    runs = [make("skull_king", ALL, cpu=cpu, steps=16) for cpu in ("float32", "torch")]
+    runs = [make("skull_king", ALL, cpu=cpu, steps=8) for cpu in ("float32", "torch")]
     assert [run.forward.native is not None for run in runs] == [True, False]
     for _ in range(2):
         stats = [run.iterate(0.0)[0].stats for run in runs]
@@ -203,9 +203,10 @@ def test_values_are_blended_wherever_they_are_asked_for() -> None:
 
 def test_a_win_is_worth_what_it_is_paid() -> None:
     learner = make("tic_tac_toe", replace(BOTH, blend=0.5))
-    for _ in range(30):
+    learner.net.wdl_unit.fill_(3.0)
+    for _ in range(15):
         learner.iterate(0.0)
-    assert float(learner.net.wdl_unit) == pytest.approx(1.0, abs=0.3)
+    assert float(learner.net.wdl_unit) == pytest.approx(1.0, abs=0.7)
     assert float(learner.net.score_scale) == pytest.approx(1.0, abs=0.3)
     policy = learner.policy()
     assert float(policy.net.wdl_blend) == 0.5

@@ -13,7 +13,6 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
-from sparring.games.hidden import StateField
 from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
@@ -136,7 +135,6 @@ class Collector:
         pinned: bool = False,
         by_role: bool = False,
         first_row: int = 0,
-        truth: StateField | None = None,
     ) -> None:
         """Take over a pool and start its games.
 
@@ -144,7 +142,6 @@ class Collector:
         by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
         first_row: rows of other pools that go before these, so that each has draws of its own.
-        truth: bytes of the games' states that are kept with every row.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -152,9 +149,7 @@ class Collector:
         self.transitions = Transitions(
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
-        self.rollout = Rollout(
-            pool, self.transitions, config.steps, columns, pinned=pinned, truth=truth
-        )
+        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
         self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""

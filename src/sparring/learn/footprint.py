@@ -99,8 +99,21 @@ def minibatch_bytes(plan: Plan) -> int:
     bf16, rules = plan.collect.bf16, plan.rules
     pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
     return len(plan.seeds) * sum(
-        getattr(own, "minibatch", 0)
+        minibatch_rows(plan, net, getattr(own, "minibatch", 0))
         * pass_bytes(rules, net, bf16=bf16, learn=True)
         * (GAPS if net.kind == "residual" else 1)
         for net, own in pairs
     )
+
+
+def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
+    """Rows of a minibatch of so many samples: in segments there is room for nobody's besides."""
+    if net.memory != "gru":
+        return samples
+    from sparring.learn.fused.sequences import Cut
+
+    rules, collect = plan.rules, plan.collect
+    played = collect.games * collect.steps * rules.rows
+    seats, length = collect.games * rules.seats, min(net.segment, collect.steps + 1)
+    cut = Cut(1, seats, collect.steps, seats + played, length)
+    return cut.room(max(1, round(played / samples))) * length

@@ -23,6 +23,8 @@ LIST_BYTES = 16
 """Of every row in the lists of samples that each network has on a GPU, with marks and ranks."""
 PASSING_BYTES = 64
 """Of every row on a GPU: what an update makes and forgets."""
+SEGMENT_BYTES = 40
+"""Of every step of every seat on a GPU, where decisions are learned from in a row."""
 WORKSPACE = 2**30
 """What the driver, libraries, graphs and gaps between arrays take of a GPU's memory; on an H200
 0.2 to 0.9 GiB were seen with perceptrons."""
@@ -133,6 +135,7 @@ def fused_rollout_bytes(plan: Plan) -> int:
         policies=plan.cast.slots + 1,
         final_legal=remembers(plan),
         examples=int(plan.hindsight.sees),
+        remembers=bool(plan.net.memory),
     )
     return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
 
@@ -145,6 +148,8 @@ def learning_bytes(plan: Plan) -> int:
     networks = max(len(plan.roles), 1)
     place = networks * LIST_BYTES + PASSING_BYTES
     listed = place * places_per_game(rules, collect.steps, chains_of(plan))
+    if plan.net.memory == "gru":
+        listed += SEGMENT_BYTES * rules.seats * (collect.steps + 1)
     if not plan.hindsight.sees:
         return listed
     rows = collect.games * collect.steps * rules.rows

@@ -85,6 +85,8 @@ class FlatNet(ABC):
     the unit of scores, the share of win, draw and loss in values, and what a win is worth."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
+    eager = ""
+    """Why its passes cannot be held by a graph, "" if they can."""
     size: int
     bias_stride: int
     """Numbers from one member's biases to the next's."""
@@ -100,6 +102,8 @@ class FlatNet(ABC):
         memory: int = 0,
     ) -> None:
         self.rules, self.config, self.members, self.device = rules, config, members, device
+        self.made_of = config
+        """What `make_net` makes the networks of."""
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
         self.inputs = Inputs(rules, memory, config.inputs)
@@ -114,6 +118,11 @@ class FlatNet(ABC):
             self.scale = torch.ones(self.size)
             """What divides the input is part of the first weights. One of scale 0 is not used."""
             self.value_scale = torch.ones(self.members)
+
+    @property
+    def value_from(self) -> int:
+        """Where the value head begins, which ends the arrays."""
+        return self.pieces["value_head.weight"].offset
 
     @property
     @abstractmethod
@@ -147,19 +156,25 @@ class FlatNet(ABC):
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
 
+    def kept(self) -> list[Tensor]:
+        """What learning changes."""
+        return [self.weight, self.compute, self.value_scale, *self.units.values()]
+
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state["value_scale"])
-        for name, unit in self.units.items():
-            unit[member] = float(state[name])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
+
+    def copy_from(self, other: FlatNet) -> None:
+        """Take over the networks of all members; the units of their values stay."""
+        self.weight.copy_(other.weight)
+        self.compute.copy_(other.compute)
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""
         named = self.unpack(self.weight[member])
-        units = {"value_scale": self.value_scale, **self.units}
-        return {**named, **{name: unit[member].cpu().clone() for name, unit in units.items()}}
+        return {**named, "value_scale": self.value_scale[member].cpu().clone()}
 
 
 class WidenedPass(Pass):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets import fused_mlp, fused_residual
-from sparring.nets.captured import CapturedNet
+from sparring.nets.captured import CapturedNet, why_eager
 from sparring.nets.flat import FlatNet
+from sparring.nets.fused_own import OwnPerceptron
+from sparring.nets.make import make_net
+from sparring.nets.recognised import perceptron_config
 
 
 def make_flat(
@@ -35,6 +40,8 @@ def make_flat(
             "on the CPU with --device cpu"
         )
     room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
+    if is_factory(config.kind):
+        return make_own(rules, config, members, heads=heads, **room)
     if heads is not None:
         return CapturedNet(rules, config, members, heads=heads, **room)
     kind: type[FlatNet] = CapturedNet
@@ -43,3 +50,30 @@ def make_flat(
     if config.kind == "residual" and not fused_residual.unsupported(config, memory):
         kind = fused_residual.FusedResidual
     return kind(rules, config, members, **room)
+
+
+def make_own(
+    rules: Rules,
+    config: NetConfig,
+    members: int,
+    *,
+    bf16: bool,
+    device: torch.device,
+    memory: int = 0,
+    heads: Mapping[str, int] | None = None,
+) -> FlatNet:
+    """The same for somebody's own networks: our kernels if it is a perceptron, else autograd."""
+    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+        net = make_net(rules, config, heads=heads, memory=memory)
+    ours = perceptron_config(net, config) if heads is None else None
+    if isinstance(ours, NetConfig) and not fused_mlp.unsupported(ours):
+        made = OwnPerceptron(net, ours, members, bf16=bf16, device=device)
+        if not (why := made.differs()):
+            return made
+        warnings.warn(
+            SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=4
+        )
+    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
+    captured = CapturedNet(rules, config, members, heads=heads, **room)
+    captured.eager = why_eager(captured) if device.type == "cuda" else ""
+    return captured

@@ -28,6 +28,7 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
             learner.rules,
             config.net,
             heads=asked_heads(learner.rules, config.heads),
+            memory=now.meta.get("memory", 0),
             roles=role_nets(learner.rules, config),
         )
     blend_in(net, config.heads)

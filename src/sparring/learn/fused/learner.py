@@ -7,10 +7,8 @@ but the answers to rows are.
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,12 @@ from sparring.kernels import Module
 from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
+from sparring.learn.fused.graphs import Graphs
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import kept_for
+from sparring.learn.hosted import demand_recurrent
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
@@ -37,22 +37,11 @@ from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
-from sparring.nets.memory import stacked
+from sparring.nets.memory import memory_of, stacked
 from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
-
-
-@contextmanager
-def no_garbage() -> Iterator[None]:
-    """Let nobody be freed meanwhile: what a learner of before held on the device ends a capture."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class Voice:
@@ -84,6 +73,8 @@ class FusedLearner:
     """What the host is told about an update."""
     configs: list[Any]
     """Of the algorithm, one for each member; read anew for every update."""
+    recurrent = False
+    """Whether it learns from decisions in a row, as networks with a state need it."""
 
     def __init__(
         self,
@@ -114,11 +105,19 @@ class FusedLearner:
         self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
-        self.slots, self.device, self.graphs = slots, games.device, graphs
+        self.slots, self.device = slots, games.device
         self.by_value = by_value
+        if memory_of(games.rules, net) not in (0, games.pool.memory_bytes):
+            raise ConfigError(
+                f"the pool has {games.pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
+            )
+        if net.memory == "gru":
+            demand_recurrent("" if self.recurrent else type(self).__name__, by_role=by_role)
         check_answered(self.pool.policies, range(slots + 1))
         self.heads = heads
         self.net = self._make_flat(net, bf16=collect.bf16)
+        self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
             fresh = self._fresh_net()
@@ -165,9 +164,6 @@ class FusedLearner:
         self._met: npt.NDArray[np.int64] | None = None
         """Of the last update [members, players, 3]."""
         self._told_cuts = False
-        self._captured: dict[str, torch.cuda.CUDAGraph] = {}
-        self._graph_pool: Any = None
-        self._ran: set[str] = set()
 
     @property
     def pool(self) -> Any:
@@ -208,28 +204,15 @@ class FusedLearner:
     def _fresh_net(self) -> Net:
         rules, memory = self.games.rules, self.pool.memory_bytes
         heads = asked_heads(rules, self.heads)
-        return blend_in(make_net(rules, self.net.config, heads=heads, memory=memory), self.heads)
+        return blend_in(make_net(rules, self.net.made_of, heads=heads, memory=memory), self.heads)
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
-        """Replay a graph. The first time runs without one, which also wakes up every library."""
-        if not self.graphs or name not in self._ran:
-            self._ran.add(name)
-            work()
-            return
-        if name not in self._captured:
-            graph = torch.cuda.CUDAGraph()
-            # What a graph allocates is of no use behind it: all of them share one piece of memory.
-            with no_garbage(), torch.cuda.graph(graph, pool=self._graph_pool):
-                work()
-            self._captured[name], self._graph_pool = graph, graph.pool()
-        self._captured[name].replay()
+        """Replay what was launched before, if that can be."""
+        self.graphs.run(name, work)
 
     def forget_graphs(self) -> None:
         """Capture everything anew: what is launched has changed."""
-        torch.cuda.synchronize()
-        self._captured.clear()
-        self._ran.clear()
-        self._graph_pool = None
+        self.graphs.forget()
 
     # Rollout
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError
 from sparring.kernels import Module
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
@@ -53,6 +52,10 @@ class Cut:
         full_or_last = (self.places + self.seats * (self.length - 1)) // self.length
         return min(self.seats * of_a_seat, full_or_last)
 
+    def room(self, minibatches: int) -> int:
+        """Segments of a minibatch, so that all fit into so many."""
+        return -(-self.most // minibatches)
+
 
 def in_a_row(rollout: FusedRollout) -> Tensor:
     """The places of samples by (game, seat) and time [games * seats, 1 + steps], -1: none there.
@@ -80,7 +83,7 @@ def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
     """
     members, length, most = cut.members, cut.length, cut.most
     taken = by_time >= 0
-    number = torch.cumsum(taken, 1) - 1
+    number = torch.cumsum(taken, 1, dtype=torch.int32) - 1
     each = ((number[:, -1] + length) // length).view(members, cut.seats)
     ends = torch.cumsum(each, 1)
     member = torch.arange(members, device=by_time.device)[:, None]
@@ -128,17 +131,12 @@ class Sequences:
         rollout: FusedRollout,
         *,
         minibatches: int,
-        role: int | None,
     ) -> None:
         """Make room. minibatches: at most, all segments fit into so many."""
-        if rollout.chains > 1 or role is not None or not isinstance(net, CapturedNet):
-            raise ConfigError(
-                "net.memory gru learns from all decisions of a seat in a row; roles that are paid "
-                "differently, or have networks of their own, do not: set net.memory to stack"
-            )
+        assert rollout.chains == 1 and isinstance(net, CapturedNet), "demand_recurrent refuses"
         self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
         members, length, most = rollout.members, self.cut.length, self.cut.most
-        self.room = -(-most // minibatches)
+        self.room = self.cut.room(minibatches)
         """Segments of a minibatch."""
         self.rows = self.room * length
         """Rows of a minibatch, of which some are nobody's."""
@@ -175,9 +173,8 @@ class Sequences:
         self.dealt_fresh[:count].copy_(spread(dealt, self.fresh))
         self.filled[:count].copy_((places >= 0).sum((2, 3)))
 
-    def read(self, picked: Tensor, number: int) -> None:
-        """Bring a minibatch to the pass."""
-        self.learning.read(self.rollout.obs, picked[number])
+    def bring(self, number: int) -> None:
+        """Tell the pass where games begin in a minibatch."""
         self.learning.fresh.copy_(self.dealt_fresh[number])
 
     def minibatches(self, wanted: int) -> int:
@@ -186,9 +183,9 @@ class Sequences:
 
 
 def sequences_for(
-    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int, role: int | None
+    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int
 ) -> Sequences | None:
     """Return room for what a network learns from in a row, None if it writes no memory."""
     if net.config.memory != "gru":
         return None
-    return Sequences(kernels, net, rollout, minibatches=minibatches, role=role)
+    return Sequences(kernels, net, rollout, minibatches=minibatches)

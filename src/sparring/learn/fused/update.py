@@ -67,7 +67,7 @@ class Update:
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         varies = rollout.policies > 1 or role is not None
-        self.sequences = sequences_for(kernels, net, rollout, self.most, role)
+        self.sequences = sequences_for(kernels, net, rollout, self.most)
         """Decisions in a row, where gradients go back through what the network remembers."""
         plain = room_of(samples, self.minibatches, self.config, varies)
         self.room = self.sequences.rows if self.sequences else plain
@@ -319,8 +319,10 @@ class Update:
     def _rescale_values(self) -> None:
         """Bring the value head to the new unit of values."""
         net = self.net
-        first = net.pieces["value_head.weight"].offset
+        first = net.value_from
         count = net.size - first
+        if not count:
+            return  # the network divides by the unit itself
         self.kernels.rescale_values(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
@@ -357,6 +359,9 @@ class Update:
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
         kernels, rollout, at = self.kernels, self.rollout, self.learning
+        dealt = {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
+        if self.sequences:  # this one has samples of its own number
+            dealt = {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
         minibatch = kernels.view(
             "MinibatchView",
             picked=self.picked[number],
@@ -365,7 +370,7 @@ class Update:
             old_log_prob=rollout.log_prob,
             old_value=rollout.value,
             advantage=rollout.advantage,
-            **self._means_over(number),
+            **dealt,
             room=self.room,
             stride=self.stride,
         )
@@ -381,10 +386,9 @@ class Update:
             means=self.means[number],
             diverged=self.diverged,
         )
+        at.read(rollout.obs, self.picked[number])
         if self.sequences:
-            self.sequences.read(self.picked, number)
-        else:
-            at.read(rollout.obs, self.picked[number])
+            self.sequences.bring(number)
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
         if self.examples:
@@ -396,12 +400,6 @@ class Update:
         self.adam.step(
             self.knob("lr"), self.knob("max_grad_norm"), apart=len(self.knob_names), number=number
         )
-
-    def _means_over(self, number: int) -> dict[str, Tensor | int]:
-        """By what the kernel tells how many samples a minibatch has."""
-        if self.sequences:  # all that are in the only one there is
-            return {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
-        return {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
 
     def _end_epoch(self) -> None:
         """Add up what was learned; members whose policy moved far enough stop here."""
@@ -440,9 +438,7 @@ class Update:
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimiser."""
-        net = self.net
-        units = (net.value_scale, *net.units.values())
-        return [net.weight, net.compute, *units, self.has_unit, *self.adam.kept()]
+        return [*self.net.kept(), self.has_unit, *self.adam.kept()]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
         """Adam's moments of a member, named as torch's optimiser names it."""
