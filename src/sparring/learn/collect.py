@@ -241,12 +241,12 @@ class Collector:
         with self.phases("stepping"):
             for step, group in asks:
                 batch, rows, at = group.batch, group.rows, self._places(step, group)
+                rollout.keep_truth(self.pool, group.games, at)
                 rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
                 rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
-                rollout.policy[step, rows] = batch.policy
-                rollout.keep_truth(self.pool, group.games, at)
-                self.decisions += int((batch.policy == LEARNER).sum())
-                self.opponent_rows += int((batch.policy > LEARNER).sum())
+                rollout.policy[step, rows] = policy = batch.policy
+                self.decisions += int((policy == LEARNER).sum())
+                self.opponent_rows += int((policy > LEARNER).sum())
         with self.phases("inference"):
             self._answer(number, asks)
         if self.by_slot:
@@ -447,5 +447,4 @@ def present(
     """Who decides in some rows, each once, without bots and those that are answered together."""
     if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
         return [LEARNER] if (policy == LEARNER).any() else []
-    found: npt.NDArray[np.int16] = np.unique(policy[(policy >= 0) & ~grouped])
-    return found
+    return np.unique(policy[(policy >= 0) & ~grouped])

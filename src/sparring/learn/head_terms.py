@@ -229,6 +229,6 @@ def saying(learner: HostedLearner) -> Any:
 def seats_of(learner: HostedLearner, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Who decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
-    carried = learner.collector.transitions.carried
+    carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
     played = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
-    return np.where(places < carried, places % seats, played).astype(np.int8)
+    return np.where(places < carried, places // chains % seats, played).astype(np.int8)

@@ -43,8 +43,8 @@ class OfHidden:
 
     def __init__(self, term: HiddenTerm, rollout: FusedRollout) -> None:
         self.term, self.rollout = term, rollout
-        seats = torch.arange(rollout.places, device=rollout.end.device) % rollout.rules.seats
-        self.seat = seats.to(torch.int8)
+        place = torch.arange(rollout.places, device=rollout.end.device)
+        self.seat = (place // rollout.chains % rollout.rules.seats).to(torch.int8)
         """Of the decision of every place; those of open ones stand for good."""
 
     @property

@@ -33,7 +33,8 @@ class FusedOutcomes:
         with torch.device(net.device):
             self.step = torch.arange(steps)[:, None]
             self.game = torch.arange(rollout.rows) // rollout.rules.rows
-            self.seat = torch.arange(games * seats) % seats
+            self.owner = torch.arange(rollout.carried) // rollout.chains
+            """Of open decisions: game and seat as one number."""
             self.place = torch.arange(rollout.places)
             self.alone = torch.eye(seats, dtype=torch.bool)
             self.cuts = torch.full((self.ends + 1, WIDTH), torch.nan)
@@ -82,8 +83,7 @@ class FusedOutcomes:
         step = torch.where(over, self.step, rollout.steps).flip(0).cummin(0).values.flip(0)
         played = (step[:, self.game] * rollout.games + self.game) * seats
         played = played + rollout.seat.clamp(min=0)
-        first = (step[0] * rollout.games * seats).repeat_interleave(seats)
-        waiting = first + self.place[: len(first)]
+        waiting = step[0, self.owner // seats] * rollout.games * seats + self.owner
         return torch.cat([waiting, played.view(-1)])
 
     def _results(self) -> Tensor:
@@ -103,8 +103,8 @@ class FusedOutcomes:
 
     def _expected(self, end: Tensor) -> Tensor:
         """What is expected of games that go on, by the last decision of every seat."""
-        rollout, owners = self.rollout, len(self.seat)
-        asked = torch.cat([self.seat >= 0, rollout.seat.view(-1) >= 0])
+        rollout, owners = self.rollout, self.rollout.games * self.rollout.rules.seats
+        asked = torch.cat([self.owner >= 0, rollout.seat.view(-1) >= 0])
         owner = torch.where((end >= self.ends) & asked, end - self.ends, owners)
         last = torch.full((owners + 1,), -1, dtype=torch.int64, device=self.net.device)
         last.scatter_reduce_(0, owner, self.place, "amax")
