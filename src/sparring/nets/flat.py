@@ -80,6 +80,9 @@ class FlatNet(ABC):
 
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
+    units: Mapping[str, Tensor] = MappingProxyType({})
+    """What else is kept of every member's heads [members], by the names of the network's buffers:
+    the unit of scores, the share of win, draw and loss in values, and what a win is worth."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
     eager = ""
@@ -152,6 +155,10 @@ class FlatNet(ABC):
     @abstractmethod
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
+
+    def kept(self) -> list[Tensor]:
+        """What learning changes."""
+        return [self.weight, self.compute, self.value_scale, *self.units.values()]
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""
