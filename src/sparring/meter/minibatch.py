@@ -54,8 +54,11 @@ def name_of(plan: Plan, net: Net) -> str:
 
 
 def can_be_tried(plan: Plan, algo: str) -> bool:
-    """Whether minibatches are tried: those of PPO with one network for all roles."""
-    return algo == "ppo" and not plan.roles
+    """Whether minibatches are tried: those of PPO with one network for all roles.
+
+    Those of whole segments are not: what a sample costs depends on how full these are.
+    """
+    return algo == "ppo" and not plan.roles and plan.net.memory != "gru"
 
 
 def most_of(plan: Plan) -> int:
