@@ -128,3 +128,61 @@ class NotANetwork:
 
     def __init__(self, inputs: NetInputs) -> None:
         self.inputs = inputs
+
+
+class Gated(Plain):
+    """A product of two layers."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Policy and value."""
+        x = self.trunk(x)
+        return self.policy(x * x), self.value(x)
+
+
+class Deep(Plain):
+    """A layer more for the value."""
+
+    def __init__(self, inputs: NetInputs, width: int = 16) -> None:
+        super().__init__(inputs, width)
+        self.own = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Policy and value."""
+        x = self.trunk(x)
+        return self.policy(x), self.value(torch.relu(self.own(x)))
+
+
+class Detached(Plain):
+    """Values teach the trunk nothing."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Policy and value."""
+        x = self.trunk(x)
+        return self.policy(x), self.value(x.detach())
+
+
+class Choosing(Plain):
+    """Looks at the numbers before it decides what to do, which no graph of a GPU can hold."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Policy and value."""
+        x = self.trunk(x)
+        if x.max() > 1e6:
+            x = x.clamp(max=1e6)
+        return self.policy(x), self.value(x)
+
+
+class Mixed(Plain):
+    """Two kinds of activations."""
+
+    def __init__(self, inputs: NetInputs, width: int = 16) -> None:
+        super().__init__(inputs, width)
+        self.trunk[1] = nn.Tanh()
+
+
+class Spare(Plain):
+    """A layer that nobody asks."""
+
+    def __init__(self, inputs: NetInputs, width: int = 16) -> None:
+        super().__init__(inputs, width)
+        self.spare = nn.Linear(width, 1)

@@ -13,6 +13,7 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
+from sparring.games.hidden import StateField
 from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
@@ -135,6 +136,7 @@ class Collector:
         pinned: bool = False,
         by_role: bool = False,
         first_row: int = 0,
+        truth: StateField | None = None,
     ) -> None:
         """Take over a pool and start its games.
 
@@ -142,6 +144,7 @@ class Collector:
         by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
         first_row: rows of other pools that go before these, so that each has draws of its own.
+        truth: bytes of the games' states that are kept with every row.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -149,7 +152,9 @@ class Collector:
         self.transitions = Transitions(
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
-        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
+        self.rollout = Rollout(
+            pool, self.transitions, config.steps, columns, pinned=pinned, truth=truth
+        )
         self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""
@@ -244,6 +249,7 @@ class Collector:
                 rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
                 rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
                 rollout.policy[step, rows] = batch.policy
+                rollout.keep_truth(self.pool, group.games, at)
                 self.decisions += int((batch.policy == LEARNER).sum())
                 self.opponent_rows += int((batch.policy > LEARNER).sum())
         with self.phases("inference"):

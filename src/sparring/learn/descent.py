@@ -92,7 +92,9 @@ class Descent:
         """
         device, samples = data["action"].device, len(data["action"])
         if STEP in data:
-            dealt = shuffled_segments(data[STEP], self.minibatch, order)
+            several = [self.together.counts(n) for n in (samples, int((data[STEP] == 0).sum()))]
+            parts = min(round(sum(several[0]) / self.minibatch), max(several[1]))
+            dealt = shuffled_segments(data[STEP], max(1, parts), order)
             return [torch.from_numpy(picked).to(device) for picked in dealt]
         shuffled = torch.from_numpy(order.permutation(samples)).to(device)
         if self.together.size == 1:

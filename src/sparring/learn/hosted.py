@@ -15,18 +15,20 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, HindsightConfig, NetConfig
+from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import mixed_seed
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import head_terms, hidden_field
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.terms import Term
 from sparring.learn.timing import Timing
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
@@ -78,6 +80,7 @@ class HostedLearner(ABC):
         first: Terms | None = None,
         hindsight: HindsightConfig | None = None,
         first_row: int = 0,
+        heads: HeadsConfig | None = None,
     ) -> None:
         """Take over a pool.
 
@@ -87,6 +90,7 @@ class HostedLearner(ABC):
         first: what the first games begin under, where it is not the run's own.
         hindsight: how decisions are seen once more, if they are; then the pool keeps records.
         first_row: rows of other pools that go before these.
+        heads: what the network is asked besides policy and value, of a learner with terms.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -95,7 +99,15 @@ class HostedLearner(ABC):
             adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.threads = threads
-        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
+        self.net = make_net(
+            pool.rules,
+            net,
+            heads=asked_heads(pool.rules, heads),
+            memory=pool.memory_bytes,
+            threads=threads,
+            roles=roles,
+        )
+        blend_in(self.net, heads)
         self.net.to(self.device)
         self._demand_memory(by_role=by_role)
         self.phases = Timing()
@@ -107,6 +119,7 @@ class HostedLearner(ABC):
             pinned=self.device.type == "cuda",
             by_role=by_role,
             first_row=first_row,
+            truth=hidden_field(pool, self.net),
         )
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
@@ -119,7 +132,7 @@ class HostedLearner(ABC):
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
-        self.terms: list[Term] = []
+        self.terms: list[Term] = head_terms(pool.rules, heads)
         """Of the loss, beside the algorithm's own."""
 
     def _demand_memory(self, *, by_role: bool) -> None:

@@ -17,6 +17,7 @@ from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY
+from sparring.nets.remembering import Decides, seen_by
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
@@ -89,33 +90,16 @@ class SlotActor:
         )
 
 
-class Batched(Protocol):
-    """Who answers rows in batches: a policy, or a function of somebody's own as a player."""
-
-    def act(
-        self,
-        obs: Bytes,
-        mask: Bytes,
-        *,
-        greedy: bool,
-        seed: int,
-        rollout: int,
-        step: int,
-        rows: npt.NDArray[Any],
-    ) -> npt.NDArray[Any]:
-        """Return an action per row, as games take it."""
-
-
 class PlayerActor:
     """Answers the rows of one player that has no slot: another network, or a function."""
 
-    def __init__(self, player: Batched, seed: int, *, greedy: bool = False) -> None:
+    def __init__(self, player: Decides, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
 
     def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
-        """Choose an action for every row."""
-        action = self.player.act(
-            obs,
+        """Choose an action for every row. What it remembers is the first of the row's memory."""
+        action, memory = self.player.decide(
+            seen_by(self.player, obs),
             mask,
             greedy=self.greedy,
             seed=self.seed,
@@ -123,4 +107,4 @@ class PlayerActor:
             step=draws.one_step,
             rows=draws.rows,
         )
-        return Answer(action)
+        return Answer(action, memory=memory)

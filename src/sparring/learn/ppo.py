@@ -16,6 +16,7 @@ from sparring.errors import ConfigError
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import settle_heads
 from sparring.learn.hindsight import SEEN, example_loss
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import AtMoment
@@ -294,6 +295,7 @@ class PPO(OnPolicy[Knobs]):
         targets = self.estimates(samples, knobs)
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             self.descent.choose_unit(targets["returns"])
+        settle_heads(self, self.terms, samples, targets["returns"])
         return samples, targets
 
     def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:

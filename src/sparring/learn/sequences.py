@@ -57,15 +57,15 @@ def in_sequence(
 
 
 def shuffled_segments(
-    step: Tensor, minibatch: int, order: np.random.Generator
+    step: Tensor, parts: int, order: np.random.Generator
 ) -> list[npt.NDArray[np.intp]]:
     """Deal whole segments to minibatches of about equal numbers of them; return their samples.
 
-    step: the column of all samples. minibatch: about how many samples each gets.
+    step: the column of all samples. parts: how many minibatches; where there are fewer segments,
+    some have none.
     """
     first = np.flatnonzero(step.cpu().numpy() == 0)
     length = np.diff(first, append=len(step))
-    parts = max(1, min(round(len(step) / minibatch), len(first)))
     return [
         ranges(first[mine], length[mine])
         for mine in np.array_split(order.permutation(len(first)), parts)

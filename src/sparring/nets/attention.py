@@ -83,7 +83,7 @@ class Tokens(nn.Module):
         """
         if not self.things.present:
             return None, None
-        there = numbers[:, self.present] != 0
+        there = numbers.index_select(1, self.present) != 0
         if not self.things.picked:
             return None, there
         turn = torch.cumsum(there, 1, dtype=torch.int32)
@@ -97,8 +97,10 @@ class Tokens(nn.Module):
         if which is not None:
             items = which @ items
         if not self.each:
-            return items if which is not None else items.expand(len(numbers), -1, -1)
-        seen = numbers[:, self.places].view(-1, self.things.items, self.each) * self.told
+            return items if which is not None else items.expand(numbers.shape[0], -1, -1)
+        seen = (
+            numbers.index_select(1, self.places).view(-1, self.things.items, self.each) * self.told
+        )
         if which is not None:
             seen = which @ seen
         tokens: Tensor = self.seen(seen)
@@ -222,11 +224,11 @@ class AttentionNet(Net):
         widths = [1, *(things.tokens for things in self.declared.sets)]
         wide = -(-sum(widths) // MASK_STEP) * MASK_STEP
         parts = [
-            x.new_ones(len(x), width, dtype=torch.bool) if seen is None else seen
+            x.new_ones(x.shape[0], width, dtype=torch.bool) if seen is None else seen
             for seen, width in zip(there, widths, strict=True)
         ]
-        parts.append(x.new_ones(len(x), wide - sum(widths), dtype=torch.bool))
-        mask = x.new_zeros(len(x), wide).masked_fill(~torch.cat(parts, 1), -math.inf)
+        parts.append(x.new_ones(x.shape[0], wide - sum(widths), dtype=torch.bool))
+        mask = x.new_zeros(x.shape[0], wide).masked_fill(~torch.cat(parts, 1), -math.inf)
         return mask[:, None, None, : sum(widths)]
 
     def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:

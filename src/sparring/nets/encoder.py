@@ -12,11 +12,14 @@ MOST_ROWS = 32768
 """Rows of one call on a GPU: its kernels number rows by a block index that ends at 65,535."""
 
 
+def is_rounded(x: Tensor) -> bool:
+    """Whether autocast rounds what products of x read."""
+    return not x.is_meta and torch.is_autocast_enabled(x.device.type)
+
+
 def computed_in(x: Tensor) -> torch.dtype:
-    """The type of products of x: that of autocast where it is on."""
-    if torch.is_autocast_enabled(x.device.type):
-        return torch.get_autocast_dtype(x.device.type)
-    return x.dtype
+    """The type of products of x."""
+    return torch.get_autocast_dtype(x.device.type) if is_rounded(x) else x.dtype
 
 
 class Norm(nn.LayerNorm):
@@ -24,7 +27,7 @@ class Norm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x centred and scaled, token by token."""
-        if not torch.is_autocast_enabled(x.device.type):
+        if not is_rounded(x):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
             weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)

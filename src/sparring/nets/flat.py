@@ -100,6 +100,8 @@ class FlatNet(ABC):
         memory: int = 0,
     ) -> None:
         self.rules, self.config, self.members, self.device = rules, config, members, device
+        self.made_of = config
+        """What `make_net` makes the networks of."""
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
         self.inputs = Inputs(rules, room_for(rules, config, memory), config.inputs)

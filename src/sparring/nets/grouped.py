@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -28,6 +29,8 @@ from sparring.nets.make import make_net
 from sparring.nets.memory import stacked
 from sparring.nets.mlp import Perceptron, head_mask
 from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
+from sparring.nets.own import OwnNet
+from sparring.nets.recognised import Layers, as_perceptron, recognise
 from sparring.nets.recurrent import RecurrentNet
 
 PANEL = 32
@@ -53,6 +56,8 @@ class GroupedNet:
             net = make_net(rules, config, memory=memory, threads=threads)
             plain = not (config.norm or config.normalise or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
+            if isinstance(net, OwnNet):
+                stacks = isinstance(recognise(net), Layers)
             kind = Stacked if stacks else OneByOne
             self._kind: _Kind = kind(net, slots, threads)
         self.memory = net.inputs.memory if config.memory else 0
@@ -155,9 +160,14 @@ class Stacked(_Kind):
     """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, config = net.inputs.rules, net.config
-        widths = [rounded_up(width) for width in (*config.hidden, head_width(rules))]
-        self.hidden = config.hidden
+        rules, config, own = net.inputs.rules, net.config, recognise(net)
+        self.own = own if isinstance(own, Layers) else None
+        """The layers of somebody's own network, None if it is ours."""
+        activation, self.hidden = config.activation, config.hidden
+        if self.own:
+            activation, self.hidden = self.own.activation, self.own.hidden(0)
+            config = replace(config, spread="predicted")
+        widths = [rounded_up(width) for width in (*self.hidden, head_width(rules))]
         self.inputs, self.frames = net.inputs, config.frames
         self.head_mask = head_mask(rules, config)
         self.native = _native.GroupedLayers(
@@ -165,7 +175,7 @@ class Stacked(_Kind):
             len(net.inputs.features),
             widths,
             head_width(rules),
-            NATIVE_ACTIVATIONS.index(config.activation),
+            NATIVE_ACTIVATIONS.index(activation),
             slots,
             threads,
         )
@@ -174,6 +184,7 @@ class Stacked(_Kind):
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
         """Lay a network's numbers out as the native layers read them."""
+        state = as_perceptron(self.own, state) if self.own else state
         width = self.hidden[0]
         parts = [padded(state["first.weight"][:, :width]), padded(state["first.bias"][:width])]
         for layer, _ in enumerate(pairwise(self.hidden)):

@@ -15,11 +15,14 @@ from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
 from sparring.nets.grouped_captured import GroupedCaptured
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
+from sparring.nets.make import make_net
 from sparring.nets.mlp import head_mask
+from sparring.nets.recognised import Layers, as_perceptron, perceptron_config, recognise
 
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
@@ -38,6 +41,13 @@ def make_grouped(
     """Return room for the frozen networks of all members; refuses what `unsupported` names."""
     if wrong := unsupported(config, memory):
         raise ConfigError(wrong)
+    if is_factory(config.kind):
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            ours = perceptron_config(make_net(rules, config, memory=memory), config)
+        if isinstance(ours, NetConfig) and not unsupported_layers(ours):
+            return GroupedOwn(
+                rules, config, members, slots, bf16=bf16, device=device, memory=memory, ours=ours
+            )
     kind: type[GroupedFlat] = GroupedCaptured
     if not why_captured(config, memory):
         kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
@@ -112,6 +122,35 @@ class GroupedPerceptron(GroupedFlat):
     def passing(self, rows: int) -> PerceptronPass:
         """Return room for passes over batches of so many rows, all members together."""
         return PerceptronPass(self, rows)
+
+
+class GroupedOwn(GroupedPerceptron):
+    """Perceptrons of somebody's own, whose tensors are named as in their module."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        slots: int,
+        *,
+        ours: NetConfig,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
+    ) -> None:
+        """Make room. ours: the settings with which our perceptron is the same."""
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            net = make_net(rules, config, memory=memory)
+        layers = recognise(net)
+        assert isinstance(layers, Layers)
+        self.layers = layers
+        super().__init__(rules, ours, members, slots, bf16=bf16, device=device, memory=memory)
+        self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """As our own are."""
+        return super().laid_out(as_perceptron(self.layers, state))
 
 
 class PerceptronPass(GroupedPass):

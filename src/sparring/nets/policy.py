@@ -318,21 +318,3 @@ def sizes_of(rules: Rules) -> str:
     """Say what a network for a game takes and gives."""
     kind = f"{rules.box} numbers per action" if rules.box else f"{rules.actions} actions"
     return f"{len(rules.features)} features, {kind}"
-
-
-def differences(mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> str:
-    """Say in which tensor two networks differ first, "" if in none."""
-    for name in {**mine, **theirs}:
-        here, there = (tuple(net[name].shape) if name in net else None for net in (mine, theirs))
-        if here != there:
-            return f"{name} is {there} there and {here} here"
-    return ""
-
-
-def check_alike(where: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
-    """Refuse weights that do not fit into a network, and say what differs.
-
-    where: how the user named them, such as "init: runs/x".
-    """
-    if differ := differences(mine, theirs):
-        raise ConfigError(f"{where} holds another network: {differ}; set net as it was there")

@@ -112,7 +112,11 @@ class RecurrentNet(Net):
 
     def forward(self, obs: Tensor) -> Heads:
         """Return what every head says about byte rows [rows, row_bytes], and the state after."""
-        return self._say(self._next(self._shown(obs), self._state(obs)))
+        return self.step(obs, self._state(obs))
+
+    def step(self, shown: Tensor, state: Tensor) -> Heads:
+        """The same of rows as the first layer takes them, where this is remembered of seats."""
+        return self._say(self._next(self._shown(shown), state))
 
     def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
         """Return what heads say about decisions in a row, as if they were made now.

@@ -195,7 +195,7 @@ class FusedLearner:
         return self.voices[0].passing
 
     def _fresh_net(self) -> Net:
-        return make_net(self.games.rules, self.net.config, memory=self.pool.memory_bytes)
+        return make_net(self.games.rules, self.net.made_of, memory=self.pool.memory_bytes)
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         """Replay what was launched before, if that can be."""
