@@ -44,9 +44,7 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
         ("skull_king", {"hidden": (24,)}),  # a network for every role
         ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
         # The exporter takes seconds for what is many small steps.
-        pytest.param(
-            "kuhhandel", {"kind": "attention", "token_width": 16}, marks=pytest.mark.slow
-        ),
+        pytest.param("kuhhandel", {"kind": "attention", "token_width": 16}, marks=pytest.mark.slow),
         pytest.param(
             "skull_king", {"kind": "attention", "token_width": 16}, marks=pytest.mark.slow
         ),

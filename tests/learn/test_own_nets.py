@@ -55,7 +55,7 @@ def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
     ours, theirs = learner(PAIRS[pair][0], cpu), learner(theirs_of(pair), cpu)
     with torch.no_grad():
         for parameter in ours.net.parameters():
-            parameter += 0.05 * torch.randn_like(parameter)
+            parameter.add_(0.05 * torch.randn_like(parameter))
     give_weights(ours, theirs)
     layers = recognise(theirs.net)
     assert isinstance(layers, Layers)

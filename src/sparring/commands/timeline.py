@@ -19,6 +19,7 @@ from sparring.training.budget import budget_of
 from sparring.training.planning.curricula import curriculum_of
 from sparring.training.planning.settings import members_of
 from sparring.training.session import Session
+from sparring.training.teaching.teach import check_records
 from sparring.training.train import at_once
 
 
@@ -28,6 +29,7 @@ def show_timeline(config: TrainConfig) -> int:
     for configs in [members] if at_once(config) else [[member] for member in members]:
         session, begun = Session.begin(configs, quiet=True)
     first = begun[0]
+    taught = check_records(session.plan, first) if first.teach else ""
     curriculum = curriculum_of(first, session.plan.rules, session.plan.cast)
     entries = timeline_of(curriculum, first.opponents)
     budget, amount = budget_of(first)
@@ -39,6 +41,7 @@ def show_timeline(config: TrainConfig) -> int:
                 "budget": {budget: amount},
                 "phases": [entry.summary() for entry in entries],
                 "checks": checks,
+                **({"teach": taught} if taught else {}),
                 **({"memory": room_line(session.plan)} if session.plan.fused else {}),
             }
         )
@@ -46,6 +49,8 @@ def show_timeline(config: TrainConfig) -> int:
     print_phases(entries)
     for check in checks:
         say(check)
+    if taught:
+        say(taught)
     if session.plan.fused:
         say(f"memory: {room_line(session.plan)}")
     say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")

@@ -44,6 +44,9 @@ from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
 from sparring.training.starting import found_init, start_from
+from sparring.training.teaching.sources import lasting as lasting_source
+from sparring.training.teaching.sources import read_sources
+from sparring.training.teaching.teach import begin_taught, tell_members
 
 CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""
@@ -124,6 +127,7 @@ class Session:
         configs = [lasting(config, **options) for config in map(with_phases, configs)]
         session = cls.prepare(configs, **options)
         with closing_games(session.plan, brought=session.brought):
+            read_sources(session.plan.rules, configs[0].teach)  # what is not there is refused now
             check_leagues(session.plan.cast, [config.league for config in configs])
             session.start_from_init()
         return session, configs
@@ -196,6 +200,14 @@ class Session:
         events: Mapping[str, Mapping[str, Any]],
     ) -> tuple[Trainer, str]:
         """Run the loop to its end and say why it ended."""
+        taught = begin_taught(
+            self.plan,
+            self.configs,
+            self.learner,
+            runs,
+            resumed=resume is not None,
+            quiet=self.quiet,
+        )
         meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -218,6 +230,8 @@ class Session:
                 trainer.members[member].note(INIT, **kept.record())
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
+            if taught:
+                tell_members(taught, trainer.members)
             return trainer, trainer.train()
 
     def _calmer(
@@ -307,5 +321,6 @@ def lasting(
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),
+        teach=tuple(lasting_source(rules, word) for word in config.teach),
         phases=lasting_phases(config, rules),
     )

@@ -12,6 +12,7 @@ from sparring.games.shogi.line import (
     Line,
     follow,
     moved_piece,
+    said_of,
     sfen_of,
     square_name,
     square_numbers,
@@ -101,7 +102,7 @@ def read_csa(text: str) -> GameRecord:
                 reader.take(statement.rstrip())
         return reader.record()
     except SparringError as wrong:
-        raise ConfigError(f"line {number}: {wrong}") from None
+        raise said_of(number, reader.line, wrong) from None
 
 
 class Reader:
@@ -258,7 +259,8 @@ class Reader:
         if self.line is None:
             raise ConfigError("the record does not say who begins; a line + or - is missing")
         black, white = (self.names.get(sign, "") for sign in SIDES)
-        return GameRecord(tuple(self.line.moves), self.start, black, white, self.end)
+        moves, actions = tuple(self.line.moves), tuple(self.line.actions)
+        return GameRecord(moves, self.start, black, white, self.end, actions)
 
 
 def listed(rest: str) -> list[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from sparring.games.shogi.kif import (
     SIDES,
     WORD_ENDS,
 )
-from sparring.games.shogi.line import BROKEN_BY, GameRecord, Line, sfen_of, square_name
+from sparring.games.shogi.line import BROKEN_BY, GameRecord, Line, said_of, sfen_of, square_name
 
 GAP = r"[\s　]*"
 KNOWN_HEADER = re.compile(r"(先手|後手|下手|上手|手合割)(の持駒)?[：:](.*)")
@@ -52,7 +52,7 @@ def read_kif(text: str) -> GameRecord:
                 reader.take(line.rstrip())
         return reader.record()
     except SparringError as wrong:
-        raise ConfigError(f"line {number}: {wrong}") from None
+        raise said_of(number, reader.line, wrong) from None
 
 
 class Reader:
@@ -206,8 +206,9 @@ class Reader:
 
     def record(self) -> GameRecord:
         """Return what was read."""
-        moves = tuple(self.begin().moves)
-        return GameRecord(moves, self.start, self.names[0], self.names[1], self.end)
+        line = self.begin()
+        moves, actions = tuple(line.moves), tuple(line.actions)
+        return GameRecord(moves, self.start, self.names[0], self.names[1], self.end, actions)
 
 
 def read_cell(cell: str) -> str:

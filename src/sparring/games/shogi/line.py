@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparring.errors import ConfigError
 from sparring.games import shogi
@@ -35,6 +35,8 @@ class GameRecord:
     white: str = ""
     end: str = ""
     """One of `ENDS`."""
+    actions: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """The moves as the rules number them, where a file was read."""
 
     def __post_init__(self) -> None:
         if self.end not in ENDS:
@@ -51,6 +53,8 @@ class Line:
     def __init__(self, start: str) -> None:
         self.state = replay(lasting(Rules("shogi")), start, ())
         self.moves: list[str] = []
+        self.actions: list[int] = []
+        """The same, as the rules number them."""
 
     @property
     def side(self) -> int:
@@ -59,7 +63,9 @@ class Line:
 
     def piece(self, square: str) -> str:
         """Return what stands on a square as SFEN writes it, "." if nothing does."""
-        return shogi.board_of(self.state)[square]
+        file, rank = square_numbers(square)
+        row = shogi.read_sfen(self.state).split("/")[rank - 1].split()[0]
+        return shogi.cells(row)[9 - file]
 
     def own_piece(self, square: str) -> str:
         """Return what the side to move has on a square, as a capital; "" if nothing."""
@@ -69,10 +75,12 @@ class Line:
 
     def play(self, move: str) -> None:
         """Play a legal USI move."""
-        shogi.play(self.state, move)
+        action = shogi.action_of(self.state, move)
+        self.state.apply(action)
         if self.state.end in ENDS_THAT_OTHERS_DECIDE:
             shogi.set_sfen(self.state, shogi.read_sfen(self.state))
         self.moves.append(move)
+        self.actions.append(action)
 
 
 def moved_piece(line: Line, move: str) -> str:
@@ -87,6 +95,12 @@ def follow(record: GameRecord) -> Iterator[tuple[Line, str]]:
         shogi.action_of(line.state, move)
         yield line, move
         line.play(move)
+
+
+def said_of(number: int, line: Line | None, wrong: Exception) -> ConfigError:
+    """Say where in a file something is wrong: its line, and which move was due there."""
+    move = f" (move {len(line.moves) + 1})" if line else ""
+    return ConfigError(f"line {number}: {wrong}{move}")
 
 
 def square_name(file: int, rank: int) -> str:

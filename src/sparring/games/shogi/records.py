@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ __all__ = [
     "GameRecord",
     "end_of",
     "load_record",
+    "load_records",
     "read_record",
     "read_usi",
     "record_game",
@@ -84,7 +87,7 @@ def read_usi(text: str) -> GameRecord:
             line.play(move)
         except SparringError as wrong:
             raise ConfigError(f"move {number}: {wrong}") from None
-    return GameRecord(tuple(moves), start)
+    return GameRecord(tuple(moves), start, actions=tuple(line.actions))
 
 
 def read_record(text: str) -> GameRecord:
@@ -99,21 +102,50 @@ def read_record(text: str) -> GameRecord:
 
 
 def load_record(path: str | Path) -> GameRecord:
-    """Read a file, in UTF-8 or Shift JIS."""
+    """Read a file, in UTF-8 or Shift JIS; of several games the first."""
+    text = load_text(path)
+    try:
+        return read_record(text)
+    except SparringError as wrong:
+        raise ConfigError(f"{path}: {wrong}") from None
+
+
+def load_text(path: str | Path) -> str:
+    """Return what a file says, in UTF-8 or Shift JIS."""
     try:
         raw = Path(path).read_bytes()
     except (OSError, ValueError) as wrong:
         raise ConfigError(f"cannot read {path}: {reason(wrong)}") from None
     for encoding in ("utf-8-sig", "cp932"):
-        try:
-            text = raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        try:
-            return read_record(text)
-        except SparringError as wrong:
-            raise ConfigError(f"{path}: {wrong}") from None
+        with suppress(UnicodeDecodeError):
+            return raw.decode(encoding)
     raise ConfigError(f"{path} is neither UTF-8 nor Shift JIS")
+
+
+def load_records(path: str | Path) -> Iterator[GameRecord]:
+    """Yield all games of a file: CSA has a line / between two, USI a line for each."""
+    text = load_text(path)
+    if USI_LINE.match(text):
+        starts = [n for n, line in enumerate(text.splitlines()) if line.strip()]
+    elif CSA_LINE.search(text):
+        lines = text.splitlines()
+        starts = [0, *(n + 1 for n, line in enumerate(lines[:-1]) if line.strip() == "/")]
+    else:
+        starts = [0]
+    for first, last in pairwise([*starts, None]):
+        yield load_part(path, text, first or 0, last)
+
+
+def load_part(path: str | Path, text: str, first: int, last: int | None) -> GameRecord:
+    """Read the game in some lines of a file."""
+    lines = text.splitlines()[first:last]
+    one_line = USI_LINE.match(text)
+    try:
+        # Empty lines in front keep the numbers of those that follow.
+        return read_usi(lines[0]) if one_line else read_record("\n" * first + "\n".join(lines))
+    except SparringError as wrong:
+        where = f"line {first + 1}, " if one_line else ""
+        raise ConfigError(f"{path}: {where}{wrong}") from None
 
 
 def save_record(record: GameRecord, path: str | Path) -> None:

@@ -42,6 +42,7 @@ from sparring.training.planning.own import by_factory, one_game, own_pool, rules
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
+from sparring.training.planning.teaching import check_teaching
 
 UNFIT = {
     "set": "whoever made it has set its flags",
@@ -82,6 +83,7 @@ def resolve(
         check_demands(theirs, member)
         check_memory(member)
         check_hindsight(theirs, member, course)
+        check_teaching(theirs, member)
     starts = read_starts(rules, config.starts)
     roles = read_roles(rules, configs)
     threads = check_threads(config.threads or min(os.cpu_count() or 1, MOST_THREADS))

@@ -39,6 +39,8 @@ PHASE = "phase"
 """The event of a phase that begins."""
 RESULTS = "results.json"
 """What the agent was worth in the end: every opponent, with intervals, parity and seats."""
+TEACHER = "teacher"
+"""The policy that was cloned before the run played, where one was."""
 ORIGIN = "origin.json"
 """Where a run begins that is not from scratch."""
 HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n\n"
@@ -125,6 +127,8 @@ class Run:
                 if came.is_dir():
                     shutil.copytree(came, path / CHECKPOINTS / came.name)
             bring_segments(self.checkpoints, path / CHECKPOINTS)
+            if (self.path / TEACHER).is_dir():
+                shutil.copytree(self.path / TEACHER, path / TEACHER)
             metrics.copy(self.path, path)
             for table in self.path.glob("*.csv"):
                 shutil.copy(table, path)

@@ -1,0 +1,61 @@
+"""Records of Shogi as games to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sparring.games import shogi
+from sparring.games.lessons import Lesson
+from sparring.games.recorded import Replay
+from sparring.games.rules import Rules
+from sparring.games.shogi.line import BROKEN_BY, GameRecord, next_side
+from sparring.games.shogi.records import load_records
+
+FILES = (".kif", ".kifu", ".csa", ".usi")
+"""How the files end that are read; whatever their ending, the text decides which of them it is."""
+LOST = ("resignation", "checkmate", "time")
+"""Ends in which the side to move has lost."""
+DRAWN = ("repetition", "draw")
+RESULT = "result"
+"""The part of the reward that the end of a game is."""
+
+
+def read_lessons(rules: Rules, path: Path) -> Iterator[Lesson]:
+    """Yield the games of a file. Every move is checked."""
+    for record in load_records(path):
+        yield lesson_of(rules, record, str(path))
+
+
+def lesson_of(rules: Rules, record: GameRecord, source: str) -> Lesson:
+    """Return a record that was read from a file as a game to learn from."""
+    usual = record.start.split()[:3] == shogi.START.split()[:3]
+    setup = () if usual else tuple(ord(letter) for letter in record.start)
+    result = result_of(record)
+    replay = Replay(
+        rules,
+        0,
+        (record.black, record.white),
+        tuple((action,) for action in record.actions),
+        result or (0.0, 0.0),
+        None,
+        setup=setup,
+        source=source,
+    )
+    return Lesson(replay, None if result is None else {RESULT: result})
+
+
+def result_of(record: GameRecord) -> tuple[float, float] | None:
+    """What Black and White get for the end of a game, None if it was not played to one."""
+    if record.end in DRAWN:
+        return 0.0, 0.0
+    side = next_side(record)
+    if record.end in BROKEN_BY:
+        loser = BROKEN_BY.index(record.end)
+    elif record.end in LOST:
+        loser = side
+    elif record.end == "declaration":
+        loser = 1 - side
+    else:
+        return None
+    return (-1.0, 1.0) if loser == 0 else (1.0, -1.0)

@@ -1,0 +1,69 @@
+"""A term of the loss that holds a policy near to another one: KL(anchor || policy) over the legal
+actions. What was cloned is not forgotten while values are still poor; a schedule lets go of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sparring.learn.mirror import Mirroring
+from sparring.learn.terms import Arrays
+from sparring.nets.distribution import masked_log_probs
+from sparring.nets.net import POLICY, Heads, Net
+from sparring.schedule import Moment, Schedule
+
+ANCHOR = "anchor"
+"""The column of what the anchor says."""
+AT_ONCE = 4096
+
+
+class AnchorTerm:
+    """The divergence of a policy from a frozen one."""
+
+    name = "anchor_kl"
+
+    def __init__(self, net: Net, weight: Schedule, mirroring: Mirroring | None = None) -> None:
+        """Hold a policy near to what this network says; nobody may change that any more.
+
+        mirroring: of the game, where rows are learned from in the mirror: so is the anchor's word.
+        """
+        self.net = net.eval()
+        self.schedule, self.weight = weight, weight.at(Moment(0, 0.0))
+        self.mirroring = mirroring
+
+    def turn(self, moment: Moment) -> None:
+        """Read the schedule of its weight."""
+        self.weight = self.schedule.at(moment)
+
+    def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Of every sample, the anchor's log-probabilities; -inf where an action is not legal."""
+        rows = learner.rows()
+        said = [
+            self.said(rows["obs"][part], rows["mask"][part]).numpy()
+            for part in np.array_split(samples, -(-len(samples) // AT_ONCE) or 1)
+        ]
+        return {ANCHOR: np.concatenate(said)}
+
+    @torch.no_grad()
+    def said(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
+        """What the anchor says about rows, in 16 bits: there may be thousands of actions."""
+        device = next(self.net.parameters()).device
+        logits = self.net(torch.from_numpy(obs).to(device))[POLICY]
+        return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
+
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """The divergence of every row."""
+        wanted = rows[ANCHOR].float()
+        if self.mirroring is not None and "mirrored" in rows:
+            places = self.mirroring.places.to(wanted.device)
+            image = wanted.index_select(1, places)
+            wanted = torch.where(rows["mirrored"].unsqueeze(1).bool(), image, wanted)
+        legal = torch.isfinite(wanted)
+        log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
+        return (wanted.exp() * (wanted.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

@@ -1,0 +1,1 @@
+"""Learning from games that others have played, before a run plays itself."""

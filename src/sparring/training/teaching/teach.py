@@ -1,0 +1,223 @@
+"""Teaching a run before it plays: decisions are made of records, a network learns from them, and
+the learner goes on with its weights, held near to it for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from sparring.config import TrainConfig
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.seeds import mixed_seed
+from sparring.learn.anchor import AnchorTerm
+from sparring.learn.cloning import Cloning, Standing
+from sparring.learn.learner import Learner
+from sparring.learn.mirror import Mirroring, demand_symmetry
+from sparring.learn.plan import Plan
+from sparring.learn.ppo import Knobs
+from sparring.learn.taught import Decisions
+from sparring.nets.make import make_net
+from sparring.nets.net import Net
+from sparring.nets.policy import Policy
+from sparring.schedule import Moment
+from sparring.store.policies import load_policy, save_policy
+from sparring.training.member import Member
+from sparring.training.records.run import TEACHER, Run
+from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.positions import Pay
+from sparring.training.teaching.progress import Progress
+from sparring.training.teaching.sources import Sources, read_sources
+
+TAUGHT = "taught"
+"""The event of it."""
+OWN_LOTS = 0x7EAC
+"""Bots' games to learn from are others than those that the run plays."""
+
+
+@dataclass(frozen=True)
+class Taught:
+    """How cloning went."""
+
+    facts: dict[str, Any]
+    """As events have them."""
+    course: Sequence[Standing]
+
+
+def pay_of(plan: Plan, rules: Rules) -> Pay:
+    """How a run pays in its first update."""
+    knobs = Knobs.at(plan.settings[0], Moment(0, 0.0))
+    return Pay(
+        tuple(rules.weights(plan.rewards)),
+        knobs.gamma,
+        tuple(plan.settings[0].gamma_into),
+        plan.by_role,
+    )
+
+
+def demand_alike(plan: Plan) -> None:
+    """Refuse members who would have to be taught differently."""
+    first, several = plan.settings[0], len(plan.seeds) > 1
+    if several and any(terms.flags or terms.rewards for terms in plan.first):
+        raise ConfigError("teach: all members are taught alike; vary neither flags nor rewards")
+    for other in plan.settings[1:]:
+        if (other.gamma, other.gamma_into) != (first.gamma, first.gamma_into):
+            raise ConfigError("teach: all members are taught alike; leave ppo.gamma in --vary out")
+
+
+def read_decisions(
+    plan: Plan, config: TrainConfig, progress: Progress
+) -> tuple[Sources, Decisions]:
+    """Make the decisions of everything that --teach names."""
+    rules = plan.rules
+    sources = read_sources(rules, config.teach)
+    tasks = tasks_of(sources, config.cloning.games, mixed_seed(config.seed, OWN_LOTS))
+    decisions = make_decisions(
+        rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
+    )
+    return sources, decisions
+
+
+def check_records(plan: Plan, config: TrainConfig) -> str:
+    """Read and play everything that --teach names; return what was found, in a line."""
+    with Progress(quiet=True) as progress:
+        sources, decisions = read_decisions(plan, config, progress)
+    named = [f"{len(sources.files):,} files"] if sources.files else []
+    games = int(decisions.game[-1]) + 1
+    told = " and ".join([*named, *sources.bots])
+    return f"teach: {len(decisions):,} positions of {games:,} games ({told})"
+
+
+def mirroring_of(plan: Plan, device: str) -> Mirroring | None:
+    """The game's mirror image, where the run learns from it."""
+    if not plan.collect.mirror:
+        return None
+    return Mirroring(plan.rules, demand_symmetry(plan.rules), device)
+
+
+def fresh_net(plan: Plan, learner: Learner) -> Net:
+    """The network that a learner begins with, once more."""
+    start = learner.snapshot()
+    with torch.random.fork_rng(devices=[]):
+        net = make_net(
+            plan.rules,
+            plan.net,
+            heads=start.meta.get("heads"),
+            memory=start.meta.get("memory", 0),
+            threads=plan.threads,
+        )
+    net.load_state_dict(start.tensors["net"])
+    return net
+
+
+def teach(
+    plan: Plan, config: TrainConfig, learner: Learner, *, quiet: bool = False
+) -> tuple[Policy, Taught]:
+    """Let a copy of a learner's network learn from records; the learner itself does not change."""
+    demand_alike(plan)
+    with Progress(quiet=quiet) as progress:
+        began = time.perf_counter()
+        sources, decisions = read_decisions(plan, config, progress)
+        read_s = time.perf_counter() - began
+        progress.made(len(decisions), int(decisions.game[-1]) + 1, read_s)
+        net = fresh_net(plan, learner)
+        cloning = Cloning(
+            net,
+            decisions,
+            config.cloning,
+            plan.collect,
+            seed=plan.seed,
+            threads=plan.threads,
+            device=plan.device,
+            mirroring=mirroring_of(plan, plan.device),
+        )
+        course = []
+        for standing in cloning.learn(60 * config.teach_minutes):
+            course.append(standing)
+            progress.learned(standing)
+        progress.done(course[-1])
+    last = course[-1]
+    facts = {
+        "files": len(sources.files),
+        "bots": list(sources.bots),
+        "games": int(decisions.game[-1]) + 1,
+        "positions": len(decisions),
+        "held_out": len(cloning.held_out),
+        "epochs": round(last.seen / len(cloning.learned), 2),
+        "read_s": round(read_s, 2),
+        "seconds": round(last.seconds, 2),
+        "native": cloning.forward.native is not None,
+        **{name: round(value, 4) for name, value in last.measured.items()},
+    }
+    policy = Policy(plan.rules, net.twin(), name=TEACHER, meta={"update": 0})
+    return policy, Taught(facts, course)
+
+
+def take_over(learner: Learner, policy: Policy, members: int) -> None:
+    """Begin with the weights of what was cloned; all else of fresh learners stays."""
+    has_unit = float(policy.net.value_scale) != 1  # else the first update finds one
+    weights = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
+    for member in range(members):
+        fresh = learner.snapshot(member)
+        meta = {**fresh.meta, "has_unit": has_unit}
+        learner.restore(
+            replace(fresh, tensors={**fresh.tensors, "net": dict(weights)}, meta=meta), member
+        )
+
+
+def hold(plan: Plan, learner: Any, policy: Policy, config: TrainConfig) -> None:
+    """Hold a learner near to what was cloned, as long as the schedule says."""
+    if all(value == 0 for value in config.cloning.anchor.values):
+        return
+    term = AnchorTerm(policy.net, config.cloning.anchor, mirroring_of(plan, plan.device))
+    if not plan.fused:
+        term.net.to(plan.device)
+        learner.terms.append(term)
+        return
+    from sparring.learn.fused.anchor import FusedAnchor
+
+    anchor = FusedAnchor(term, learner.rollout, bf16=plan.collect.bf16)
+    learner.put_terms([*learner.terms, anchor])
+
+
+def begin_taught(
+    plan: Plan,
+    configs: Sequence[TrainConfig],
+    learner: Learner,
+    runs: Sequence[Run],
+    *,
+    resumed: bool,
+    quiet: bool,
+) -> Taught | None:
+    """Give runs what --teach names: now, or what was cloned when they began.
+
+    A population is taught once: all members begin with the same weights.
+    """
+    config, folder = configs[0], runs[0].path / TEACHER
+    if not config.teach:
+        return None
+    taught = None
+    if folder.is_dir():
+        policy = load_policy(folder)
+    else:
+        policy, taught = teach(plan, config, learner, quiet=quiet)
+        for run in runs:
+            save_policy(policy, run.path / TEACHER)
+    if not resumed:
+        take_over(learner, policy, len(configs))
+    hold(plan, learner, policy, config)
+    return taught
+
+
+def tell_members(taught: Taught, members: Sequence[Member]) -> None:
+    """Write down how cloning went: an event, and curves that end where training begins."""
+    last = taught.course[-1]
+    for member in members:
+        member.note(TAUGHT, **taught.facts)
+        for number, standing in enumerate(taught.course, 1 - len(taught.course)):
+            member.metrics.add(number, standing.curves, seconds=standing.seconds - last.seconds)

@@ -1,0 +1,124 @@
+"""Cloning: native steps are those of torch, what is learned is what was done, the anchor holds."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sparring.config import CloningConfig, CollectConfig, NetConfig
+from sparring.games.rules import Rules
+from sparring.learn.anchor import ANCHOR, AnchorTerm
+from sparring.learn.cloning import AutogradSteps, Cloning, NativeSteps
+from sparring.learn.mirror import Mirroring
+from sparring.learn.taught import Decisions
+from sparring.nets.distribution import masked_log_probs
+from sparring.nets.make import make_net
+from sparring.schedule import Moment, Schedule
+from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.positions import Pay
+from sparring.training.teaching.sources import read_sources
+
+
+@pytest.fixture(scope="module")
+def decisions() -> Decisions:
+    rules = Rules("tic_tac_toe")
+    tasks = tasks_of(read_sources(rules, ["careful"]), 60, 5)
+    found = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.9), tasks)
+    found.returns[::7] = np.nan
+    return found
+
+
+def cloned(
+    decisions: Decisions, *, cpu: str = "float32", mirror: bool = False, **settings: Any
+) -> Cloning:
+    rules = Rules("tic_tac_toe")
+    torch.manual_seed(3)
+    config = CloningConfig(**{"epochs": 4, "minibatch": 32, **settings})
+    cloning = Cloning(
+        make_net(rules, NetConfig(hidden=(32, 16))),
+        decisions,
+        config,
+        CollectConfig(cpu=cpu),
+        seed=1,
+        mirroring=Mirroring(rules, rules.mirror, "cpu") if mirror and rules.mirror else None,
+    )
+    cloning.course = list(cloning.learn(0.0))  # type: ignore[attr-defined]
+    return cloning
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_native_steps_are_those_of_torch(decisions: Decisions, mirror: bool) -> None:
+    native = cloned(decisions, mirror=mirror)
+    slow = cloned(decisions, cpu="torch", mirror=mirror)
+    assert isinstance(native.steps, NativeSteps)
+    assert isinstance(slow.steps, AutogradSteps)
+    for (name, mine), theirs in zip(
+        native.net.state_dict().items(), slow.net.state_dict().values(), strict=True
+    ):
+        assert torch.allclose(mine, theirs, atol=2e-5), name
+    one, other = native.course[-1], slow.course[-1]  # type: ignore[attr-defined]
+    assert one.moves == pytest.approx(other.moves, abs=1e-4)
+    assert one.values == pytest.approx(other.values, abs=1e-4)
+
+
+def test_by_epochs_it_comes_out_the_same(decisions: Decisions) -> None:
+    one, again = cloned(decisions), cloned(decisions)
+    assert all(
+        torch.equal(mine, theirs)
+        for mine, theirs in zip(
+            one.net.state_dict().values(), again.net.state_dict().values(), strict=True
+        )
+    )
+
+
+def test_it_learns_what_was_done_and_what_it_was_worth(decisions: Decisions) -> None:
+    cloning = cloned(decisions, epochs=60, lr=Schedule.constant(3e-3))
+    course = cloning.course  # type: ignore[attr-defined]
+    assert course[-1].progress == 1
+    assert course[-1].moves < 0.8 * course[0].moves
+    assert course[-1].values < 0.8 * course[0].values
+    assert course[-1].measured["accuracy"] > 0.4
+    assert cloning.measure()["accuracy"] == course[-1].measured["accuracy"]
+
+
+def anchored(rows: int = 6) -> tuple[AnchorTerm, dict[str, torch.Tensor]]:
+    rules = Rules("tic_tac_toe")
+    torch.manual_seed(0)
+    term = AnchorTerm(make_net(rules, NetConfig(hidden=(16,))), Schedule.line(1.0, 0.0))
+    for parameter in term.net.parameters():
+        torch.nn.init.normal_(parameter)
+    rng = np.random.default_rng(0)
+    known = {
+        "obs": rng.integers(0, 2, (rows, rules.obs_bytes), np.uint8),
+        "mask": (rng.random((rows, rules.actions)) < 0.6).astype(np.uint8),
+    }
+    known["mask"][:, 0] = 1
+    learner = SimpleNamespace(rows=lambda: known)
+    columns = term.columns(learner, np.arange(rows))
+    assert columns[ANCHOR].dtype == np.float16
+    return term, {name: torch.from_numpy(a) for name, a in {**known, **columns}.items()}
+
+
+def test_the_anchor_is_the_divergence_over_legal_actions() -> None:
+    term, rows = anchored()
+    logits = torch.randn(6, 9, requires_grad=True)
+    mine = masked_log_probs(logits, rows["mask"])
+    theirs = masked_log_probs(term.net(rows["obs"])["policy"], rows["mask"])
+    for row, found in enumerate(term.each({"policy": logits}, rows)):
+        legal = rows["mask"][row] != 0
+        slow = (theirs[row, legal].exp() * (theirs[row, legal] - mine[row, legal])).sum()
+        assert float(found.detach()) == pytest.approx(float(slow.detach()), rel=5e-3)
+    term.each({"policy": logits}, rows).sum().backward()
+    assert logits.grad is not None
+    assert (logits.grad[rows["mask"] == 0] == 0).all()
+    assert logits.grad.isfinite().all()
+    assert term.each({"policy": term.net(rows["obs"])["policy"]}, rows).abs().max() < 0.02
+
+
+def test_the_anchor_lets_go_as_its_schedule_says() -> None:
+    term, _ = anchored()
+    assert term.weight == 1
+    term.turn(Moment(0, 0.75))
+    assert term.weight == pytest.approx(0.25)

@@ -1,0 +1,197 @@
+"""What a run learns from records: decisions as a learner sees them, and weights to begin with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparring
+from sparring.errors import ConfigError
+from sparring.games.lessons import Lesson
+from sparring.games.recorded import Replay
+from sparring.games.rules import Rules
+from sparring.games.state import new_state
+from sparring.learn.taught import Decisions, joined, split, unpacked
+from sparring.store.policies import load_policy
+from sparring.training.records.metrics import read
+from sparring.training.teaching.bots import bot_game
+from sparring.training.teaching.making import make_decisions, tasks_of
+from sparring.training.teaching.positions import Pay, decisions_of
+from sparring.training.teaching.sources import read_sources
+
+QUICK: dict[str, Any] = {
+    "updates": 3,
+    "checkpoint_every_s": 0.0,
+    "keep": 5,
+    "threads": 1,
+    "device": "cpu",
+    "seed": 4,
+    "collect": {"games": 16, "steps": 8},
+    "ppo": {"epochs": 1, "minibatch": 64},
+    "net": {"hidden": (16,)},
+    "eval": {"off": True},
+    "opponents": ("self=1",),
+    "tensorboard": False,
+    "quiet": True,
+}
+
+
+def pay_of(rules: Rules, gamma: float = 0.9) -> Pay:
+    return Pay(tuple(rules.weights(None)), gamma)
+
+
+def slow_decisions(
+    rules: Rules, lesson: Lesson, gamma: float
+) -> list[tuple[bytes, list, int, float]]:
+    """What a seat saw, could do and did, and what it was paid from there on, step by step."""
+    state = lesson.replay.start()
+    asked, paid = [], []
+    for moves in lesson.replay.actions:
+        seat = state.seat
+        asked.append((seat, state.observe_bytes(seat).tobytes(), state.legal(), moves[0]))
+        state.apply(moves[0])
+        paid.append(state.rewards.copy())
+    told = []
+    for at, (seat, obs, legal, action) in enumerate(asked):
+        total, discount = 0.0, 1.0
+        for later in range(at, len(asked)):
+            if later > at and asked[later][0] == seat:
+                discount *= gamma
+            total += discount * float(paid[later][seat])
+        told.append((obs, legal, action, total))
+    return told[lesson.by_lot :]
+
+
+@pytest.mark.parametrize(
+    ("game", "bot"),
+    [("tic_tac_toe", "careful"), ("leduc_poker", "solid"), ("skull_king", "captain")],
+)
+def test_decisions_are_those_of_the_game_played_step_by_step(game: str, bot: str) -> None:
+    rules = Rules(game)
+    lesson = bot_game(rules, bot, 3, 7)
+    found = decisions_of(rules, lesson, pay_of(rules))
+    slow = slow_decisions(rules, lesson, 0.9)
+    masks = unpacked(found.legal, rules.actions)
+    assert len(found) == len(slow) > 0
+    for at, (obs, legal, action, paid) in enumerate(slow):
+        assert found.obs[at].tobytes() == obs
+        assert np.flatnonzero(masks[at]).tolist() == legal
+        assert found.action[at] == action
+        assert found.returns[at] == pytest.approx(paid, rel=1e-5, abs=1e-6)
+
+
+def test_a_game_that_was_not_played_out_has_moves_to_learn_and_no_values() -> None:
+    rules = Rules("tic_tac_toe")
+    whole = bot_game(rules, "careful", 0, 0)
+    cut = Lesson(Replay(rules, 0, ("a", "b"), whole.replay.actions[:3], (0.0, 0.0), None))
+    found = decisions_of(rules, cut, pay_of(rules))
+    assert len(found) == 3
+    assert np.isnan(found.returns).all()
+    given_up = Lesson(cut.replay, paid={"result": (-1.0, 1.0)})
+    found = decisions_of(rules, given_up, pay_of(rules))
+    assert found.returns == pytest.approx([-0.9, 1.0, -1.0])
+
+
+def test_forced_decisions_are_left_out_where_the_run_skips_them() -> None:
+    plain, skipping = Rules("skull_king"), Rules("skull_king", {"skip_forced": 1})
+    lesson = bot_game(plain, "captain", 1, 0)
+    asked, chosen = (decisions_of(one, lesson, pay_of(one, 1.0)) for one in (plain, skipping))
+    free = unpacked(asked.legal, plain.actions).sum(1) > 1
+    free[0] = True  # a pool asks for the first decision of a game whatever there is to choose
+    assert (chosen.obs == asked.obs[free]).all()
+    assert chosen.returns == pytest.approx(asked.returns[free], abs=1e-4)
+
+
+def test_the_same_seed_gives_the_same_decisions_and_others_differ() -> None:
+    rules = Rules("tic_tac_toe")
+
+    def made(seed: int) -> Decisions:
+        tasks = tasks_of(read_sources(rules, ["careful", "random"]), 70, seed)
+        return make_decisions(rules, pay_of(rules), tasks)
+
+    one, again, other = made(1), made(1), made(2)
+    for name, array in one.arrays.items():
+        assert (array == again.arrays[name]).all()
+    assert len(one) != len(other) or (one.action != other.action).any()
+    learned, held_out = split(one, 0.1, 0)
+    assert not set(one.game[learned]) & set(one.game[held_out])
+    assert len(learned) + len(held_out) == len(one)
+    assert len(joined([one, again])) == 2 * len(again)
+
+
+def test_a_move_that_is_not_legal_names_file_and_move(tmp_path: Path) -> None:
+    state = new_state("tic_tac_toe")
+    played = [4, 0, 8]
+    for action in played:
+        state.apply(action)
+    path = Replay.of(state, played, ("a", "b")).write(tmp_path / "game.json")
+    path.write_text(path.read_text().replace("[4, 0, 8]", "[4, 0, 4]"))
+    rules = Rules("tic_tac_toe")
+    with pytest.raises(ConfigError, match=r"game\.json, move 3: .*action 4 .* is not legal"):
+        make_decisions(rules, pay_of(rules), tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0))
+    with pytest.raises(ConfigError, match="neither a bot of tic_tac_toe nor a file"):
+        read_sources(rules, ["carefull"])
+    with pytest.raises(ConfigError, match=r"has no files that end in \.json"):
+        read_sources(rules, [str(tmp_path / "*.kif")])
+    with pytest.raises(ConfigError, match=r"game\.json: a game of tic_tac_toe, and this run plays"):
+        rules = Rules("shogi")
+        make_decisions(rules, pay_of(rules), tasks_of(read_sources(rules, [str(path)]), 0, 0))
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that learned from a bot before it played."""
+    agent = sparring.train(
+        "tic_tac_toe",
+        teach=("careful",),
+        cloning={"games": 60, "epochs": 3, "minibatch": 64, "anchor": 0.3},
+        runs=str(tmp_path_factory.mktemp("runs")),
+        **QUICK,
+    )
+    return agent.run
+
+
+def test_a_run_begins_with_the_clone_and_is_held_near_to_it(taught: Path) -> None:
+    clone = load_policy(taught / "teacher")
+    assert float(clone.net.value_scale) != 1
+    events = json.loads((taught / "events.json").read_text())
+    facts = next(event for event in events if event["event"] == "taught")
+    assert facts["bots"] == ["careful"]
+    assert facts["games"] <= 60
+    assert 0 < facts["accuracy"] < 1
+    assert facts["epochs"] == 3
+    curves = read(taught)
+    assert curves["losses/anchor_kl"][2][0] < 0.05  # the first update begins at the clone itself
+    updates, seconds, accuracy = curves["cloning/accuracy"]
+    assert updates[-1] == 0
+    assert seconds[-1] == 0
+    assert accuracy[-1] == pytest.approx(facts["accuracy"], abs=1e-4)
+
+
+def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
+    again = sparring.resume(taught, number=1, quiet=True)
+    assert again.run != taught
+    one, other = (load_policy(run / "checkpoints" / "00000003") for run in (taught, again.run))
+    for (name, mine), theirs in zip(
+        one.net.state_dict().items(), other.net.state_dict().values(), strict=True
+    ):
+        assert mine.equal(theirs), name
+
+
+@pytest.mark.parametrize(
+    ("game", "settings", "said"),
+    [
+        ("laser_hockey", {"teach": ("strong",)}, "continuous actions"),
+        ("tic_tac_toe", {"teach": ("careful",), "algo": "dqn"}, "ppo"),
+        ("skull_king", {"teach": ("captain",), "hierarchy": {"on": True}}, "leave --hierarchy.on"),
+        ("tic_tac_toe", {"teach": ("carefree",)}, "neither a bot"),
+    ],
+)
+def test_what_cannot_be_taught_is_refused(
+    game: str, settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        sparring.train(game, runs=str(tmp_path / "runs"), quiet=True, updates=1, **settings)
+    assert not (tmp_path / "runs").exists()
