@@ -202,7 +202,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     ppo.iterate(0.0)
     turn(ppo)
     ppo._play()
-    rollout, rules = ppo.rollout, ppo.rules
+    rollout = ppo.rollout
     lineups = [Lineup((0,) * 4), Lineup((0, "random", "random", "random"))]
     pool = Pool("skull_king", SMALL.games, seed=3, lineups=lineups, threads=1)
     pool.reset()
@@ -230,7 +230,7 @@ def test_outcomes_are_those_of_loops(game: str) -> None:
     ppo.iterate(0.0)
     play(ppo)
     ppo.update.terms.fill()
-    rollout, rules = ppo.rollout, ppo.rules
+    rollout = ppo.rollout
     outcomes: Any = ppo.update.terms.outcomes
     result = outcomes.result.cpu().numpy()
     over, cut = rollout.terminated.cpu().numpy(), rollout.truncated.cpu().numpy()
