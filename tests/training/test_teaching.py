@@ -1,7 +1,6 @@
 """What a run learns from records: decisions as a learner sees them, and weights to begin with."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +119,20 @@ def test_the_same_seed_gives_the_same_decisions_and_others_differ() -> None:
     assert not set(one.game[learned]) & set(one.game[held_out])
     assert len(learned) + len(held_out) == len(one)
     assert len(joined([one, again])) == 2 * len(again)
+
+
+@pytest.mark.slow
+def test_processes_make_the_same_decisions_and_say_what_is_wrong(tmp_path: Path) -> None:
+    rules = Rules("tic_tac_toe")
+    tasks = tasks_of(read_sources(rules, ["careful"]), 300, 1)
+    alone = make_decisions(rules, pay_of(rules), tasks)
+    helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
+    for name, array in alone.arrays.items():
+        assert (array == helped.arrays[name]).all()
+    (tmp_path / "game.json").write_text("{}")
+    wrong = tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0) + tasks
+    with pytest.raises(ConfigError, match=r"game\.json: this is no replay"):
+        make_decisions(rules, pay_of(rules), wrong, threads=2)
 
 
 def test_a_move_that_is_not_legal_names_file_and_move(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,16 @@ class Pay:
     gamma: float
     gamma_into: tuple[float, ...] = ()
     by_role: bool = False
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Pay:
+        """Read what `asdict` has made, whose tuples JSON made lists of."""
+        return cls(
+            tuple(plain["weights"]),
+            plain["gamma"],
+            tuple(plain["gamma_into"]),
+            plain["by_role"],
+        )
 
 
 @lru_cache(maxsize=4)
