@@ -50,6 +50,8 @@ class Run:
         self.wait(2.0)  # until the last of the curves can be read
         rates = [self.progress.pace(*window).decisions_per_s for window in windows]
         alone, with_it = rates[0::2], rates[1::2]
+        if not all(alone):
+            raise SystemExit("no update ended in a window; give longer ones with --seconds")
         ratios = [
             rate / ((before + after) / 2)
             for rate, (before, after) in zip(with_it, pairwise(alone), strict=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
@@ -21,6 +22,8 @@ from sparring.errors import ConfigError, SparringError
 
 _given: dict[str, Callable[..., Any]] = {}
 """What this program itself has under a name: its module is not loaded a second time."""
+GIVEN = "given"
+"""Stands for the module of what no other program finds: given:NAME is an object of this one."""
 _loading: list[str] = []
 """Modules whose code is being run, the innermost last."""
 _files: list[ModuleType] = []
@@ -41,6 +44,10 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
     """
     if word in _given:
         return _given[word]
+    if is_given(word):
+        raise ConfigError(
+            f"{what} {word!r} was an object of another program; give it again, or its module's name"
+        )
     if not is_factory(word):
         raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
     module, _, name = word.rpartition(":")
@@ -163,6 +170,21 @@ def keep_factory(factory: Callable[..., Any]) -> str:
     return name
 
 
+def keep_object(factory: Callable[..., Any], name: str) -> str:
+    """Return a name for something that has none elsewhere; from now on it means this one here.
+
+    name: a word of its own, or a whole name that it had before.
+    """
+    word = name if is_factory(name) else f"{GIVEN}:{name}"
+    _given[word] = factory
+    return word
+
+
+def is_given(word: str) -> bool:
+    """Whether a name is that of an object of the program which gave it."""
+    return word.startswith(f"{GIVEN}:")
+
+
 def lasting_name(word: str) -> str:
     """The same name with the whole path of a file, so that it is found from everywhere."""
     module, _, name = word.rpartition(":")
@@ -172,3 +194,21 @@ def lasting_name(word: str) -> str:
     if word in _given:
         _given[lasting] = _given[word]
     return lasting
+
+
+def read_keywords(words: Sequence[str], what: str = "set") -> dict[str, Any]:
+    """Read arguments of a factory as they are typed: key=value.
+
+    A value is a number, true, false, null, a JSON list or just text. what: the setting that has
+    them, the first word of errors.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise ConfigError(f"{what} {word!r} is not key=value")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found

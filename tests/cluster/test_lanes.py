@@ -60,6 +60,10 @@ GAMES: dict[str, dict[str, Any]] = {
     "kuhhandel": {"set": ("max_decisions=9",), "rewards": ()},
     "cage2": {"set": ("max_steps=5",)},
 }
+MEMORIES: dict[str, dict[str, Any]] = {
+    "gru": {"hidden": (16,), "memory": "gru", "memory_width": 8, "segment": 3},
+    "stack": {"hidden": (16,), "memory": "stack", "frames": 3},
+}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,26 @@ def test_in_lockstep_actors_play_what_one_process_with_as_many_slots_does(game: 
         assert mine.met is not None and mine.met[1:].any()
         seated = [learner.seated() for learner in learners]  # type: ignore[attr-defined]
         assert (seated[0] == seated[1]).all()
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_in_lockstep_what_networks_remember_travels_with_their_rows(memory: str) -> None:
+    """Past selves remember too; games in flight are saved with what is remembered of them."""
+    changes: dict[str, Any] = {"opponents": ("self=1", "past=1"), "league": {"slots": 1}}
+    changes |= {"net": MEMORIES[memory], "collect": {"games": 8, "steps": 5}}
+    config = settings("leduc_poker", **LOCKSTEP, **changes)
+    one, fleet, again = alone(config), together(config), together(config)
+    first = fleet.snapshot().tensors["net"]
+    for learner in (one, fleet, again):
+        learner.put(1, first)  # type: ignore[attr-defined]
+        learner.set_pots({"past": {1: 1.0}})  # type: ignore[attr-defined]
+    for mine, theirs in zip(iterated(one), iterated(fleet), strict=True):
+        demand_same(mine, theirs)
+    demand_same_tensors(one.snapshot(), fleet.snapshot())
+    assert fleet.collector.rollout.obs[:, fleet.rules.obs_bytes :].any()
+    again.restore(fleet.snapshot())
+    demand_same(fleet.iterate(0.5)[0], again.iterate(0.5)[0])
+    demand_same_tensors(fleet.snapshot(), again.snapshot())
 
 
 def test_a_snapshot_in_lockstep_goes_on_bit_for_bit() -> None:

@@ -21,6 +21,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import DivergedError, LostError
 from sparring.learn.ppo import PPO
 from sparring.learn.together import Together
+from sparring.nets.memory import memory_of
 from sparring.schedule import Moment, Schedule
 
 LIMIT_S = 20.0
@@ -35,6 +36,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("skull_king", {"rounds": [1, 2, 3]}),
     ("duel", {"limit": 5}),
 ]
+GRU = NetConfig(hidden=(16,), memory="gru", memory_width=8, segment=3)
 
 
 class ByNumber:
@@ -46,25 +48,34 @@ class ByNumber:
     @torch.no_grad()
     def answer(self, obs: Any, mask: Any, draws: Draws) -> Answer:
         number = draws.rollout * 7919 + draws.step * 104_729 + draws.rows * 613
-        value = self.forward.net.true_values(self.forward(torch.from_numpy(obs))).numpy()
+        heads = self.forward(torch.from_numpy(obs))
+        value, memory = self.forward.net.true_values(heads).numpy(), self.forward.memory(obs, heads)
         if not mask.shape[1]:
             action = np.sin(number[:, None] + np.arange(1.0, 1.0 + self.numbers(obs)))
             return Answer(action.astype(np.float32), {"log_prob": value * 0 - 1, "value": value})
         legal = mask.sum(1, dtype=np.int64)
         action = [np.flatnonzero(m)[n % c] for m, n, c in zip(mask, number, legal, strict=True)]
         log_prob = -np.log(legal).astype(np.float32)
-        return Answer(np.array(action, np.int32), {"log_prob": log_prob, "value": value})
+        return Answer(np.array(action, np.int32), {"log_prob": log_prob, "value": value}, memory)
 
     def numbers(self, obs: Any) -> int:
         """How many an action has, where it is continuous."""
         return self.forward(torch.from_numpy(obs[:1]))["policy"].shape[1] // 2
 
 
-def make(game: str, config: dict[str, Any], ppo: PPOConfig, *, first: int, games: int) -> PPO:
+def make(
+    game: str,
+    config: dict[str, Any],
+    ppo: PPOConfig,
+    *,
+    first: int,
+    games: int,
+    net: NetConfig = NetConfig(hidden=(16,)),  # noqa: B008
+) -> PPO:
     rules = sparring.Rules(game, config)
-    pool = Pool(rules, games, seed=1, threads=1, first_game=first)
+    memory = memory_of(rules, net)
+    pool = Pool(rules, games, seed=1, threads=1, first_game=first, memory=memory)
     collect = CollectConfig(games=games, steps=13, cpu="float32")
-    net = NetConfig(hidden=(16,))
     made = PPO(pool, collect, ppo, net, seed=1, first_row=first * rules.rows)
     made.collector.actors[0] = ByNumber(made.forward)
     return made
@@ -106,8 +117,16 @@ def shares(ppo: PPOConfig, games: list[int], **game: Any) -> Callable[[int, Toge
 def test_gradients_are_those_of_one_learner_with_all_games(
     game: str, config: dict[str, Any], split: list[int]
 ) -> None:
-    one = make(game, config, WHOLE, first=0, games=16)
-    learner = shares(WHOLE, split, game=game, config=config)
+    demand_same_gradients(split, game=game, config=config)
+
+
+def test_gradients_through_states_are_those_of_one_learner_too() -> None:
+    demand_same_gradients([3, 11, 2], game="leduc_poker", config={}, net=GRU)
+
+
+def demand_same_gradients(split: list[int], **played: Any) -> None:
+    one = make(**played, ppo=WHOLE, first=0, games=16)
+    learner = shares(WHOLE, split, **played)
 
     def work(rank: int, together: Together) -> list[dict[str, Any]]:
         mine, seen = learner(rank, together), []
@@ -137,7 +156,8 @@ def test_gradients_are_those_of_one_learner_with_all_games(
                 assert torch.equal(mine, theirs)
 
 
-def test_all_make_as_many_steps_whatever_their_samples_and_stop_together() -> None:
+@pytest.mark.parametrize("net", [NetConfig(hidden=(16,)), GRU], ids=["mlp", "gru"])
+def test_all_make_as_many_steps_whatever_their_samples_and_stop_together(net: NetConfig) -> None:
     """Small minibatches, a learner with far fewer samples, and a policy that soon moves enough."""
     config = PPOConfig(
         epochs=20,
@@ -145,7 +165,7 @@ def test_all_make_as_many_steps_whatever_their_samples_and_stop_together() -> No
         lr=Schedule.constant(0.02),
         target_kl=Schedule.constant(0.01),
     )
-    learner = shares(config, [1, 6], game="tic_tac_toe", config={})
+    learner = shares(config, [1, 6], game="tic_tac_toe", config={}, net=net)
 
     def work(rank: int, together: Together) -> tuple[list[float], Any]:
         mine, steps = learner(rank, together), []

@@ -87,7 +87,7 @@ def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
     obs = rng.integers(0, 2, (400, rules.obs_bytes), np.uint8)
     mask = np.ones((400, rules.actions), np.uint8)
     slot, rows = np.tile([1, 2], 200).astype(np.int16), 7 + 3 * np.arange(400)
-    action = actor.answer(obs, mask, slot, Draws(3, 2, rows))
+    action = actor.answer(obs, mask, slot, Draws(3, 2, rows)).action
     for number, net in enumerate(nets, start=1):
         mine = slot == number
         expected = Policy(rules, net).act(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ import sparring
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.grouped import GroupedNet
-from sparring.nets.grouped_flat import make_grouped, unsupported
+from sparring.nets.grouped_flat import make_grouped, unsupported, why_captured
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, head_width
 
@@ -167,9 +169,9 @@ def test_making_room_draws_no_random_numbers() -> None:
 def test_networks_without_grouped_passes_are_named(
     config: NetConfig, memory: int, why: str
 ) -> None:
-    wrong = unsupported(config, memory)
-    assert wrong
-    rules = sparring.Rules("shogi" if config.kind == "residual" else "tic_tac_toe")
-    with pytest.raises(ConfigError, match=why):
-        make_grouped(rules, config, 1, 2, bf16=False, device=torch.device("cuda"), memory=memory)
-    assert not unsupported(NetConfig(hidden=(64, 32), activation="silu"), 16)
+    assert re.search(why, why_captured(config, memory))
+    assert not unsupported(config, memory)
+    assert not why_captured(NetConfig(hidden=(64, 32), activation="silu"), 16)
+    rules, normalised = sparring.Rules("tic_tac_toe"), NetConfig(normalise=True)
+    with pytest.raises(ConfigError, match=r"net\.normalise"):
+        make_grouped(rules, normalised, 1, 2, bf16=False, device=torch.device("cuda"))

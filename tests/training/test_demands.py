@@ -11,7 +11,13 @@ import pytest
 
 import sparring
 from sparring.cli import main
+from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.games.lookup import game_module
+from sparring.games.rules import Rules
+from sparring.training.planning import networks
+from sparring.training.planning.networks import check_networks
+from sparring.training.planning.settings import merged
 
 QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --eval.final-games 8"
 QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
@@ -114,3 +120,66 @@ def test_settings_of_processes_that_are_not_there_are_refused(
     with pytest.raises(ConfigError, match=said):
         sparring.train("tic_tac_toe", updates=1, quiet=True, runs=str(tmp_path / "runs"), **given)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"net": {"token_width": 32}}, "net.token_width 32: .*add --net.kind attention"),
+        ({"net": {"set": ("width=3",)}}, "net.set width=3: .*--net.kind module:Class"),
+        ({"net": {"frames": 3}}, "net.frames 3: .*add --net.memory stack"),
+        ({"net": {"segment": 4}}, "net.segment 4: .*add --net.memory gru"),
+        ({"net": {"shared": False, "policy_hidden": (8, 4)}}, "policy_hidden 8 4: .*--net.shared"),
+        ({"net": {"kind": "residual", "value_hidden": (8,)}}, "value_hidden 8: .*--net.kind mlp"),
+        ({"algo": "dqn", "net": {"memory": "gru"}}, "net.memory gru: .*the algorithm is dqn"),
+        ({"heads": {"blend": 0.5}}, "heads.blend 0.5: .*give its weight with --heads.wdl"),
+        ({"algo": "dqn", "heads": {"wdl": 1}}, "heads.wdl 1: .*the algorithm is dqn"),
+        ({"algo": "my:make", "heads": {"score": 1}}, "heads.score 1: .*algorithm is my:make"),
+        ({"cloning": {"epochs": 2}}, "cloning.epochs 2: .*add --teach"),
+        ({"teach_minutes": 2}, "teach_minutes 2: .*add --teach"),
+        ({"algo": "dqn", "teach": ("games",)}, "teach games: .*the algorithm is dqn"),
+    ],
+)
+def test_settings_of_networks_that_nothing_would_come_of_are_refused(
+    given: dict[str, Any], said: str
+) -> None:
+    config = merged(TrainConfig(game="tic_tac_toe"), given, "train")
+    with pytest.raises(ConfigError, match=said):
+        check_networks(Rules("tic_tac_toe"), config)
+
+
+def test_roles_are_asked_for_such_settings_too() -> None:
+    words = ("worker.net.token_layers=3",)
+    given: dict[str, Any] = {"hierarchy": {"on": True}, "roles": words}
+    config = merged(TrainConfig(game="skull_king"), given, "train")
+    with pytest.raises(ConfigError, match=r"roles worker\.net\.token_layers 3: "):
+        check_networks(Rules("skull_king"), config)
+    given = {"hierarchy": {"on": True}, "heads": {"hidden": 1}}
+    with pytest.raises(ConfigError, match=r"heads\.hidden 1: a network per role"):
+        check_networks(Rules("skull_king"), merged(TrainConfig(game="skull_king"), given, "train"))
+
+
+def test_presets_may_say_what_suits_another_kind_of_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules, preset = Rules("skull_king"), game_module("skull_king", "preset")
+    config = merged(TrainConfig(game="skull_king"), {"net": {"token_width": 32}}, "train")
+    with pytest.raises(ConfigError, match="token_width"):
+        check_networks(rules, config)
+    suits = {"net": {"kind": "attention", "token_width": 32}}
+    monkeypatch.setattr(preset, "PRESET", suits)
+    check_networks(rules, config)
+
+
+def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "MOST_MEMORY", 1024)
+    net = {"memory": "stack", "frames": 64}
+    config = merged(TrainConfig(game="tic_tac_toe"), {"net": net}, "train")
+    with pytest.raises(ConfigError, match=r"net\.frames 64: .*at most .* frames are remembered"):
+        check_networks(Rules("tic_tac_toe"), config)
+
+
+@pytest.mark.parametrize("word", ["x" * 300, "a\0b", "nowhere"])
+def test_a_start_that_no_disk_could_hold_is_one_error(word: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="init: no folder"):
+        sparring.train("tic_tac_toe", updates=1, init=word, quiet=True, runs=str(tmp_path))

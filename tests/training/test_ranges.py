@@ -129,7 +129,7 @@ def test_the_help_names_ranges(capsys: pytest.CaptureFixture[str]) -> None:
     assert "(at least 1; default: 256)" in shown
     assert "(above 0; default: 0.5)" in shown
     assert "(from 0 to 1; default: 1)" in shown
-    assert "--net.kind mlp|residual" in shown
+    assert "--net.kind MODULE:CLASS|mlp|residual|attention" in shown
     assert "--net.shared, --net.no-shared" in shown
 
 

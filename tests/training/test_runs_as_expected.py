@@ -23,7 +23,7 @@ from sparring.training.callbacks import Callbacks, Watched
 from sparring.training.member import Member
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.records.metrics import read
-from sparring.training.records.overview import Overview
+from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.run import Run
 from sparring.training.status import Status
 from sparring.training.train import new_run, resume, train, train_with
@@ -198,12 +198,24 @@ def test_a_new_run_starts_from_trained_weights_with_other_settings(tmp_path: Pat
     config = Run.open(new.run).config
     assert config["init"].endswith("checkpoints/00000004")
     assert new.policy.meta["update"] == 1
-    with pytest.raises(ConfigError, match=r"holds another network: .* set net as it was there"):
-        trained(tmp_path, updates=1, init=str(first.run), net={"hidden": (8,)})
+    assert events_of(new.run)[0]["said"].startswith("kept all ")
     with pytest.raises(ConfigError, match="init: no folder nothing"):
         trained(tmp_path, updates=1, init="nothing")
     with pytest.raises(ConfigError, match="plays tic_tac_toe, not shogi"):
         train("shogi", updates=1, init=str(first.run), runs=str(tmp_path), quiet=True)
+
+
+def test_a_larger_network_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
+    first = trained(tmp_path, updates=4, net={"hidden": (8,)})
+    new = trained(tmp_path, updates=1, init=str(first.run), net={"hidden": (16, 12)}, ppo={"lr": 0})
+    state = sparring.new_state("tic_tac_toe")
+    obs, mask = state.observe_bytes(0)[None], np.ones((1, 9), np.uint8)
+    before, after = (agent.policy.probabilities(obs, mask) for agent in (first, new))
+    np.testing.assert_allclose(before, after, rtol=1e-5)
+    told = events_of(new.run)[0]
+    assert (told["event"], told["update"]) == ("init", 0)
+    assert "first.weight in part (8 of 16 columns)" in told["said"]
+    assert told["changed"]["towers.0.0.weight"]["how"] == "passes on"
 
 
 # Callbacks and tables

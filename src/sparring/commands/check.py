@@ -6,11 +6,10 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from sparring.commands.keywords import read_keywords
 from sparring.commands.printing import ProgressBar, make_console, print_json
 from sparring.config import CheckConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory
+from sparring.factories import is_factory, read_keywords
 from sparring.games.flags import changed_flags, read_rules
 from sparring.proof.conformance import PROPERTIES, Report, check
 from sparring.proof.contract import EnvReport, check_env

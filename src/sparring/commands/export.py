@@ -16,17 +16,25 @@ import torch
 from torch import Tensor, nn
 
 from sparring.commands.agent_file import check_page, print_page, write_page
+from sparring.commands.export_memory import (
+    AFTER,
+    PROOF_STEPS,
+    PlainRemembering,
+    compare_steps,
+    how_to_carry,
+)
 from sparring.commands.players import tell_origin
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
+from sparring.nets.attention import AttentionNet
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Net, head_width
+from sparring.nets.net import MEMORY, POLICY, VALUE, Net, head_width
 from sparring.nets.policy import VALUES, Policy
 from sparring.pools.foreign.again import check_same, is_own, made_again
 from sparring.pools.foreign.rules import ForeignRules
@@ -88,14 +96,18 @@ def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, An
         unproven.replace(target)
     finally:
         unproven.unlink(missing_ok=True)
+    numbers = f"float32 [rows, {policy.memory_bytes // 4}]"
+    before, after = ({MEMORY: numbers}, {AFTER: numbers}) if policy.memory_bytes else ({}, {})
     return {
         "file": str(target),
         "bytes": target.stat().st_size,
         "opset": OPSET,
-        "inputs": {"obs": f"uint8 [rows, {policy.rules.obs_bytes}]"},
+        "inputs": {"obs": f"uint8 [rows, {policy.rules.obs_bytes}]"} | before,
         "outputs": {"logits": f"float32 [rows, {head_width(policy.rules)}]"}
-        | ({"value": "float32 [rows]"} if has_values(policy) else {}),
+        | ({"value": "float32 [rows]"} if has_values(policy) else {})
+        | after,
         "observations_compared": PROOF_ROWS,
+        **({"steps_compared": PROOF_STEPS} if after else {}),
         "max_abs_difference": difference,
     }
 
@@ -104,10 +116,17 @@ def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
     """Say what is in the file and how far it is from torch."""
     print(f"{facts['file']}: {policy.name}, {facts['bytes']:,} bytes, opset {OPSET}")
     value = ", value [rows]" if has_values(policy) else ""
-    print(f"obs {facts['inputs']['obs']} -> logits {facts['outputs']['logits']}{value}")
+    memory, steps = facts["inputs"].get(MEMORY), ""
+    given = f", {MEMORY} {memory}" if memory else ""
+    after = f", {AFTER}" if memory else ""
+    inputs, outputs = facts["inputs"]["obs"] + given, facts["outputs"]["logits"] + value + after
+    print(f"obs {inputs} -> logits {outputs}")
     print(how_to_choose(policy))
+    if memory:
+        print(how_to_carry(policy))
+        steps = f", {PROOF_STEPS} decisions in a row"
     difference = facts["max_abs_difference"]
-    print(f"largest difference from torch on {PROOF_ROWS} observations: {difference:.2g}")
+    print(f"largest difference from torch on {PROOF_ROWS} observations{steps}: {difference:.2g}")
 
 
 def how_to_choose(policy: Policy) -> str:
@@ -141,9 +160,9 @@ class PlainNet(nn.Module):
         """Copy a network. valued: whether its values are to come out too."""
         super().__init__()
         self.valued = valued
-        self.net = make_net(rules, replace(net.config, sparse=False))
+        self.net = make_net(rules, replace(net.config, sparse=False), heads=net.heads)
         self.net.load_state_dict(net.state_dict())
-        if isinstance(self.net, Perceptron):
+        if isinstance(self.net, Perceptron | AttentionNet):
             first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
 
@@ -181,6 +200,8 @@ def plain_net(policy: Policy) -> nn.Module:
     net, valued = policy.net, has_values(policy)
     if isinstance(net, HierarchyNet):
         return PlainHierarchy(policy.rules, net, valued=valued)
+    if policy.memory_bytes:
+        return PlainRemembering(policy.rules, net, PlainFirstLayer, valued=valued)
     return PlainNet(policy.rules, net, valued=valued)
 
 
@@ -190,6 +211,7 @@ class PlainFirstLayer(nn.Module):
     weight: Tensor
     divisor: Tensor
     powers: Tensor
+    sparse = False
 
     def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
         super().__init__()
@@ -203,11 +225,18 @@ class PlainFirstLayer(nn.Module):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Return [rows, width] for byte rows [rows, obs_bytes]."""
-        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
-        seen = torch.cat(numbers, dim=1) / self.divisor
+        return self.of(self.widen(obs))
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """The same of rows that are widened already."""
         if self.normaliser is not None:
-            seen = self.normaliser(seen)
-        return torch.addmm(self.bias, seen, self.weight)
+            numbers = self.normaliser(numbers)
+        return torch.addmm(self.bias, numbers, self.weight)
+
+    def widen(self, obs: Tensor) -> Tensor:
+        """Return the numbers, in the order in which their bytes lie."""
+        numbers = [self.number(obs, dtype, a, b) for dtype, a, b in self.parts]
+        return torch.cat(numbers, dim=1) / self.divisor
 
     def number(self, obs: Tensor, dtype: torch.dtype, start: int, end: int) -> Tensor:
         """Add up little-endian bytes to the numbers that they stand for."""
@@ -230,17 +259,20 @@ class PlainFirstLayer(nn.Module):
 def write(policy: Policy, path: Path) -> None:
     """Trace the network and write it, with what a user of the file has to know."""
     rules = policy.rules
-    example = torch.zeros(2, policy.net.inputs.row_bytes, dtype=torch.uint8)
+    example = [torch.zeros(2, rules.obs_bytes, dtype=torch.uint8)]
+    example += [torch.zeros(2, policy.memory_bytes // 4)] if policy.memory_bytes else []
+    names = ["obs", MEMORY][: len(example)]
+    rows = torch.export.Dim("rows")
     # The exporter reports its own deprecations and packages that this network does not need.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
             plain_net(policy).eval(),
-            (example,),
-            input_names=["obs"],
+            tuple(example),
+            input_names=names,
             output_names=outputs_of(policy),
-            dynamic_shapes={"obs": {0: torch.export.Dim("rows")}},
+            dynamic_shapes={name: {0: rows} for name in names},
             opset_version=OPSET,
             dynamo=True,
             verbose=False,
@@ -253,6 +285,7 @@ def write(policy: Policy, path: Path) -> None:
             "game_config": json.dumps(rules.config),
             "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
             "box": str(rules.box),
+            "memory": str(policy.memory_bytes // 4),
             "squash": str(int(policy.net.config.squash)),
             "choose": "largest legal logit" if policy.by_value else "draw, or largest legal logit",
         }
@@ -266,6 +299,12 @@ def compare(policy: Policy, path: Path) -> float:
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     obs = real_observations(policy.rules, PROOF_ROWS)
     net, names = policy.net, outputs_of(policy)
+    if policy.memory_bytes:
+
+        def run(given: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+            return dict(zip(names, session.run(names, given), strict=True))
+
+        return max(compare_steps(policy, run, obs[rows]) for rows in (slice(None), slice(0, 1)))
     with torch.no_grad():
         heads = net(torch.from_numpy(obs).to(policy.device))
     wanted, scales = [heads[POLICY].cpu().numpy()], [1.0]
@@ -284,7 +323,8 @@ def compare(policy: Policy, path: Path) -> float:
 
 def outputs_of(policy: Policy) -> list[str]:
     """What the file gives for every row."""
-    return ["logits", "value"] if has_values(policy) else ["logits"]
+    values = ["value"] if has_values(policy) else []
+    return ["logits", *values, *([AFTER] if policy.memory_bytes else [])]
 
 
 def has_values(policy: Policy) -> bool:

@@ -23,6 +23,7 @@ from sparring.games.recorded import Replay, check_new
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
+from sparring.nets.remembering import Memories, Remembering
 from sparring.pools.foreign.again import is_own
 
 with contextlib.suppress(ImportError):
@@ -55,16 +56,13 @@ def run(config: PlayConfig) -> int:
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
     others = seat_others(rules, config.seat, config.against, agent or rules.bots[-1])
-    # A person sees every move; forced ones are played here, where they can be told.
-    skip_forced = rules.skip_forced
-    rules = rules.changed({"skip_forced": 0})
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
     if config.save:
         check_new(Path(config.save), "--save")
-    game = Session(rules, config.seat, others, seed, skip_forced)
-    game.adviser = agent or next(
-        (player for player in others.values() if not isinstance(player, str)), game.adviser
+    adviser = agent or next(
+        (player for player in others.values() if not isinstance(player, str)), rules.bots[-1]
     )
+    game = Session(rules, config.seat, others, seed, adviser)
     try:
         game.play()
     except (Quit, EOFError):
@@ -102,7 +100,7 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
     return dict(zip(others, players, strict=True))
 
 
-def move_of(player: Player, state: State) -> int:
+def move_of(player: Remembering | str, state: State) -> int:
     """Return what a player does; its chances are those of the state, also if it is asked again."""
     if isinstance(player, str):
         return int(state.ask(player))
@@ -110,20 +108,41 @@ def move_of(player: Player, state: State) -> int:
     return int(player.action(state, seed=state.seed, step=number))
 
 
+def at_tables(players: Sequence[Player], *, skip_forced: bool) -> list[Remembering | str]:
+    """Let everybody who is no bot remember; whoever sits in several seats is there once."""
+    known: dict[int, Remembering | str] = {}
+    for one in players:
+        fresh = one if isinstance(one, str) else Remembering(one, skip_forced=skip_forced)
+        known.setdefault(id(one), fresh)
+    return [known[id(one)] for one in players]
+
+
 class Session:
     """One game at one terminal."""
 
     def __init__(
-        self, rules: Rules, person: int, others: dict[int, Player], seed: int, skip_forced: bool
+        self,
+        rules: Rules,
+        person: int,
+        others: dict[int, Player],
+        seed: int,
+        adviser: Player,
     ) -> None:
-        self.rules, self.person, self.others, self.seed = rules, person, others, seed
-        self.skip_forced = skip_forced
-        self.adviser: Player = rules.bots[-1]
+        # A person sees every move; forced ones are played here, where they can be told.
+        self.skip_forced = forced = rules.skip_forced
+        self.rules = rules = rules.changed({"skip_forced": 0})
+        self.person, self.seed = person, seed
+        *seated, self.adviser = at_tables([*others.values(), adviser], skip_forced=forced)
+        self.others = dict(zip(others, seated, strict=True))
+        known = {id(one): one for one in (*seated, self.adviser)}
+        self.minds = [one for one in known.values() if not isinstance(one, str)]
+        """Whoever may remember something."""
         self.terminal = terminal_of(rules, person)
         self.out = make_console()
         self.state = new_state(rules, seed=seed)
-        self.undo: list[tuple[State, int]] = []
-        """Before each decision of the person: the position, and how much was played."""
+        self.undo: list[tuple[State, int, list[Memories]]] = []
+        """Before each decision of the person: the position, how much was played, and what was
+        remembered."""
         self.actions: list[int] = []
 
     def play(self) -> None:
@@ -142,7 +161,7 @@ class Session:
             except TakeBack:
                 self.take_back()
                 continue
-            self.undo.append((self.state.clone(), len(self.actions)))
+            self.undo.append((self.state.clone(), len(self.actions), self.remembered()))
             self.take(choice)
         self.say("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
@@ -173,9 +192,20 @@ class Session:
         return Replay.of(self.state, self.actions, players)
 
     def take(self, choice: Choice) -> None:
-        """Play all actions of a choice."""
+        """Play all actions of a choice; who gives hints sees what the person saw."""
         for action in (choice.action, *choice.then):
+            if not isinstance(self.adviser, str):
+                self.adviser.follow(self.state)
             self.apply(action)
+
+    def remembered(self) -> list[Memories]:
+        """What everybody remembers, to be put back."""
+        return [dict(mind.held) for mind in self.minds]
+
+    def remember(self, held: Sequence[Memories]) -> None:
+        """Let everybody remember what they did at another moment."""
+        for mind, memories in zip(self.minds, held, strict=True):
+            mind.held = dict(memories)
 
     def apply(self, action: int) -> None:
         """Play an action and tell it."""
@@ -240,14 +270,17 @@ class Session:
 
     def hint(self) -> None:
         """Say what the adviser would do; asking a copy leaves the game's chances alone."""
+        held = self.remembered()
         advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
+        self.remember(held)
         self.say(f"{name_of(self.adviser)} would choose: {advice}")
 
     def take_back(self) -> None:
         """Go back to the person's previous decision."""
         if self.undo:
-            self.state, played = self.undo.pop()
+            self.state, played, held = self.undo.pop()
             del self.actions[played:]
+            self.remember(held)
             self.say("", "Taken back.")
         else:
             self.say("There is nothing to take back.")

@@ -28,6 +28,7 @@ from sparring.games.recorded import Replay, check_new
 from sparring.league.players import Player, name_of
 from sparring.league.seating import split_style
 from sparring.machine import show_size
+from sparring.nets.remembering import Remembering
 from sparring.pools.foreign.again import is_own
 
 
@@ -173,19 +174,22 @@ def play_one(
 ) -> Iterator[State]:
     """Yield the start of a game, and what follows each decision; `noted` is told the actions."""
     state = new_state(rules, seed=seed)
+    seated = [one if isinstance(one, str) else Remembering(one) for one in players]
     yield state.clone()
     decision = 0
     while not state.over:
         actions = []
         for row in range(rules.rows):
-            actions.append(answer(players, state, row, sampled=sampled, step=decision))
+            actions.append(answer(seated, state, row, sampled=sampled, step=decision))
             decision += 1
         state.apply(np.stack(actions))
         noted(np.stack(actions))
         yield state.clone()
 
 
-def answer(players: Sequence[Player], state: State, row: int, *, sampled: bool, step: int) -> Any:
+def answer(
+    players: Sequence[Remembering | str], state: State, row: int, *, sampled: bool, step: int
+) -> Any:
     """Return what the player of a row does. With another step, a policy draws anew."""
     seat = state.native.seat(row)
     if seat < 0:  # this row has nothing to decide

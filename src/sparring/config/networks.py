@@ -93,6 +93,11 @@ class HeadsConfig(Checked, section="heads"):
     blend: Annotated[float, between(0, 1)] = 0.0
     """Share of win, draw and loss in the value of a position. 0: the value head alone."""
 
+    @property
+    def asked(self) -> bool:
+        """Whether there is any head beside policy and value."""
+        return any(any(one.values) for one in (self.wdl, self.score, self.hidden))
+
 
 @dataclass(frozen=True)
 class CloningConfig(Checked, section="cloning"):

@@ -62,6 +62,8 @@ class Company:
         self.names = sorted({who.name for t in tables for who in t.players if who.kind != "self"})
         """Of everybody who may sit there."""
         self._index = np.arange(first_game, first_game + games, dtype=np.uint64)
+        self._memory = np.zeros((games, rules.seats, 0), np.uint8)
+        """What players remember, [games, seats, bytes]; each has the first of its seat's."""
         self.restart(0)
 
     @property
@@ -73,6 +75,10 @@ class Company:
         """Begin with the chances of a seed."""
         self._seed, self._calls = seed, 0
         self._asked = np.zeros(len(self._index), np.uint64)
+
+    def forget(self, games: npt.NDArray[Any]) -> None:
+        """Let nobody remember anything of these games: they begin anew."""
+        self._memory[games] = 0
 
     def draw(self, game: int, local: LocalGame) -> Lineup:
         """Ask the factory who plays the next episode of a game."""
@@ -93,13 +99,15 @@ class Company:
 
     def answer(
         self,
-        policy: npt.NDArray[np.int16],
-        obs: npt.NDArray[np.uint8],
-        mask: npt.NDArray[np.uint8],
+        rows_of: Callable[[str], npt.NDArray[Any]],
         games: npt.NDArray[np.intp],
         actions: npt.NDArray[Any],
     ) -> None:
-        """Answer the rows of these games that are not the learner's: one batch per player."""
+        """Answer the rows of these games that are not the learner's: one batch per player.
+
+        rows_of: gives an array of all rows by its name.
+        """
+        policy, obs, mask, seat = map(rows_of, ("policy", "obs", "mask", "seat"))
         count = self.rules.rows
         rows = (games[:, None] * count + np.arange(count)).ravel()
         rows = rows[policy[rows] > LEARNER]
@@ -110,10 +118,20 @@ class Company:
             if isinstance(player, CallablePlayer):  # its rows have no numbers, only its calls have
                 step = self._calls
                 self._calls += 1
-            actions[mine] = player.act(
-                obs[mine], mask[mine], seed=self._seed, step=step, rows=self._numbers(mine)
+            at = (mine // count, seat[mine], slice(self._room(player.memory_bytes)))
+            how: dict[str, Any] = {"seed": self._seed, "step": step, "rows": self._numbers(mine)}
+            actions[mine], self._memory[at] = player.decide(
+                obs[mine], mask[mine], self._memory[at], **how
             )
         self._asked[games] += np.uint64(1)
+
+    def _room(self, size: int) -> int:
+        """Make room for so many bytes of every seat: a factory may bring anybody at any time."""
+        games, seats, known = self._memory.shape
+        if size > known:
+            more = np.zeros((games, seats, size - known), np.uint8)
+            self._memory = np.concatenate([self._memory, more], axis=2)
+        return size
 
     def _numbers(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
         """Number decisions by game and how many came before, whichever others are asked too."""

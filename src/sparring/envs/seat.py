@@ -191,6 +191,7 @@ class LearnerSeats:
 
     def _begin(self, games: npt.NDArray[np.intp], seed: int | None = None) -> None:
         """Start episodes, each with players of its own if there is a factory."""
+        self._company.forget(games)
         if not self._apart:
             self._pools[0].reset(seed)
             return
@@ -224,8 +225,7 @@ class LearnerSeats:
         """Step some games once, and write down what that brought to their learners."""
         fresh = self._fresh[games]
         if self._company.answers:
-            policy, obs, mask = (self._gather(name) for name in ("policy", "obs", "mask"))
-            self._company.answer(policy, obs, mask, games, actions)
+            self._company.answer(self._gather, games, actions)
         followed = self._followed(actions, games[~fresh])
         self._play(actions, games)
         for game, given in followed:
@@ -239,6 +239,7 @@ class LearnerSeats:
         self._carried[asked] = 0
         story.terminated[asked], story.truncated[asked] = terminated[~fresh], truncated[~fresh]
         if over.any():
+            self._company.forget(games[over])
             if len(counted := games[over & ~fresh]):
                 story.end(self._ended(counted))
             self._carried[games[over]], self._fresh[games[over]] = 0, True

@@ -12,6 +12,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.league.seating import Table, Who, seat_player
+from sparring.nets.remembering import Remembering
 
 LOTS = 0x5EA7
 """Keeps the drawing of seats apart from everything else that a seed decides."""
@@ -28,7 +29,7 @@ class StateCompany:
         self._loaded: dict[str, Any] = {}
         self._seated = [[self._sit(who) for who in table.players] for table in self._tables]
         self._players: list[Any] = []
-        """Of each seat: a bot's name, whoever answers its rows, or None: ours."""
+        """Of each seat: a bot's name, whoever answers and remembers, or None: ours."""
         self._state: State | None = None
         self._asked = 0
 
@@ -46,7 +47,7 @@ class StateCompany:
         else:
             weights = np.array([table.weight for table in self._tables])
             players = self._seated[int(lots.choice(len(weights), p=weights / weights.sum()))]
-        self._players = [players[place] for place in lots.permutation(len(players))]
+        self._players = [at_table(players[place]) for place in lots.permutation(len(players))]
         return [seat for seat, player in enumerate(self._players) if player is None]
 
     def play(self, state: State) -> npt.NDArray[np.float32]:
@@ -92,3 +93,8 @@ class StateCompany:
     def _position(self) -> State:
         assert self._state is not None
         return self._state.clone()
+
+
+def at_table(player: Any) -> Any:
+    """Somebody in one seat for one game: who answers rows remembers nothing yet."""
+    return player if player is None or isinstance(player, str) else Remembering(player)

@@ -21,7 +21,7 @@ UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Configuration keys that every game understands."""
 BOT_PREFIX = "bot:"
 """May stand before the name of a bot, to tell it from a folder."""
-TEST_GAMES = ("cage2_replay", "corridor", "duel", "rock_paper_scissors", "stairs")
+TEST_GAMES = ("cage2_replay", "corridor", "duel", "rock_paper_scissors", "signal", "stairs")
 """Games that only test builds have."""
 
 Rewards = Mapping[str, float | Sequence[float]]

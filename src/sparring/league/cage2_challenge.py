@@ -14,6 +14,7 @@ from sparring.league.arena import number_players, play_match
 from sparring.league.deals import Tables, choose
 from sparring.league.intervals import student_95
 from sparring.league.players import Player
+from sparring.nets.remembering import most_memory
 from sparring.pools.lineups import Lineup
 from sparring.pools.native import Pool
 
@@ -141,6 +142,7 @@ def judge_orders(
         threads=threads,
         lineups=[Lineup(tuple(players))],
         observe=bool(policies),
+        memory=most_memory(list(policies.values())),
     )
     tables = Tables(pool, np.ones(games, np.intp))
     for step in range(length):

@@ -21,6 +21,7 @@ from sparring.games.rules import Rules
 from sparring.league.keeping import Keeping
 from sparring.league.players import Seated, name_of
 from sparring.league.results import Record
+from sparring.nets.remembering import most_memory, seen_by
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, player_id
 from sparring.pools.native import Pool
 
@@ -71,6 +72,13 @@ class Tables:
         if self.some_finished:
             mine &= np.repeat(self.left > 0, self.rules.rows)
         return np.flatnonzero(mine)
+
+    def remember(self, rows: npt.NDArray[np.intp], memory: npt.NDArray[np.uint8]) -> None:
+        """Write what was remembered of rows [rows, bytes], to be shown with their seats' next."""
+        size = memory.shape[1]
+        if size:
+            games = rows // self.rules.rows
+            self.pool.memory[games, self.batch.seat[rows], :size] = memory
 
     def idle_actions(self) -> npt.NDArray[Any]:
         """Return actions for rows that nobody answers: any legal ones, the cheapest there are."""
@@ -143,6 +151,7 @@ def play_deals(
                 threads=plan.threads,
                 lineups=[rotated([known[number] for number in o], ahead) for o in orders],
                 observe=bool(policies),
+                memory=most_memory(list(policies.values())),
                 every_game=True,
                 opening_plies=plan.opening_plies,
             ),
@@ -184,17 +193,19 @@ def choose(
         if not sum(map(len, rows)):
             continue
         asked = list(zip(tables, rows, strict=True))
-        answers = policy.act(
-            np.concatenate([each.batch.obs[mine] for each, mine in asked]),
+        answers, memory = policy.decide(
+            np.concatenate([seen_by(policy, each.batch.obs[mine]) for each, mine in asked]),
             np.concatenate([each.batch.mask[mine] for each, mine in asked]),
             greedy=greedy,
             seed=tables[0].pool.seed,
             rollout=number,
             step=step,
         )
-        ends = np.cumsum([len(mine) for mine in rows])
-        for action, mine, part in zip(actions, rows, np.split(answers, ends[:-1]), strict=True):
-            action[mine] = part
+        ends = np.cumsum([len(mine) for mine in rows])[:-1]
+        parts = zip(np.split(answers, ends), np.split(memory, ends), strict=True)
+        for (each, mine), action, (answer, held) in zip(asked, actions, parts, strict=True):
+            action[mine] = answer
+            each.remember(mine, held)
     return actions
 
 

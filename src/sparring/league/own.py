@@ -20,6 +20,7 @@ from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated
 from sparring.league.results import Record
+from sparring.nets.remembering import Memories
 from sparring.pools.foreign.again import check_same, factory_of, made_again, tables_of
 from sparring.pools.foreign.base import TERMINATED, TRUNCATED, ForeignPool
 from sparring.pools.foreign.tables import Table
@@ -57,6 +58,8 @@ class Episode:
     length: int = 0
     moves: int = 0
     end: int = TERMINATED
+    held: Memories = field(default_factory=dict)
+    """What the players remember of it, by seat."""
 
     def note(self, seen: npt.NDArray[Any], action: npt.NDArray[Any], decided: int) -> None:
         """Add what was seen and played in a step: nobody knows whether seeds change anything."""
@@ -153,6 +156,7 @@ def by_tables(pool: ForeignPool, players: Sequence[Seated], results: Results, de
             step_table(pool, table, episode, action)
         step += 1
         for table, episode in [each for each in going if each[0].over]:
+            episode.held.clear()
             results.add(episode)
             free.append(table)
         going = [each for each in going if not each[0].over]
@@ -185,20 +189,23 @@ def answer_tables(
     for at, (table, episode) in enumerate(going):
         for row, seat in enumerate(table.deciding()):
             if seat >= 0:
-                player = (seat - episode.ahead) % rules.seats
-                asked.setdefault(player, []).append((at, row, seat))
-    for player, places in asked.items():
-        tables = [(going[at][0], seat) for at, _, seat in places]
-        answers = players[player].act(
-            rules.pack(np.stack([table.numbers[seat] for table, seat in tables])),
-            np.stack([table.mask[seat] for table, seat in tables]),
+                number = (seat - episode.ahead) % rules.seats
+                asked.setdefault(number, []).append((at, row, seat))
+    for number, places in asked.items():
+        player, tables = players[number], [(*going[at], seat) for at, _, seat in places]
+        nothing = np.zeros(player.memory_bytes, np.uint8)
+        answers, memory = player.decide(
+            rules.pack(np.stack([table.numbers[seat] for table, _, seat in tables])),
+            np.stack([table.mask[seat] for table, _, seat in tables]),
+            np.stack([episode.held.get(seat, nothing) for _, episode, seat in tables]),
             greedy=terms.greedy,
             seed=terms.seed,
-            rollout=player,
+            rollout=number,
             step=step,
         )
-        for (at, row, _), action in zip(places, answers, strict=True):
+        for (at, row, seat), action, held in zip(places, answers, memory, strict=True):
             actions[at][row] = action
+            going[at][1].held[seat] = held
     return actions
 
 
@@ -212,14 +219,16 @@ def by_vector(pool: ForeignPool, players: Sequence[Seated], results: Results, de
         if not results.may_begin:
             return
         batch, step = pool.reset(seed_of(terms.seed, first)), 0
+        memory = np.zeros((games, players[0].memory_bytes), np.uint8)
         going = {
             game: Episode(first + game, 0, np.zeros(1)) for game in range(min(games, deals - first))
         }
         while going and results.may_go_on:
             action = pool.sample_actions()
             mine = np.array([row for row in going if batch.policy[row] != NOBODY], np.intp)
-            action[mine] = players[0].act(
-                batch.obs[mine], batch.mask[mine], greedy=terms.greedy, seed=terms.seed, step=step
+            how: dict[str, Any] = {"greedy": terms.greedy, "seed": terms.seed, "step": step}
+            action[mine], memory[mine] = players[0].decide(
+                batch.obs[mine], batch.mask[mine], memory[mine], **how
             )
             for row in mine:
                 going[int(row)].note(batch.obs[row], action[row], 1)

@@ -14,6 +14,7 @@ from sparring.games.state import State
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
+    from sparring.nets.remembering import Remembering
 
 CALLS = 0xCA11
 """Keeps the chances of callables apart from everything else that a seed decides."""
@@ -50,6 +51,8 @@ class CallablePlayer:
         self.rules, self.function = rules, function
         self.name = name or getattr(function, "__name__", type(function).__name__)
         self.meta: dict[str, Any] = {}
+        self.memory_bytes = 0
+        """A function that remembers something keeps it itself."""
 
     def __repr__(self) -> str:
         return f"CallablePlayer({self.name!r}, {self.rules!r})"
@@ -71,6 +74,12 @@ class CallablePlayer:
         """
         first = int(rows[0]) if rows is not None and len(rows) else 0
         return self._checked(self.function(obs, mask, generator(seed, rollout, step, first)), mask)
+
+    def decide(
+        self, obs: Bytes, mask: Bytes, memory: Bytes | None = None, **how: Any
+    ) -> tuple[npt.NDArray[Any], Bytes]:
+        """Return an action per row, and nothing to remember, as policies do. how: see `act`."""
+        return self.act(obs, mask, **how), np.zeros((len(obs), 0), np.uint8)
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
@@ -122,7 +131,7 @@ def generator(seed: int, rollout: int, step: int, row: int = 0) -> np.random.Gen
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
-def name_of(player: AnyPlayer) -> str:
+def name_of(player: AnyPlayer | Remembering) -> str:
     """Return what a player is called in results."""
     if isinstance(player, str):
         return player

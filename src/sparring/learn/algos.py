@@ -90,6 +90,7 @@ def hosted(plan: Plan) -> dict[str, Any]:
         "first": plan.first[0] if plan.first else None,
         "hindsight": plan.hindsight,
         "first_row": plan.first_game * plan.rules.rows,
+        "heads": plan.heads,
     }
 
 

@@ -13,6 +13,7 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
+from sparring.games.hidden import StateField
 from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
@@ -56,6 +57,8 @@ class Answer:
     """The learner's as drawn, before bounds or squashing; others' as games take it."""
     columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
     """What the learner keeps beside it."""
+    memory: npt.NDArray[np.uint8] | None = None
+    """What is remembered of each row's seat, the first bytes of its memory [rows, bytes]."""
 
 
 Asks = Sequence[tuple[int, Group]]
@@ -83,7 +86,7 @@ class GroupedActor(Protocol):
         mask: npt.NDArray[np.uint8],
         slot: npt.NDArray[np.int16],
         draws: Draws,
-    ) -> npt.NDArray[Any]:
+    ) -> Answer:
         """Choose an action for every row; `slot` says whose it is."""
 
 
@@ -102,7 +105,8 @@ class Sampling:
         if native and isinstance(draws.step, int) and VALUE in native.net.heads:
             where: dict[str, Any] = {"rows": draws.rows, "rollout": draws.rollout}
             drawn = native.draw(obs, mask, seed=self.sampler.seed, step=draws.step, **where)
-            return Answer(drawn[0], {"log_prob": drawn[1], "value": drawn[2]})
+            kept = {"log_prob": drawn[1], "value": drawn[2]}
+            return Answer(drawn[0], kept, self.forward.memory(obs, {}))
         heads = self.forward(torch.from_numpy(obs))
         action, log_prob = self.sampler.draw(
             heads["policy"], mask, rollout=draws.rollout, step=draws.step, rows=draws.rows
@@ -110,7 +114,7 @@ class Sampling:
         columns = {"log_prob": log_prob}
         if "value" in heads:
             columns["value"] = self.forward.net.true_values(heads).cpu().numpy()
-        return Answer(action, columns)
+        return Answer(action, columns, self.forward.memory(obs, heads))
 
 
 class Collector:
@@ -132,6 +136,7 @@ class Collector:
         pinned: bool = False,
         by_role: bool = False,
         first_row: int = 0,
+        truth: StateField | None = None,
     ) -> None:
         """Take over a pool and start its games.
 
@@ -139,6 +144,7 @@ class Collector:
         by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
         first_row: rows of other pools that go before these, so that each has draws of its own.
+        truth: bytes of the games' states that are kept with every row.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -146,7 +152,9 @@ class Collector:
         self.transitions = Transitions(
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
-        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
+        self.rollout = Rollout(
+            pool, self.transitions, config.steps, columns, pinned=pinned, truth=truth
+        )
         self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""
@@ -230,7 +238,7 @@ class Collector:
         for step in range(self.steps):
             for group in self.groups:
                 with self.phases("inference"):
-                    self._answer(number, [(step, group)])
+                    self._answer(number, [(step, group)], played=False)
 
     def _ask(self, number: int, asks: Asks) -> None:
         """Store the rows of groups, choose their actions and hand them over."""
@@ -241,6 +249,7 @@ class Collector:
                 rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
                 rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
                 rollout.policy[step, rows] = batch.policy
+                rollout.keep_truth(self.pool, group.games, at)
                 self.decisions += int((batch.policy == LEARNER).sum())
                 self.opponent_rows += int((batch.policy > LEARNER).sum())
         with self.phases("inference"):
@@ -255,26 +264,34 @@ class Collector:
         """Whether slots are sent and received, rather than all games stepped together."""
         return self.any_order or len(self.groups) > 1
 
-    def _answer(self, number: int, asks: Asks) -> None:
-        """Choose an action for every row: one call for all slots, one for each other policy."""
+    def _answer(self, number: int, asks: Asks, *, played: bool = True) -> None:
+        """Choose an action for every row: one call for all slots, one for each other policy.
+
+        played: games go on from here; what is remembered lies behind the seats' next rows then.
+        """
         rollout, policy = self.rollout, self._policies(asks)
         slots = self.slots.slots if self.slots else 0
         grouped = (policy > LEARNER) & (policy <= slots)
         for one in present(policy, grouped):
             check_answered({int(one)}, self.answered)  # it may have sat down under other line-ups
             if one != LEARNER:
-                self._answer_other(number, int(one), asks)
+                self._answer_other(number, int(one), asks, played=played)
                 continue
             places, asked = self._asked(number, asks, policy == LEARNER)
             answer = self.actors[LEARNER].answer(*asked)
             rollout.action[places] = answer.action
             for name, kept in rollout.columns.items():
                 kept[places] = answer.columns[name]
+            if played:
+                self._remember(answer, asked[2])
         if self.slots and grouped.any():
             places, (obs, mask, draws) = self._asked(number, asks, grouped)
-            rollout.action[places] = self.slots.answer(obs, mask, policy[grouped], draws)
+            answer = self.slots.answer(obs, mask, policy[grouped], draws)
+            rollout.action[places] = answer.action
+            if played:
+                self._remember(answer, draws)
 
-    def _answer_other(self, number: int, one: int, asks: Asks) -> None:
+    def _answer_other(self, number: int, one: int, asks: Asks, *, played: bool) -> None:
         """Ask another policy group by group: its chances may depend on what is asked at once."""
         for ask in asks:
             mine = self._policies([ask]) == one
@@ -282,6 +299,17 @@ class Collector:
                 places, asked = self._asked(number, [ask], mine)
                 answer = self.actors[one].answer(*asked)
                 self.rollout.action[places] = drawn_for(answer.action, squash=self.squash)
+                if played:
+                    self._remember(answer, asked[2])
+
+    def _remember(self, answer: Answer, draws: Draws) -> None:
+        """Write what is remembered of the seats whose rows were answered."""
+        if answer.memory is None:
+            return
+        rows = draws.rows - self.first_row
+        seat = self.rollout.seat[draws.step, rows]
+        game, size = rows // self.pool.rules.rows, answer.memory.shape[1]
+        self.pool.memory[game, seat, :size] = answer.memory
 
     def _policies(self, asks: Asks) -> npt.NDArray[np.int16]:
         """Who decides in the rows of groups."""

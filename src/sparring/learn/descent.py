@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sparring.config import DQNConfig, PPOConfig
 from sparring.learn.hindsight import Examples
+from sparring.learn.sequences import STEP, shuffled_segments
 from sparring.learn.steps import Loss, Minibatch, Shown, Steps, TorchSteps, Turn
 from sparring.learn.together import ALONE, Together
 from sparring.nets.net import Net
@@ -73,8 +74,7 @@ class Descent:
         samples = len(data["action"])
         for number in range(self.epochs):
             seen = {**data, **before(samples, number)} if before else data
-            shuffled = torch.from_numpy(order.permutation(samples)).to(data["action"].device)
-            split = self._split(shuffled)
+            split = self._split(data, order)
             dealt = examples.deal(len(split)) if examples is not None else [{} for _ in split]
             epoch = [
                 self.steps.take(Minibatch(seen, picked, part, turn), knobs, loss, self.together)
@@ -85,12 +85,18 @@ class Descent:
                 break
         return logged
 
-    def _split(self, shuffled: Tensor) -> Sequence[Tensor]:
+    def _split(self, data: Mapping[str, Tensor], order: np.random.Generator) -> Sequence[Tensor]:
         """Equal minibatches, as near to the configured size as the samples allow.
 
-        Of several learners each has a share of every minibatch.
+        Decisions in a row stay together. Of several learners each has a share of every minibatch.
         """
-        samples = len(shuffled)
+        device, samples = data["action"].device, len(data["action"])
+        if STEP in data:
+            several = [self.together.counts(n) for n in (samples, int((data[STEP] == 0).sum()))]
+            parts = min(round(sum(several[0]) / self.minibatch), max(several[1]))
+            dealt = shuffled_segments(data[STEP], max(1, parts), order)
+            return [torch.from_numpy(picked).to(device) for picked in dealt]
+        shuffled = torch.from_numpy(order.permutation(samples)).to(device)
         if self.together.size == 1:
             return torch.split(shuffled, -(-samples // max(1, round(samples / self.minibatch))))
         counts = self.together.counts(samples)

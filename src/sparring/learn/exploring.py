@@ -33,13 +33,13 @@ class Exploring:
     ) -> Answer:
         """Choose an action for every row."""
         if (self.epsilon == 1).all():
-            heads = torch.zeros(len(obs), head_width(self.rules))
+            heads = {POLICY: torch.zeros(len(obs), head_width(self.rules))}
         else:
-            heads = self.forward(torch.from_numpy(obs))[POLICY]
+            heads = self.forward(torch.from_numpy(obs))
         game = draws.rows // self.rules.rows
         epsilon = self.epsilon[game] if len(self.epsilon) > 1 else self.epsilon
         action, _ = self.sampler.draw(
-            heads,
+            heads[POLICY],
             mask,
             rollout=draws.rollout,
             step=draws.step,
@@ -48,4 +48,4 @@ class Exploring:
             epsilon=np.broadcast_to(epsilon, len(obs)),
             squash=self.forward.net.config.squash,
         )
-        return Answer(action)
+        return Answer(action, memory=self.forward.memory(obs, heads))

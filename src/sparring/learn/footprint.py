@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
 from sparring.config import NetConfig
+from sparring.errors import SparringError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.flat import VALUE_WIDTH, rounded_up, widened_width
 from sparring.nets.inputs import Inputs
+from sparring.nets.make import make_net
+from sparring.nets.memory import memory_of
 from sparring.nets.net import head_width
 from sparring.nets.residual import layout_of
 
@@ -17,23 +24,60 @@ GAPS = 2
 BOARDS = 4
 """Boards of all channels that a pass over a residual net has at once, those that it reads too."""
 
+ALIVE = 4
+"""Tensors that a pass without gradients has at once, about."""
+TRACED_ROWS = 64
+"""Of a pass that is only looked at; so many that what all rows share does not count."""
+
 
 def pass_bytes(rules: Rules, net: NetConfig, *, bf16: bool, learn: bool) -> int:
     """Bytes of a row in a pass; with learn, of its gradients too."""
     number, heads = 2 if bf16 else 4, rounded_up(head_width(rules)) + VALUE_WIDTH
     inside = inside_of(rules, net, learn=learn)
-    widened = widened_width(Inputs(rules, seen=net.inputs))
+    widened = widened_width(Inputs(rules, memory_of(rules, net), net.inputs))
     return number * (widened + inside + heads * learn) + 4 * heads
 
 
 def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
     """Numbers of a row inside a network."""
-    if net.kind == "mlp":
-        return sum(net.hidden) * (1 if net.shared else 2) * (2 if learn else 1)
+    if net.kind == "mlp" and net.memory != "gru":
+        towers = sum(net.hidden) * (1 if net.shared else 2)
+        return (towers + sum(net.policy_hidden + net.value_hidden)) * (2 if learn else 1)
     if net.kind != "residual":
-        return 0  # somebody's own; nobody knows
+        kept = traced(rules, net)
+        alive = sum(sorted(kept)[-ALIVE:])
+        return alive + sum(kept) * learn
     boards = BOARDS + (2 * net.blocks if learn else 0)
     return boards * net.channels * layout_of(rules).squares
+
+
+def traced(rules: Rules, net: NetConfig) -> list[int]:
+    """Numbers of a row that autograd keeps of a forward pass, by tensor.
+
+    For networks without passes of their own. It is computed without numbers; nothing is known of
+    one of somebody's own that cannot be.
+    """
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage()._cdata] = tensor
+        return tensor
+
+    memory = memory_of(rules, net)
+    try:
+        with torch.device("meta"):
+            made = make_net(rules, net, memory=memory)
+            obs = torch.zeros(TRACED_ROWS, rules.obs_bytes + memory, dtype=torch.uint8)
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+                made(obs)
+    except SparringError:
+        raise
+    except Exception:
+        if is_factory(net.kind):
+            return []
+        raise
+    weights = {weight.untyped_storage()._cdata for weight in made.parameters()}
+    return [one.numel() // TRACED_ROWS for at, one in kept.items() if at not in weights]
 
 
 def acting_bytes(plan: Plan) -> int:
@@ -55,8 +99,21 @@ def minibatch_bytes(plan: Plan) -> int:
     bf16, rules = plan.collect.bf16, plan.rules
     pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
     return len(plan.seeds) * sum(
-        getattr(own, "minibatch", 0)
+        minibatch_rows(plan, net, getattr(own, "minibatch", 0))
         * pass_bytes(rules, net, bf16=bf16, learn=True)
         * (GAPS if net.kind == "residual" else 1)
         for net, own in pairs
     )
+
+
+def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
+    """Rows of a minibatch of so many samples: in segments there is room for nobody's besides."""
+    if net.memory != "gru":
+        return samples
+    from sparring.learn.fused.sequences import Cut
+
+    rules, collect = plan.rules, plan.collect
+    played = collect.games * collect.steps * rules.rows
+    seats, length = collect.games * rules.seats, min(net.segment, collect.steps + 1)
+    cut = Cut(1, seats, collect.steps, seats + played, length)
+    return cut.room(max(1, round(played / samples))) * length

@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig
+from sparring.errors import SparringWarning
 from sparring.nets.arithmetic import BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.native_net import NativeNet
 from sparring.nets.native_passes import why_not_net
 from sparring.nets.net import Heads, Net
+from sparring.nets.own import OwnNet
+from sparring.nets.recognised import differs, some_rows
+from sparring.nets.recurrent import RecurrentNet
 
 
 class Forward:
@@ -34,20 +40,32 @@ class Forward:
         until it is asked again."""
         self.native: NativeNet | None = None
         """What computes it, if that is native."""
+        self._unlike = ""
+        """How native passes of it failed to say what it says itself."""
 
     def why_torch(self) -> str:
         """Say what keeps the network from being computed natively, "" if nothing does."""
         if self.device.type == "cpu" and self.arithmetic == TORCH:
             return "collect.cpu is torch"
-        return why_not_net(self.net, self.device)
+        return self._unlike or why_not_net(self.net, self.device)
 
     def go_native(self, threads: int) -> NativeNet | None:
         """Compute natively from now on if that can be; the network must not be moved any more."""
         if self.why_torch():
             return None
-        self.native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
-        self.lean = self.native.say
+        native = NativeNet(self.net, threads=threads, arithmetic=self.arithmetic)
+        if isinstance(self.net, OwnNet) and (why := self._differs(native)):
+            warnings.warn(SparringWarning(f"{self.net.what} is run by torch: {why}"), stacklevel=3)
+            self._unlike = why
+            return None
+        self.native, self.lean = native, native.say
         return self.native
+
+    def _differs(self, native: NativeNet) -> str:
+        """Hold native passes of somebody's own network against the network itself."""
+        rows = some_rows(self.net.inputs)
+        (said,) = native.say(rows)
+        return differs(self.net, said, rows, rounded=self.arithmetic == BF16)
 
     def __call__(self, obs: Tensor) -> Heads:
         """Return what every head says about the rows."""
@@ -61,6 +79,23 @@ class Forward:
         with torch.autocast(self.device.type, torch.bfloat16):
             heads = self._run(on_device)
         return heads
+
+    def memory(self, obs: npt.NDArray[np.uint8], heads: Heads) -> npt.NDArray[np.uint8] | None:
+        """What is remembered of the rows' seats, as a pool keeps it; None: nothing.
+
+        heads: what was said about the rows.
+        """
+        if not self.net.config.memory:
+            return None
+        held = self.net.remembered(torch.from_numpy(obs), heads)
+        return None if held is None else bytes_of(held)
+
+    def unroll(self, obs: Tensor, fresh: Tensor) -> Heads:
+        """Return what a recurrent network says about decisions in a row, see `RecurrentNet`."""
+        assert isinstance(self.net, RecurrentNet)
+        rounding = torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
+        with rounding:
+            return self.net.unroll(obs, fresh)
 
     @contextmanager
     def best_matmul(self) -> Iterator[None]:
@@ -78,6 +113,12 @@ class Forward:
         finally:
             if switch:
                 set_onednn(before)
+
+
+def bytes_of(memory: Tensor) -> npt.NDArray[np.uint8]:
+    """Numbers that are remembered as a pool keeps them [rows, bytes]."""
+    held: npt.NDArray[np.float32] = memory.detach().float().cpu().contiguous().numpy()
+    return held.view(np.uint8)
 
 
 def set_onednn(enabled: bool) -> None:

@@ -15,22 +15,41 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, HindsightConfig, NetConfig
+from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import mixed_seed
 from sparring.learn.adjust import Terms, adjust_games
 from sparring.learn.collect import Actor, Collector
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import head_terms, hidden_field
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.opponents import SlotActor, check_slot
 from sparring.learn.terms import Term
 from sparring.learn.timing import Timing
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import Pots
 from sparring.pools.protocol import GamePool
+
+
+def demand_recurrent(learner: str, *, by_role: bool) -> None:
+    """Refuse a network with a state where it cannot be learned.
+
+    learner: that learns from single decisions, "" if it does from decisions in a row.
+    """
+    if learner:
+        raise ConfigError(
+            f"net.memory gru: {learner} learns from single decisions, a state from several in a "
+            "row; set net.memory to stack, or use ppo"
+        )
+    if by_role:
+        raise ConfigError(
+            "net.memory gru: roles that are paid differently have decisions of their own to link, "
+            "a state goes through all of a seat; set net.memory to stack, or pay all roles alike"
+        )
 
 
 class HostedLearner(ABC):
@@ -40,6 +59,8 @@ class HostedLearner(ABC):
     """Whether the policy head holds values of actions, whose best is played; else it is drawn."""
     columns: Sequence[str] = ()
     """What the actor says besides actions."""
+    recurrent = False
+    """Whether it learns from decisions in a row, as networks with a state need it."""
     config: Any
     """Of the algorithm."""
 
@@ -59,6 +80,7 @@ class HostedLearner(ABC):
         first: Terms | None = None,
         hindsight: HindsightConfig | None = None,
         first_row: int = 0,
+        heads: HeadsConfig | None = None,
     ) -> None:
         """Take over a pool.
 
@@ -68,6 +90,7 @@ class HostedLearner(ABC):
         first: what the first games begin under, where it is not the run's own.
         hindsight: how decisions are seen once more, if they are; then the pool keeps records.
         first_row: rows of other pools that go before these.
+        heads: what the network is asked besides policy and value, of a learner with terms.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -76,8 +99,17 @@ class HostedLearner(ABC):
             adjust_games(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.threads = threads
-        self.net = make_net(pool.rules, net, memory=pool.memory_bytes, threads=threads, roles=roles)
+        self.net = make_net(
+            pool.rules,
+            net,
+            heads=asked_heads(pool.rules, heads),
+            memory=pool.memory_bytes,
+            threads=threads,
+            roles=roles,
+        )
+        blend_in(self.net, heads)
         self.net.to(self.device)
+        self._demand_memory(by_role=by_role)
         self.phases = Timing()
         self.hindsight = Hindsight.of(pool, hindsight, seed)
         self.forward = Forward(self.net, self.device, collect)
@@ -87,6 +119,7 @@ class HostedLearner(ABC):
             pinned=self.device.type == "cuda",
             by_role=by_role,
             first_row=first_row,
+            truth=hidden_field(pool, self.net),
         )
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
@@ -99,8 +132,20 @@ class HostedLearner(ABC):
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
         self.updates = 0
-        self.terms: list[Term] = []
+        self.terms: list[Term] = head_terms(pool.rules, heads)
         """Of the loss, beside the algorithm's own."""
+
+    def _demand_memory(self, *, by_role: bool) -> None:
+        """Refuse a pool without room for what the network remembers, and states nobody learns."""
+        net, pool = self.net, self.pool
+        if net.inputs.memory != pool.memory_bytes:
+            raise ConfigError(
+                f"the pool has {pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.config.memory} needs {net.inputs.memory}; make it with "
+                f"memory={net.inputs.memory}"
+            )
+        if net.config.memory == "gru":
+            demand_recurrent(type(self).__name__ if not self.recurrent else "", by_role=by_role)
 
     @abstractmethod
     def make_actor(self) -> Actor:

@@ -12,9 +12,12 @@ from torch import Tensor
 
 from sparring.errors import ConfigError
 from sparring.learn.collect import Answer, Draws
+from sparring.learn.forward import bytes_of
 from sparring.learn.learner import Learner
 from sparring.nets.distribution import Sampler
 from sparring.nets.grouped import GroupedHierarchy, GroupedNet
+from sparring.nets.net import MEMORY, POLICY
+from sparring.nets.remembering import Decides, seen_by
 from sparring.pools.lineups import Pots
 
 Bytes = npt.NDArray[np.uint8]
@@ -65,19 +68,18 @@ class SlotActor:
         self.greedy[slot], self.filled[slot] = greedy, True
 
     @torch.no_grad()
-    def answer(
-        self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws
-    ) -> npt.NDArray[Any]:
+    def answer(self, obs: Bytes, mask: Bytes, slot: npt.NDArray[np.int16], draws: Draws) -> Answer:
         """Choose an action for every row; `slot` says whose it is."""
         if not self.filled[slot].all():
             empty = int(slot[~self.filled[slot]][0])
             raise ConfigError(f"policy {empty} sits at tables and its slot is empty")
-        heads = self.net.policy_heads(torch.from_numpy(obs), slot)
+        said = self.net.say(torch.from_numpy(obs), slot)
+        heads, memory = said[POLICY], said.get(MEMORY)
         action, _ = self._draw(heads, mask, draws, slice(None), greedy=False)
         best = np.flatnonzero(self.greedy[slot])
         if len(best):
             action[best], _ = self._draw(heads[best], mask[best], draws, best, greedy=True)
-        return action
+        return Answer(action, memory=None if memory is None else bytes_of(memory))
 
     def _draw(
         self, heads: Tensor, mask: Bytes, draws: Draws, rows: Any, *, greedy: bool
@@ -88,33 +90,16 @@ class SlotActor:
         )
 
 
-class Batched(Protocol):
-    """Who answers rows in batches: a policy, or a function of somebody's own as a player."""
-
-    def act(
-        self,
-        obs: Bytes,
-        mask: Bytes,
-        *,
-        greedy: bool,
-        seed: int,
-        rollout: int,
-        step: int,
-        rows: npt.NDArray[Any],
-    ) -> npt.NDArray[Any]:
-        """Return an action per row, as games take it."""
-
-
 class PlayerActor:
     """Answers the rows of one player that has no slot: another network, or a function."""
 
-    def __init__(self, player: Batched, seed: int, *, greedy: bool = False) -> None:
+    def __init__(self, player: Decides, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
 
     def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
-        """Choose an action for every row."""
-        action = self.player.act(
-            obs,
+        """Choose an action for every row. What it remembers is the first of the row's memory."""
+        action, memory = self.player.decide(
+            seen_by(self.player, obs),
             mask,
             greedy=self.greedy,
             seed=self.seed,
@@ -122,4 +107,4 @@ class PlayerActor:
             step=draws.one_step,
             rows=draws.rows,
         )
-        return Answer(action)
+        return Answer(action, memory=memory)

@@ -98,8 +98,10 @@ class Plan:
 
     @property
     def memory(self) -> int:
-        """Bytes per (game, seat) that the network remembers."""
-        return max(memory_of(self.rules, net) for net in (self.net, *self.role_nets.values()))
+        """Bytes per (game, seat) that the network remembers, or an environment brings along."""
+        given = self.foreign.memory_bytes if self.foreign else 0
+        nets = self.role_nets.values() or [self.net]
+        return max(given, *(memory_of(self.rules, net) for net in nets))
 
     @property
     def role_nets(self) -> dict[str, NetConfig]:

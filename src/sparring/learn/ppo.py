@@ -16,12 +16,14 @@ from sparring.errors import ConfigError
 from sparring.learn.collect import Actor, Sampling
 from sparring.learn.descent import Descent
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import settle_heads
 from sparring.learn.hindsight import SEEN, example_loss
 from sparring.learn.hosted import HostedLearner
 from sparring.learn.knobs import AtMoment
 from sparring.learn.learner import Snapshot
 from sparring.learn.native_steps import NativeSteps
 from sparring.learn.on_policy import Arrays, OnPolicy
+from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.steps import PLACE, Shown
 from sparring.learn.terms import Term, measure, shown_of, weighing
 from sparring.nets.distribution import evaluate_actions
@@ -186,7 +188,10 @@ class PolicyDescent(Descent):
         self, minibatch: Mapping[str, Tensor], knobs: Knobs
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The clipped surrogate and what belongs to it."""
-        heads = self.forward(minibatch["obs"])
+        in_a_row = STEP in minibatch
+        heads = (
+            say_in_sequence(self.forward, minibatch) if in_a_row else self.forward(minibatch["obs"])
+        )
         losses = ppo_loss(
             heads["policy"],
             heads["value"],
@@ -242,6 +247,7 @@ class PPO(OnPolicy[Knobs]):
 
     columns = ("log_prob", "value")
     eps = EPS
+    recurrent = True
     descent: PolicyDescent
 
     def __init__(
@@ -255,6 +261,8 @@ class PPO(OnPolicy[Knobs]):
         """Take over a pool. options: those of `OnPolicy`."""
         super().__init__(pool, collect, config, net, **options)
         self.config = config
+        self._sequence: Arrays = {}
+        """Where the samples of an update lie in segments, if the network has a state."""
 
     def make_descent(self, config: Any) -> Descent:
         """PPO's; natively, unless somebody has given it a loss of their own."""
@@ -280,9 +288,14 @@ class PPO(OnPolicy[Knobs]):
         samples = self.collector.link(knobs.gamma, self.config.gamma_into, demand=False)
         if not self.together.any(len(samples) > 0):
             raise ConfigError("the rollout completed no decision; raise collect.steps")
+        if self.net.config.memory == "gru":
+            transitions, seat = self.collector.transitions, self.collector.rollout.seat
+            length = self.net.config.segment
+            samples, self._sequence = in_sequence(transitions, seat, samples, length)
         targets = self.estimates(samples, knobs)
         if self.together.any(bool(self.collector.transitions.paid[samples].any())):
             self.descent.choose_unit(targets["returns"])
+        settle_heads(self, self.terms, samples, targets["returns"])
         return samples, targets
 
     def estimates(self, samples: npt.NDArray[np.intp], knobs: Knobs) -> Arrays:
@@ -297,7 +310,7 @@ class PPO(OnPolicy[Knobs]):
 
     def tensors(self, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets."""
-        return self.descent.arrays(self.rows(), samples, targets)
+        return {**self.descent.arrays(self.rows(), samples, targets), **self._sequence}
 
     def loss(
         self, minibatch: Mapping[str, Tensor], knobs: Knobs

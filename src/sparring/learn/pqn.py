@@ -22,7 +22,7 @@ from sparring.learn.knobs import AtMoment
 from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.q_learning import demand_discrete, dqn_loss, q_values, spread_epsilon
 from sparring.nets.distribution import Sampler
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.net import POLICY, VALUE, Heads
 from sparring.nets.policy import DUELING
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
@@ -50,20 +50,20 @@ class Valuing:
         """By game."""
 
     @torch.no_grad()
-    def best(self, obs: Tensor, mask: Tensor) -> tuple[Tensor, npt.NDArray[np.float32]]:
-        """Return the policy head, and what the best legal action is worth."""
+    def best(self, obs: Tensor, mask: Tensor) -> tuple[Heads, npt.NDArray[np.float32]]:
+        """Return the heads, and what the best legal action is worth."""
         heads = self.forward(obs)
         legal = mask.to(heads[POLICY].device)
         q = q_values(heads[POLICY], heads[VALUE], legal, dueling=self.dueling)
-        return heads[POLICY], q.amax(-1).cpu().numpy()
+        return heads, q.amax(-1).cpu().numpy()
 
     def answer(
         self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8], draws: Draws
     ) -> Answer:
         """Choose an action for every row."""
-        head, value = self.best(torch.from_numpy(obs), torch.from_numpy(mask))
+        heads, value = self.best(torch.from_numpy(obs), torch.from_numpy(mask))
         action, _ = self.sampler.draw(
-            head,
+            heads[POLICY],
             mask,
             rollout=draws.rollout,
             step=draws.step,
@@ -71,7 +71,7 @@ class Valuing:
             greedy=True,
             epsilon=self.epsilon[draws.rows // self.rows],
         )
-        return Answer(action, {"value": value})
+        return Answer(action, {"value": value}, self.forward.memory(obs, heads))
 
 
 class PQN(OnPolicy[Knobs]):

@@ -11,8 +11,10 @@ import numpy.typing as npt
 import torch
 
 from sparring import _native
+from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
 from sparring.learn.transitions import Transitions
+from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import FIRST_BOT, LEARNER, NOBODY
 from sparring.pools.protocol import BatchLike, GamePool
 
@@ -31,13 +33,16 @@ class Rollout:
         columns: Sequence[str],
         *,
         pinned: bool = False,
+        truth: StateField | None = None,
     ) -> None:
         """Make the arrays.
 
         columns: what a learner keeps of every row besides its action, one number each.
         pinned: a GPU reads the observations, so that copies run beside other work.
+        truth: bytes of the games' states that are kept with every row.
         """
         rules, places = pool.rules, transitions.places
+        self.rows_each = rules.rows
         games, rows = pool.num_games, pool.num_games * pool.rules.rows
         self.obs = torch.zeros(
             (places, pool.row_bytes), dtype=torch.uint8, pin_memory=pinned
@@ -58,6 +63,9 @@ class Rollout:
         self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
         """In which role the final value was asked for, where there is one."""
         self.cuts = Cuts()
+        self.truth = truth
+        self.hidden = np.zeros((places if truth else 0, truth.bytes if truth else 0), np.uint8)
+        """By place, what the game knew and the seat perhaps did not."""
         self.record: npt.NDArray[np.uint32] | None = None
         """[steps, games, seats], what came of goals; None where nobody asks."""
         self.of_place: npt.NDArray[np.uint32] | None = None
@@ -89,7 +97,14 @@ class Rollout:
 
     def rows(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays that have one entry per place."""
-        return {"obs": self.obs, "mask": self.mask, "action": self.action, **self.columns}
+        rows = {"obs": self.obs, "mask": self.mask, "action": self.action, **self.columns}
+        return {**rows, HIDDEN: self.hidden} if self.truth else rows
+
+    def keep_truth(self, pool: Any, games: slice, places: slice) -> None:
+        """Keep what games know while rows of theirs are asked, if anybody wants to know it."""
+        if self.truth:
+            tables: npt.NDArray[np.uint8] = pool.tables[games, self.truth.stretch]
+            self.hidden[places] = np.repeat(tables, self.rows_each, axis=0)
 
     def decisions(self) -> int:
         """How many of the rows the learner answered."""

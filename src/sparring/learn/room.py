@@ -23,6 +23,8 @@ LIST_BYTES = 16
 """Of every row in the lists of samples that each network has on a GPU, with marks and ranks."""
 PASSING_BYTES = 64
 """Of every row on a GPU: what an update makes and forgets."""
+SEGMENT_BYTES = 40
+"""Of every step of every seat on a GPU, where decisions are learned from in a row."""
 WORKSPACE = 2**30
 """What the driver, libraries, graphs and gaps between arrays take of a GPU's memory; on an H200
 0.2 to 0.9 GiB were seen with perceptrons."""
@@ -79,10 +81,9 @@ def demand_room(plan: Plan) -> None:
 def rooms_of(plan: Plan) -> tuple[Room, Room]:
     """What a plan takes of the machine's memory, and of the GPU's."""
     rules, collect, members = plan.rules, plan.collect, len(plan.seeds)
-    pool = 0 if plan.foreign else bytes_per_game(rules)
-    memory = plan.foreign.memory_bytes if plan.foreign else 0
+    pool = 0 if plan.foreign else bytes_per_game(rules, memory=plan.memory)
     own_learner = plan.settings[0] is None  # what it keeps is its own affair
-    row, chains, records = rules.obs_bytes + memory, chains_of(plan), plan.hindsight.sees
+    row, chains, records = row_bytes_of(plan), chains_of(plan), plan.hindsight.sees
     rollout = 0
     if not own_learner:
         rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
@@ -107,6 +108,12 @@ def room_line(plan: Plan) -> str:
     )
 
 
+def row_bytes_of(plan: Plan) -> int:
+    """Bytes of a row: the observation, and what its seat remembers."""
+    memory = plan.foreign.memory_bytes if plan.foreign else plan.memory
+    return plan.rules.obs_bytes + memory
+
+
 def chains_of(plan: Plan) -> int:
     """How many decisions of a seat may be open at once."""
     return len(plan.rules.roles) if plan.by_role else 1
@@ -121,13 +128,14 @@ def fused_rollout_bytes(plan: Plan) -> int:
         1,
         plan.collect.steps,
         members=1,
-        row_bytes=plan.rules.obs_bytes,
+        row_bytes=row_bytes_of(plan),
         squash=False,
         device=torch.device("meta"),
         chains=chains_of(plan),
         policies=plan.cast.slots + 1,
         final_legal=remembers(plan),
         examples=int(plan.hindsight.sees),
+        remembers=bool(plan.net.memory),
     )
     return sum(array.nbytes for array in vars(rollout).values() if isinstance(array, torch.Tensor))
 
@@ -140,10 +148,12 @@ def learning_bytes(plan: Plan) -> int:
     networks = max(len(plan.roles), 1)
     place = networks * LIST_BYTES + PASSING_BYTES
     listed = place * places_per_game(rules, collect.steps, chains_of(plan))
+    if plan.net.memory == "gru":
+        listed += SEGMENT_BYTES * rules.seats * (collect.steps + 1)
     if not plan.hindsight.sees:
         return listed
     rows = collect.games * collect.steps * rules.rows
-    each = rules.obs_bytes + networks * EXAMPLE_BYTES
+    each = row_bytes_of(plan) + networks * EXAMPLE_BYTES
     return listed - (-room_for(rows, plan.hindsight.share) * each // collect.games)
 
 
@@ -161,7 +171,6 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
     rules, collect, replay = plan.rules, plan.collect, plan.replay
     opened = rules.seats * chains_of(plan)
     check_capacity(replay.capacity, collect.games * (collect.steps * rules.rows + opened))
-    memory = plan.foreign.memory_bytes if plan.foreign else 0
     where, members = "" if free is None else " on the GPU", len(plan.seeds)
     if members * replay.capacity > MOST_PLACES:  # there the rings of all members are one array
         raise ConfigError(
@@ -170,7 +179,7 @@ def demand_replay(plan: Plan, taken: int, free: int | None = None) -> None:
         )
     needed = members * replay_bytes(
         rules,
-        rules.obs_bytes + memory,
+        row_bytes_of(plan),
         replay,
         device=bool(where),
         records=plan.hindsight.sees,

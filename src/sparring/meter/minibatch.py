@@ -225,7 +225,7 @@ class Captured:
     """Steps as one graph. Holds the step itself: what it reads and writes must not be freed."""
 
     def __init__(self, step: Callable[[], None]) -> None:
-        from sparring.learn.fused.learner import no_garbage
+        from sparring.learn.fused.graphs import no_garbage
 
         self.step = step
         for _ in range(2):

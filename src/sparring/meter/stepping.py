@@ -106,7 +106,7 @@ def on_gpu(plan: Plan, seconds: float = SECONDS) -> Stepping:
     """Replay captured steps."""
     import torch
 
-    from sparring.learn.fused.learner import no_garbage
+    from sparring.learn.fused.graphs import no_garbage
     from sparring.pools.cuda import CudaPool
 
     pool = CudaPool(

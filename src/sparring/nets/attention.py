@@ -1,17 +1,138 @@
-"""Attention over the things that a game names: cards, players, animals."""
+"""Attention over the things that a game names: cards, players, animals.
+
+Every thing that is there becomes a token, one more stands for the whole table. Layers of an encoder
+let them look at each other. The token of the table says what a position is worth; an action that
+refers to a thing is judged by that thing's token, so that whatever is learned about playing cards
+holds wherever a card lies among the others.
+
+Shapes never depend on what is seen and nothing waits for a device: a CUDA graph can hold all of it.
+A test holds the network equal to loops over rows, things and heads.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.net import Net
+from sparring.games.things import Declared, Pairs, Points, Things, things_of
+from sparring.nets.encoder import Layer, Norm, computed_in
+from sparring.nets.first_layer import FirstLayer
+from sparring.nets.net import POLICY, VALUE, Heads, Net
+
+TABLE_WIDTH = 4
+"""Numbers of the hidden layer in front of the table's token, in widths of a token."""
+MASK_STEP = 8
+"""Rows of a mask begin at multiples of this many numbers, as fused kernels want them."""
+
+
+class Tokens(nn.Module):
+    """What a set of things looks like to the encoder."""
+
+    places: Tensor
+    told: Tensor
+    present: Tensor
+    facts: Tensor
+
+    def __init__(self, things: Things, feature_at: list[int], width: int) -> None:
+        """Make tokens of one width. feature_at: where the number of every feature lies in a row."""
+        super().__init__()
+        self.things = things
+        self.each = len(things.places[0]) if things.places else 0
+        flat = list(chain.from_iterable(things.places))
+        at = [feature_at[place] if place is not None else 0 for place in flat]
+        told = torch.tensor([float(place is not None) for place in flat])
+        present = torch.tensor([feature_at[place] for place in things.present], dtype=torch.long)
+        self.register_buffer("places", torch.tensor(at, dtype=torch.long), persistent=False)
+        self.register_buffer("told", told.view(-1, max(1, self.each)), persistent=False)
+        self.register_buffer("present", present, persistent=False)
+        self.register_buffer("facts", torch.tensor(things.facts), persistent=False)
+        self.identity = nn.Parameter(torch.empty(things.items, width))
+        """What is special about every item."""
+        if things.facts:
+            self.known = nn.Linear(len(things.facts[0]), width, bias=False)
+        if self.each:
+            self.seen = nn.Linear(self.each, width, bias=False)
+
+    def initialise(self) -> None:
+        """Tokens of size 1, whatever they are made of."""
+        nn.init.normal_(self.identity)
+        for own in self.children():
+            assert isinstance(own, nn.Linear)
+            nn.init.orthogonal_(own.weight)
+
+    def items(self) -> Tensor:
+        """What is always true of every item [items, width]."""
+        if not self.things.facts:
+            return self.identity
+        known: Tensor = self.known(self.facts)
+        return self.identity + known
+
+    def chosen(self, numbers: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return which item every token is, and which tokens are there.
+
+        The first is 1 at [row, token, item] and 0 elsewhere, None if token i is always item i; the
+        second is [rows, tokens], None if all always are. Items that are there come in order.
+        """
+        if not self.things.present:
+            return None, None
+        there = numbers.index_select(1, self.present) != 0
+        if not self.things.picked:
+            return None, there
+        turn = torch.cumsum(there, 1, dtype=torch.int32)
+        slots = torch.arange(1, self.things.tokens + 1, dtype=torch.int32, device=numbers.device)
+        which = (turn * there)[:, None, :] == slots[None, :, None]
+        return which.to(computed_in(numbers)), slots <= turn[:, -1:]
+
+    def forward(self, numbers: Tensor, which: Tensor | None) -> Tensor:
+        """Return tokens [rows, tokens, width]."""
+        items = self.items()
+        if which is not None:
+            items = which @ items
+        if not self.each:
+            return items if which is not None else items.expand(numbers.shape[0], -1, -1)
+        seen = (
+            numbers.index_select(1, self.places).view(-1, self.things.items, self.each) * self.told
+        )
+        if which is not None:
+            seen = which @ seen
+        tokens: Tensor = self.seen(seen)
+        return tokens + items.to(tokens.dtype)
+
+
+class Pointer(nn.Module):
+    """Logits of the actions that refer to the items of one set, or of two."""
+
+    def __init__(self, points: Points | Pairs, width: int) -> None:
+        super().__init__()
+        self.points = points
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+
+    def initialise(self) -> None:
+        """Almost alike for all items to begin with."""
+        nn.init.orthogonal_(self.query.weight, 0.01)
+        nn.init.zeros_(self.query.bias)
+        nn.init.orthogonal_(self.key.weight)
+
+    def forward(self, asks: Tensor, tokens: Tensor) -> Tensor:
+        """How well each of the tokens fits each of those that ask [rows, asking, tokens]."""
+        query, key = self.query(asks), self.key(tokens)
+        fit: Tensor = query @ key.transpose(1, 2)
+        return fit / math.sqrt(key.shape[-1])
 
 
 class AttentionNet(Net):
-    """Attention over the things that a game names: cards, players, animals."""
+    """An encoder over the tokens of things and one token of the table."""
+
+    order: Tensor
 
     def __init__(
         self,
@@ -22,4 +143,176 @@ class AttentionNet(Net):
         memory: int = 0,
         threads: int = 1,
     ) -> None:
-        raise ConfigError("net.kind attention is not there yet")
+        super().__init__(rules, config, heads=heads, memory=memory)
+        check(config)
+        self.declared = sorted_by_need(things_of(rules))
+        width = config.token_width
+        self.first = FirstLayer(
+            self.inputs, TABLE_WIDTH * width, sparse=config.sparse, threads=threads
+        )
+        self.table = nn.Linear(TABLE_WIDTH * width, width)
+        lies = {feature: at for at, feature in enumerate(self.inputs.stretches()[1])}
+        feature_at = [lies[feature] for feature in range(len(lies))]
+        self.sets = nn.ModuleDict(
+            {one.name: Tokens(one, feature_at, width) for one in self.declared.sets}
+        )
+        self.encoder = nn.ModuleList(
+            Layer(width, config.token_heads) for _ in range(config.token_layers)
+        )
+        self.end = Norm(width)
+        """Tokens that are asked, those of the table and of things that actions refer to, lie in
+        front; the others are not needed behind the last layer."""
+        self.spans, self.asked = spans_of(self.declared)
+        if POLICY in self.heads:
+            self._make_policy(rules, width)
+        for name, numbers in self.heads.items():
+            if name != POLICY:
+                self.add_module(f"{name}_head", nn.Linear(width, numbers))
+        self._initialise()
+
+    def _make_policy(self, rules: Rules, width: int) -> None:
+        """Pointers, and a linear layer for the actions that refer to nothing."""
+        self.pointers = nn.ModuleList(Pointer(one, width) for one in self.declared.pointers)
+        items = {one.name: one.items for one in self.declared.sets}
+        told: list[int | None] = []
+        for one in self.declared.pointers:
+            told += actions_of(one, items)
+        others = [action for action in range(self.heads[POLICY]) if action not in told]
+        if others:
+            self.policy_head = nn.Linear(width, len(others))
+        at = {action: place for place, action in enumerate([*others, *told]) if action is not None}
+        order = torch.tensor([at[action] for action in range(self.heads[POLICY])])
+        self.register_buffer("order", order, persistent=False)
+        self.others = bool(others)
+
+    def _initialise(self) -> None:
+        """A policy almost alike for all rows and the value 0 to begin with."""
+        nn.init.orthogonal_(self.first.weight, math.sqrt(2))
+        nn.init.orthogonal_(self.table.weight)
+        nn.init.zeros_(self.table.bias)
+        for module in self.modules():
+            if isinstance(module, Tokens | Layer | Pointer):
+                module.initialise()
+        for name in self.heads:
+            head = getattr(self, f"{name}_head", None)
+            if head is not None:
+                nn.init.zeros_(head.bias)
+                nn.init.orthogonal_(head.weight, 0.01)
+        if VALUE in self.heads:
+            nn.init.zeros_(self.value_head.weight)
+
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows [rows, row_bytes]."""
+        numbers = self.first.widen(obs)
+        sparse = self.first.sparse and obs.device.type == "cpu"
+        hidden = self.first(obs) if sparse else self.first.of(numbers)
+        tokens: list[Tensor] = [self.table(functional.relu(hidden))[:, None]]
+        which: dict[str, Tensor | None] = {}
+        there: list[Tensor | None] = [None]
+        for name, own in self.sets.items():
+            assert isinstance(own, Tokens)
+            which[name], seen = own.chosen(numbers)
+            there.append(seen)
+            tokens.append(own(numbers, which[name]).to(tokens[0].dtype))
+        x = torch.cat(tokens, dim=1)
+        return self.answer(self.encode(x, self.absent(there, x)), which)
+
+    def absent(self, there: list[Tensor | None], x: Tensor) -> Tensor | None:
+        """What is added to the attention that a token gets [rows, 1, 1, tokens]."""
+        if all(seen is None for seen in there):
+            return None
+        widths = [1, *(things.tokens for things in self.declared.sets)]
+        wide = -(-sum(widths) // MASK_STEP) * MASK_STEP
+        parts = [
+            x.new_ones(x.shape[0], width, dtype=torch.bool) if seen is None else seen
+            for seen, width in zip(there, widths, strict=True)
+        ]
+        parts.append(x.new_ones(x.shape[0], wide - sum(widths), dtype=torch.bool))
+        mask = x.new_zeros(x.shape[0], wide).masked_fill(~torch.cat(parts, 1), -math.inf)
+        return mask[:, None, None, : sum(widths)]
+
+    def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Let tokens look at each other; returns those that are asked."""
+        for at, layer in enumerate(self.encoder):
+            x = layer(x, mask, self.asked if at == len(self.encoder) - 1 else x.shape[1])
+        end: Tensor = self.end(x)
+        return end
+
+    def answer(self, x: Tensor, which: Mapping[str, Tensor | None]) -> Heads:
+        """What heads say about tokens that are asked. which: item every token is, by set."""
+        table = x[:, 0]
+        heads: Heads = {}
+        for name in self.heads:
+            if name == POLICY:
+                heads[name] = self.logits(x, which)
+            else:
+                heads[name] = getattr(self, f"{name}_head")(table)
+        if VALUE in heads:
+            heads[VALUE] = heads[VALUE].squeeze(-1)
+        return heads
+
+    def logits(self, x: Tensor, which: Mapping[str, Tensor | None]) -> Tensor:
+        """A logit for every action; 0 for those that refer to what is not there."""
+        parts = [self.policy_head(x[:, 0])] if self.others else []
+        for pointer in self.pointers:
+            assert isinstance(pointer, Pointer)
+            points = pointer.points
+            first = "" if isinstance(points, Points) else points.first
+            second = points.to if isinstance(points, Points) else points.second
+            fit = pointer(x[:, self.spans[first]], x[:, self.spans[second]])
+            if (lies := which.get(second)) is not None:
+                fit = fit @ lies.to(fit.dtype)
+            if (lies := which.get(first)) is not None:
+                fit = lies.transpose(1, 2).to(fit.dtype) @ fit
+            parts.append(fit.flatten(1))
+        return torch.cat(parts, dim=1).index_select(1, self.order)
+
+
+def check(config: NetConfig) -> None:
+    """Refuse what attention does not do."""
+    if config.token_width % config.token_heads:
+        fits = [n for n in range(1, config.token_heads) if config.token_width % n == 0]
+        raise ConfigError(
+            f"net.token_heads {config.token_heads} does not divide net.token_width "
+            f"{config.token_width}; nearest: {fits[-1]}"
+        )
+    if config.memory:
+        raise ConfigError(
+            f"net.memory {config.memory}: attention remembers nothing; leave net.memory out or set "
+            "net.kind to mlp"
+        )
+
+
+def sorted_by_need(declared: Declared) -> Declared:
+    """Put sets that actions refer to in front, and leave out pointers without actions."""
+    used = tuple(one for one in declared.pointers if one.actions)
+    needed = {name for one in used for name in named(one)}
+    sets = sorted(declared.sets, key=lambda things: things.name not in needed)
+    return Declared(tuple(sets), used)
+
+
+def named(points: Points | Pairs) -> tuple[str, ...]:
+    """The sets to which actions refer."""
+    return (points.to,) if isinstance(points, Points) else (points.first, points.second)
+
+
+def spans_of(declared: Declared) -> tuple[dict[str, slice], int]:
+    """Where tokens lie by set, that of the table as "", and how many of them are asked."""
+    spans, at, asked = {"": slice(0, 1)}, 1, 1
+    needed = {name for one in declared.pointers for name in named(one)}
+    for things in declared.sets:
+        spans[things.name] = slice(at, at + things.tokens)
+        at += things.tokens
+        asked = at if things.name in needed else asked
+    return spans, asked
+
+
+def actions_of(points: Points | Pairs, items: Mapping[str, int]) -> list[int | None]:
+    """The actions of all items, or of all pairs of them, in the order of a pointer's logits."""
+    if isinstance(points, Points):
+        return [points.actions.get(item) for item in range(items[points.to])]
+    return [
+        points.actions.get((i, j))
+        for i in range(items[points.first])
+        for j in range(items[points.second])
+    ]

@@ -8,7 +8,9 @@ arrays. A test holds it equal to the passes that were written by hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -17,14 +19,17 @@ from torch.func import functional_call
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.flat import FlatNet, Pass, rounded_up
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net, head_width
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
-VALUE_HEAD = "value_head."
+VALUE_SCALE = "value_scale"
+PROBED = 8
+"""Rows that a network of somebody's own is tried with."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class CapturedPass(Pass):
         self.learn = learn
         self.obs = self.make(net.inputs.row_bytes, torch.uint8)
         self.places = torch.zeros(net.members * rows, dtype=torch.int32, device=net.device)
+        if net.config.memory == "gru":
+            self.memory = self.make(net.inputs.memory // 4, torch.float32)
         self._traced: list[Traced] = []
         """What the backward pass needs, by member."""
 
@@ -77,14 +84,20 @@ class CapturedPass(Pass):
         self._traced.clear()
         for member in range(self.flat.members):
             with torch.set_grad_enabled(self.learn):
-                traced = self.flat.trace(member, self.obs[member])
+                traced = self.trace(member)
             policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
             self.logits[member, :, : policy.shape[1]].copy_(policy)
             self.value[member, :, 0].copy_(value)
             for name, said in self.others.items():
                 said[member].copy_(traced.heads[name].detach())
+            if self.memory is not None:
+                self.memory[member].copy_(traced.heads[MEMORY].detach())
             if self.learn:
                 self._traced.append(traced)
+
+    def trace(self, member: int) -> Traced:
+        """Run the network of a member over its rows."""
+        return self.flat.trace(member, self.obs[member])
 
     def backward(self) -> None:
         """Fill the network's `grad` from the gradients of logits and values."""
@@ -128,20 +141,37 @@ class CapturedNet(FlatNet):
         if self.module.heads.keys() != {POLICY, VALUE}:
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
         self.pieces: dict[str, Parameter] = self._lay_out()
+        self.held = self._make_held()
+        """Buffers of the network that are saved with it, of all members; learning leaves them."""
         last = list(self.pieces.values())[-1]
         self.size = rounded_up(last.offset + last.size)
         self.make_arrays()
         self._no_bias = torch.zeros(1, max(head_width(rules), self.action_width), device=device)
 
     def _lay_out(self) -> dict[str, Parameter]:
-        """Place every parameter; those of the value head last."""
+        """Place every parameter; those of the last layer of the value last."""
         shapes = {name: tuple(p.shape) for name, p in self.module.named_parameters()}
-        order = sorted(shapes, key=lambda name: name.startswith(VALUE_HEAD))
+        order = sorted(shapes, key=lambda name: name in self.module.value_parameters)
         placed, offset = {}, 0
         for name in order:
             placed[name] = Parameter(name, offset, shapes[name])
             offset = rounded_up(offset + placed[name].size, ALIGNED)
         return placed
+
+    def _make_held(self) -> dict[str, Tensor]:
+        """Room for what the network keeps besides parameters and the unit of its values."""
+        learned = dict(self.module.named_parameters(remove_duplicate=False))
+        return {
+            name: torch.stack([tensor.detach().to(self.device)] * self.members)
+            for name, tensor in self.module.state_dict().items()
+            if name not in learned and name != VALUE_SCALE
+        }
+
+    @property
+    def value_from(self) -> int:
+        """Where the last layer of the value begins; `size` if the network has none of its own."""
+        names = self.module.value_parameters
+        return min((self.pieces[name].offset for name in names), default=self.size)
 
     @property
     def policy_bias(self) -> Tensor:
@@ -162,21 +192,57 @@ class CapturedNet(FlatNet):
         """Return room for passes over batches of so many rows."""
         return CapturedPass(self, rows, learn=learn)
 
-    def trace(self, member: int, obs: Tensor) -> Traced:
-        """Run the network with the weights of a member."""
-        parameters = {
+    def parameters(self, member: int) -> dict[str, Tensor]:
+        """The weights of a member by name, of which gradients are wanted."""
+        return {
             name: self.view(self.weight, name)[member].detach().requires_grad_()
             for name in self.pieces
         }
+
+    def rounding(self) -> torch.autocast:
+        """How products are computed."""
         # Its cache of rounded weights would be read again by a graph that is replayed later.
-        rounding = torch.autocast(
+        return torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         )
-        with rounding:
-            heads: Heads = functional_call(self.module, parameters, (obs,))
-        return Traced(parameters, heads)
+
+    def trace(self, member: int, obs: Tensor) -> Traced:
+        """Run the network with the weights of a member."""
+        parameters = self.parameters(member)
+        held = {name: tensor[member] for name, tensor in self.held.items()}
+        held[VALUE_SCALE] = self.value_scale[member]
+        return Traced(parameters, self.run({**parameters, **held}, obs))
+
+    def run(self, named: Mapping[str, Tensor], obs: Tensor) -> Heads:
+        """Run the network with these parameters and buffers."""
+        with self.rounding():
+            heads: Heads = functional_call(self.module, dict(named), (obs,))
+        return heads
 
     # Exchange with the network
+
+    def load(self, member: int, state: Mapping[str, Tensor]) -> None:
+        """Take over the weights of a network, and what else it keeps."""
+        super().load(member, state)
+        for name, held in self.held.items():
+            held[member].copy_(state[name])
+
+    def state(self, member: int) -> dict[str, Tensor]:
+        """Return the weights as the network loads them; a weight that is used twice has two."""
+        found = super().state(member)
+        found |= {name: held[member].cpu().clone() for name, held in self.held.items()}
+        named: dict[int, str] = {}
+        for name, parameter in self.module.named_parameters(remove_duplicate=False):
+            first = named.setdefault(id(parameter), name)
+            found.setdefault(name, found[first].clone())
+        return found
+
+    def copy_from(self, other: FlatNet) -> None:
+        """Take over the networks of all members."""
+        super().copy_from(other)
+        assert isinstance(other, CapturedNet)
+        for name, held in self.held.items():
+            held.copy_(other.held[name])
 
     def pack(self, named: Mapping[str, Tensor]) -> Tensor:
         """Return tensors named and shaped as in the network as one flat array."""
@@ -196,3 +262,39 @@ class CapturedNet(FlatNet):
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
         return [name for name, _ in self.module.named_parameters()]
+
+
+def why_eager(net: CapturedNet) -> str:
+    """Say what keeps passes of a network on a GPU from being held by a graph, "" if nothing does.
+
+    A graph replays what was launched: what waits for the device, to choose by what it finds there,
+    cannot be among that.
+    """
+    passing = net.passing(PROBED, learn=True)
+    for demand in (False, True):  # the first pass wakes up libraries, which may wait
+        with waiting_forbidden(demand):
+            try:
+                passing.forward()
+                passing.backward()
+            except RuntimeError as wrong:
+                if not demand:
+                    raise
+                return in_a_line(wrong)
+    net.grad.zero_()
+    return ""
+
+
+@contextmanager
+def waiting_forbidden(forbidden: bool) -> Iterator[None]:
+    """Have torch raise an error wherever it would wait for a GPU."""
+    if not forbidden:
+        yield
+        return
+    before = torch.cuda.get_sync_debug_mode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of an interface that may change
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode(before)

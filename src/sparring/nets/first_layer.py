@@ -42,7 +42,10 @@ class FirstLayer(nn.Module):
             apply: Any = SparseLinear.apply
             out: Tensor = apply(obs, self.weight, self.bias, self.native)
             return out
-        numbers = self.widen(obs)
+        return self.of(self.widen(obs))
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """The same of rows that are widened already."""
         if self.normaliser is not None:
             numbers = self.normaliser(numbers)
         return torch.addmm(self.bias, numbers, self.weight[self._order])

@@ -41,6 +41,9 @@ class Place(Protocol):
 class Pass(ABC):
     """A batch on its way through a network. Made once, so that graphs can replay it."""
 
+    memory: Tensor | None = None
+    """What a network that writes its memory made of the rows [members, rows, numbers]."""
+
     def __init__(self, net: FlatNet, rows: int, *, learn: bool) -> None:
         self.rows, self.flat = rows, net
         self.logits = self.make(net.action_width, torch.float32)
@@ -79,6 +82,8 @@ class FlatNet(ABC):
     """The value head is the last, weight and bias together."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
+    eager = ""
+    """Why its passes cannot be held by a graph, "" if they can."""
     size: int
     bias_stride: int
     """Numbers from one member's biases to the next's."""
@@ -94,6 +99,8 @@ class FlatNet(ABC):
         memory: int = 0,
     ) -> None:
         self.rules, self.config, self.members, self.device = rules, config, members, device
+        self.made_of = config
+        """What `make_net` makes the networks of."""
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
         self.inputs = Inputs(rules, memory, config.inputs)
@@ -108,6 +115,11 @@ class FlatNet(ABC):
             self.scale = torch.ones(self.size)
             """What divides the input is part of the first weights. One of scale 0 is not used."""
             self.value_scale = torch.ones(self.members)
+
+    @property
+    def value_from(self) -> int:
+        """Where the value head begins, which ends the arrays."""
+        return self.pieces["value_head.weight"].offset
 
     @property
     @abstractmethod
@@ -146,6 +158,11 @@ class FlatNet(ABC):
         self.weight[member] = self.pack(state).to(self.device)
         self.value_scale[member] = float(state["value_scale"])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
+
+    def copy_from(self, other: FlatNet) -> None:
+        """Take over the networks of all members; the units of their values stay."""
+        self.weight.copy_(other.weight)
+        self.compute.copy_(other.compute)
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the weights as the network loads them."""

@@ -31,6 +31,11 @@ class FlatHierarchy:
         }
         self.squash = any(net.squash for net in self.roles.values())
 
+    @property
+    def eager(self) -> str:
+        """Why passes cannot be held by a graph, "" if they can."""
+        return next((net.eager for net in self.roles.values() if net.eager), "")
+
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""
         for role, net in self.roles.items():

@@ -302,14 +302,18 @@ class FusedPerceptron(WidenedNet):
 
 def unsupported(config: NetConfig) -> str:
     """Say what keeps a network from these passes, "" if nothing does."""
-    if config.norm:
-        return "layer norm (net.norm) has no kernels"
-    if config.normalise:
-        return "normalised observations (net.normalise) have no kernels"
-    if config.activation not in KINDS:
-        return f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have"
-    if config.policy_hidden or config.value_hidden:
-        return "layers of policy or value alone (net.policy_hidden) have no kernels"
-    if any(width % 8 for width in config.hidden):
-        return f"tensor cores take hidden widths in multiples of 8, not {config.hidden}"
-    return ""
+    reasons = {
+        "a state that the network writes (net.memory gru) has no kernels": config.memory == "gru",
+        "layer norm (net.norm) has no kernels": config.norm,
+        "normalised observations (net.normalise) have no kernels": config.normalise,
+        f"activation {config.activation!r} has no kernels; {' and '.join(KINDS)} have": (
+            config.activation not in KINDS
+        ),
+        "layers of policy or value alone (net.policy_hidden) have no kernels": bool(
+            config.policy_hidden or config.value_hidden
+        ),
+        f"tensor cores take hidden widths in multiples of 8, not {config.hidden}": any(
+            width % 8 for width in config.hidden
+        ),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")

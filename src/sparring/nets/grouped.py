@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,8 +26,12 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import is_hierarchy, of_role
 from sparring.nets.make import make_net
+from sparring.nets.memory import stacked
 from sparring.nets.mlp import Perceptron, head_mask
-from sparring.nets.net import POLICY, Net, head_width, only_beside_policy
+from sparring.nets.net import MEMORY, POLICY, Heads, Net, head_width, only_beside_policy
+from sparring.nets.own import OwnNet
+from sparring.nets.recognised import Layers, as_perceptron, recognise
+from sparring.nets.recurrent import RecurrentNet
 
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
@@ -51,8 +56,12 @@ class GroupedNet:
             net = make_net(rules, config, memory=memory, threads=threads)
             plain = not (config.norm or config.normalise or config.policy_hidden)
             stacks = isinstance(net, Perceptron) and plain
+            if isinstance(net, OwnNet):
+                stacks = isinstance(recognise(net), Layers)
             kind = Stacked if stacks else OneByOne
             self._kind: _Kind = kind(net, slots, threads)
+        self.memory = net.inputs.memory if config.memory else 0
+        """Bytes that each of them writes."""
         self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
         self._loaded = np.zeros(slots + 1, np.bool_)
 
@@ -64,9 +73,13 @@ class GroupedNet:
         self._kind.load(slot - 1, {name: t.detach().float().cpu() for name, t in state.items()})
         self._loaded[slot] = True
 
-    @torch.no_grad()
     def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
         """Return what the policy heads say [rows, head_width], row r by the network of slot[r]."""
+        return self.say(obs, slot)[POLICY]
+
+    @torch.no_grad()
+    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Heads:
+        """The same with what is to be remembered of the rows' seats, if anything is."""
         if len(slot) != len(obs):
             raise ConfigError(f"{len(obs)} rows and {len(slot)} slots; give every row one")
         inside = np.clip(slot, 0, self.slots)
@@ -75,10 +88,12 @@ class GroupedNet:
             raise ConfigError(
                 f"rows are of slot {wrong}, which holds no network; there are 1 to {self.slots}"
             )
-        out = torch.empty(len(obs), self.width)
+        heads = {POLICY: torch.empty(len(obs), self.width)}
+        if self.memory:
+            heads[MEMORY] = torch.empty(len(obs), self.memory // 4)
         if len(obs):
-            self._kind.answer(obs.contiguous(), slot, out)
-        return out
+            self._kind.answer(obs.contiguous(), slot, heads)
+        return heads
 
     def loaded(self, slot: int) -> bool:
         """Whether a slot holds a network."""
@@ -111,6 +126,10 @@ class GroupedHierarchy:
         for role, net in self.roles.items():
             net.load(slot, of_role(state, role))
 
+    def say(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Heads:
+        """What `GroupedNet.say` does; hierarchies remember nothing."""
+        return {POLICY: self.policy_heads(obs, slot)}
+
     @torch.no_grad()
     def policy_heads(self, obs: Tensor, slot: npt.NDArray[np.integer]) -> Tensor:
         """Return what the policy heads say [rows, head_width], row r by the networks of slot[r]."""
@@ -133,24 +152,30 @@ class _Kind(ABC):
         """Keep a network."""
 
     @abstractmethod
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
-        """Write what the policy heads say."""
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
+        """Write what the policy heads say, and what is remembered where there is room for it."""
 
 
 class Stacked(_Kind):
     """Perceptrons as one flat array [slots, numbers], the policy's tower alone."""
 
     def __init__(self, net: Net, slots: int, threads: int) -> None:
-        rules, config = net.inputs.rules, net.config
-        widths = [rounded_up(width) for width in (*config.hidden, head_width(rules))]
-        self.hidden = config.hidden
+        rules, config, own = net.inputs.rules, net.config, recognise(net)
+        self.own = own if isinstance(own, Layers) else None
+        """The layers of somebody's own network, None if it is ours."""
+        activation, self.hidden = config.activation, config.hidden
+        if self.own:
+            activation, self.hidden = self.own.activation, self.own.hidden(0)
+            config = replace(config, spread="predicted")
+        widths = [rounded_up(width) for width in (*self.hidden, head_width(rules))]
+        self.inputs, self.frames = net.inputs, config.frames
         self.head_mask = head_mask(rules, config)
         self.native = _native.GroupedLayers(
             net.inputs.runs,
             len(net.inputs.features),
             widths,
             head_width(rules),
-            NATIVE_ACTIVATIONS.index(config.activation),
+            NATIVE_ACTIVATIONS.index(activation),
             slots,
             threads,
         )
@@ -159,6 +184,7 @@ class Stacked(_Kind):
 
     def load(self, at: int, state: dict[str, Tensor]) -> None:
         """Lay a network's numbers out as the native layers read them."""
+        state = as_perceptron(self.own, state) if self.own else state
         width = self.hidden[0]
         parts = [padded(state["first.weight"][:, :width]), padded(state["first.bias"][:width])]
         for layer, _ in enumerate(pairwise(self.hidden)):
@@ -168,10 +194,12 @@ class Stacked(_Kind):
         parts += [panels(head.T), padded(state["policy_head.bias"])]
         self.weights[at] = torch.cat([part.flatten() for part in parts])
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
         """One native call for all rows."""
         slots = np.ascontiguousarray(slot, np.int16)
-        self.native.forward(obs.numpy(), slots, self._weights, out.numpy())
+        self.native.forward(obs.numpy(), slots, self._weights, out[POLICY].numpy())
+        if MEMORY in out:
+            out[MEMORY] = stacked(self.inputs, obs, self.frames)
 
 
 class OneByOne(_Kind):
@@ -192,7 +220,7 @@ class OneByOne(_Kind):
             # Worker threads are shared, not one crew for every slot.
             if self.nets and getattr(net, "native", None) is not None:
                 made.native = self.nets[0].native
-            if isinstance(made, Perceptron):
+            if isinstance(made, Perceptron | RecurrentNet):
                 first = first or made.first.native
                 made.first.native = first
             self.nets.append(made.requires_grad_(False))
@@ -203,13 +231,18 @@ class OneByOne(_Kind):
         own = {name: tuple(map(slice, value.shape)) for name, value in net.state_dict().items()}
         net.load_state_dict({name: state[name][part] for name, part in own.items()})
 
-    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Tensor) -> None:
+    def answer(self, obs: Tensor, slot: npt.NDArray[np.integer], out: Heads) -> None:
         """One forward per network."""
         order = np.argsort(slot, kind="stable")
         held, first = np.unique(slot[order], return_index=True)
         places = np.split(torch.from_numpy(order), first[1:])
         for one, rows in zip(held, places, strict=True):
-            out[rows] = self.nets[int(one) - 1](obs[rows])[POLICY]
+            net, seen = self.nets[int(one) - 1], obs[rows]
+            heads = net(seen)
+            out[POLICY][rows] = heads[POLICY]
+            held = net.remembered(seen, heads)
+            if held is not None:
+                out[MEMORY][rows] = held
 
 
 def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tensor]) -> None:

@@ -15,10 +15,14 @@ from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.grouped_boards import GroupedResidual
+from sparring.nets.grouped_captured import GroupedCaptured
 from sparring.nets.grouped_pass import KINDS, GroupedFlat, GroupedPass
+from sparring.nets.make import make_net
 from sparring.nets.mlp import head_mask
+from sparring.nets.recognised import Layers, as_perceptron, perceptron_config, recognise
 
 FINISH_BLOCKS = 2048
 """Most blocks behind a product: enough for every GPU, each takes turns."""
@@ -37,12 +41,33 @@ def make_grouped(
     """Return room for the frozen networks of all members; refuses what `unsupported` names."""
     if wrong := unsupported(config, memory):
         raise ConfigError(wrong)
-    kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
+    if is_factory(config.kind):
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            ours = perceptron_config(make_net(rules, config, memory=memory), config)
+        if isinstance(ours, NetConfig) and not unsupported_layers(ours):
+            return GroupedOwn(
+                rules, config, members, slots, bf16=bf16, device=device, memory=memory, ours=ours
+            )
+    kind: type[GroupedFlat] = GroupedCaptured
+    if not why_captured(config, memory):
+        kind = GroupedResidual if config.kind == "residual" else GroupedPerceptron
     return kind(rules, config, members, slots, bf16=bf16, device=device, memory=memory)
 
 
 def unsupported(config: NetConfig, memory: int = 0) -> str:
     """Say what keeps networks from being answered together on a GPU, "" if nothing does."""
+    if config.normalise:
+        return "normalised observations (net.normalise) have no grouped passes"
+    return ""
+
+
+def why_captured(config: NetConfig, memory: int = 0) -> str:
+    """Say what keeps networks from the passes of their kind, "" if nothing does.
+
+    Others are run as they are, many at once: `nets.grouped_captured`.
+    """
+    if config.memory == "gru":
+        return "a state that the network writes (net.memory gru) has no grouped passes"
     if config.kind == "mlp":
         return unsupported_layers(config)
     if config.kind != "residual":
@@ -56,8 +81,6 @@ def unsupported_layers(config: NetConfig) -> str:
     """Say the same of perceptrons."""
     if config.norm:
         return "layer norm (net.norm) has no kernels"
-    if config.normalise:
-        return "normalised observations (net.normalise) have no kernels"
     if config.activation not in KINDS:
         return f"activation {config.activation!r} has no kernels"
     if config.policy_hidden:
@@ -99,6 +122,35 @@ class GroupedPerceptron(GroupedFlat):
     def passing(self, rows: int) -> PerceptronPass:
         """Return room for passes over batches of so many rows, all members together."""
         return PerceptronPass(self, rows)
+
+
+class GroupedOwn(GroupedPerceptron):
+    """Perceptrons of somebody's own, whose tensors are named as in their module."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        config: NetConfig,
+        members: int,
+        slots: int,
+        *,
+        ours: NetConfig,
+        bf16: bool,
+        device: torch.device,
+        memory: int = 0,
+    ) -> None:
+        """Make room. ours: the settings with which our perceptron is the same."""
+        with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
+            net = make_net(rules, config, memory=memory)
+        layers = recognise(net)
+        assert isinstance(layers, Layers)
+        self.layers = layers
+        super().__init__(rules, ours, members, slots, bf16=bf16, device=device, memory=memory)
+        self._shapes = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+
+    def laid_out(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """As our own are."""
+        return super().laid_out(as_perceptron(self.layers, state))
 
 
 class PerceptronPass(GroupedPass):

@@ -111,6 +111,9 @@ class GroupedFlat(ABC):
 class GroupedPass(ABC):
     """A batch on its way: sort, read, forward. Made once, so that graphs can replay it."""
 
+    memory: Tensor | None = None
+    """What networks that write their memory made of the rows [rows, numbers], in sorted order."""
+
     def __init__(self, net: GroupedFlat, rows: int) -> None:
         if rows % net.members:
             raise ConfigError(f"{rows} rows for {net.members} members; give each as many")

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sparring.errors import ConfigError, nearest
 from sparring.games.rules import Block, Feature, Rules, runs_of
@@ -31,6 +32,7 @@ class Inputs:
         self.row_bytes = rules.obs_bytes + memory
         self.blocks = seen_blocks(rules, seen)
         """The blocks that are read."""
+        self._order_of: dict[torch.device, tuple[Tensor | None, Tensor]] = {}
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -79,6 +81,33 @@ class Inputs:
                 order += chosen
                 divisors += [self.divisor(i) for i in chosen]
         return stretches, order, divisors
+
+    def numbers(self, obs: Tensor) -> Tensor:
+        """What byte rows hold before their memory, as numbers in the order of the features."""
+        order, divisors = self._order_on(obs.device)
+        stretches = self.stretches_of_game
+        parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in stretches]
+        numbers = torch.cat(parts, dim=1)
+        return (numbers if order is None else numbers[:, order]) / divisors
+
+    @cached_property
+    def stretches_of_game(self) -> list[tuple[torch.dtype, int, int]]:
+        """Those of `stretches` that are not memory."""
+        return [part for part in self.stretches()[0] if part[1] < self.rules.obs_bytes]
+
+    def _order_on(self, device: torch.device) -> tuple[Tensor | None, Tensor]:
+        """Where features lie among numbers in the order of bytes, None: in order; divisors.
+
+        Kept: graphs on a GPU copy nothing from the host.
+        """
+        if device not in self._order_of:
+            count = len(self.rules.features)
+            places = np.argsort(self.stretches()[1][:count])
+            in_order = bool((places == np.arange(count)).all())
+            divisors = torch.tensor([self.divisor(i) for i in range(count)], device=device)
+            order = None if in_order else torch.from_numpy(places).to(device)
+            self._order_of[device] = order, divisors
+        return self._order_of[device]
 
     def divisor(self, feature: int) -> float:
         """What a feature is divided by."""

@@ -10,6 +10,7 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.hierarchy import HierarchyNet
+from sparring.nets.memory import room_for
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 from sparring.nets.own import OwnNet
@@ -36,17 +37,24 @@ def make_net(
 
     roles: one for every role instead, each by its own configuration.
     heads: widths by name; left out, a policy and a value.
-    memory: bytes behind the observation in every row.
+    memory: bytes behind the observation in every row; 0: as many as the network remembers.
     threads: those of the native layers.
     """
+    check_memory(config, roles or {})
     if roles:
         nets = {
             role: make_net(rules, own, heads=heads, memory=memory, threads=threads)
             for role, own in roles.items()
         }
         return HierarchyNet(rules, nets)
+    memory = room_for(rules, config, memory)
     if is_factory(config.kind):
         return OwnNet(rules, config, heads=heads, memory=memory)
+    if config.set:
+        raise ConfigError(
+            f"net.set {' '.join(config.set)}: only a network of your own takes arguments, and "
+            f"net.kind is {config.kind!r}; leave net.set out, or set net.kind to module:Class"
+        )
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
     if config.norm and config.kind != "mlp":
@@ -73,3 +81,18 @@ def make_net(
     if config.memory == "gru":
         return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)
+
+
+def check_memory(config: NetConfig, roles: Mapping[str, NetConfig]) -> None:
+    """Refuse memory where there is none."""
+    for role, own in roles.items():
+        if own.memory:
+            raise ConfigError(
+                f"net.memory {own.memory} of {role}: networks by role have no memory; "
+                "leave net.memory out, or the hierarchy"
+            )
+    if config.memory and config.kind != "mlp" and not roles:
+        raise ConfigError(
+            f"net.memory {config.memory}: only an mlp has memory, and net.kind is "
+            f"{config.kind!r}; leave net.memory out or set net.kind to mlp"
+        )

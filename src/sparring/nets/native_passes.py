@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from sparring import _native
 from sparring.nets.grouped import NATIVE_ACTIVATIONS
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Heads
+from sparring.nets.net import POLICY, VALUE, Heads, Net
+from sparring.nets.own import OwnNet
 from sparring.nets.packed import Packed
+from sparring.nets.recognised import Layers, recognise
 
 Piece = tuple[int, int, int, int, int, int, int]
 """Column, columns, numbers that are read, places of weight and bias, strides of inputs, outputs."""
@@ -35,15 +37,21 @@ class NativePasses:
         bf16: products in bfloat16, on a CPU with AMX.
         """
         net = packed.net
-        assert isinstance(net, Perceptron)
+        assert isinstance(net, Net)
         self.packed, self.heads = packed, net.heads
+        if isinstance(net, Perceptron):
+            activation, towers = net.config.activation, towers_of(packed, net)
+        else:
+            layers = recognise(net)
+            assert isinstance(layers, Layers)
+            activation, towers = layers.activation, own_towers(packed, net, layers)
         self.layers = _native.Layers(
             runs=net.inputs.runs,
             numbers=len(net.inputs.features),
-            sparse=net.first.sparse,
-            activation=NATIVE_ACTIVATIONS.index(net.config.activation),
+            sparse=net.config.sparse,
+            activation=NATIVE_ACTIVATIONS.index(activation),
             head_width=sum(net.heads.values()),
-            towers=towers_of(packed, net),
+            towers=towers,
             threads=threads,
             bf16=bf16,
         )
@@ -105,17 +113,19 @@ def why_not(packed: Packed) -> str:
 
 def why_not_net(net: nn.Module, device: torch.device) -> str:
     """The same, of a network that is not packed yet."""
-    if not isinstance(net, Perceptron):
-        return "only perceptrons have native passes"
     if device.type != "cpu":
         return "native passes are for CPUs"
-    if net.config.norm:
-        return "layer norm (net.norm) has no native passes"
-    if net.config.normalise:
-        return "normalised observations (net.normalise) have no native passes"
-    if net.own_layers:
-        return "layers of policy or value alone (net.policy_hidden) have no native passes"
-    return ""
+    if isinstance(net, OwnNet):
+        layers = recognise(net)
+        return layers if isinstance(layers, str) else ""
+    if not isinstance(net, Perceptron):
+        return "only perceptrons have native passes"
+    without = {
+        "layer norm (net.norm)": net.config.norm,
+        "normalised observations (net.normalise)": net.config.normalise,
+        "layers of policy or value alone (net.policy_hidden)": net.own_layers,
+    }
+    return next((f"{what} has no native passes" for what, there in without.items() if there), "")
 
 
 def towers_of(packed: Packed, net: Perceptron) -> list[Tower]:
@@ -151,6 +161,27 @@ def towers_of(packed: Packed, net: Perceptron) -> list[Tower]:
         total = sum(net.heads[name] for name in own)
         found.append((column, [*layers, (net.config.hidden[-1], total, heads)]))
         column += total
+    return found
+
+
+def own_towers(packed: Packed, net: Net, layers: Layers) -> list[Tower]:
+    """The same of somebody's own network."""
+    places = {name.removeprefix("module."): at for name, at in packed.places.items()}
+    found: list[Tower] = []
+    column = 0
+    for number, tower in enumerate(layers.towers):
+        made: list[Layer] = []
+        for name in tower:
+            reads, wide = layers.widths[name]
+            piece = linear(places, name, column=0, columns=wide, reads=reads)
+            made.append((reads, wide, [piece]))
+        at, pieces, below = 0, [], layers.widths[tower[-1]][1]
+        for head in (name for name in net.heads if layers.tower_of(name) == number):
+            width = net.heads[head]
+            pieces.append(linear(places, layers.heads[head], column=at, columns=width, reads=below))
+            at += width
+        found.append((column, [*made, (below, at, pieces)]))
+        column += at
     return found
 
 

@@ -33,8 +33,8 @@ class Net(nn.Module):
     """A trunk with named heads. A critic has no policy, a policy may have no value.
 
     The head `policy` is what actions are drawn from: a logit each, or means and then logarithms of
-    spreads for continuous ones. The head `value` is in units of `value_scale`; its last layer is
-    `value_head`, a linear one.
+    spreads for continuous ones. The head `value` is in units of `value_scale`; its last layer is a
+    linear one, `value_head` in our own networks.
     """
 
     value_scale: Tensor
@@ -90,6 +90,14 @@ class Net(nn.Module):
         return made
 
     @property
+    def value_parameters(self) -> tuple[str, ...]:
+        """What a change of the value's unit multiplies: a linear layer's weight and bias.
+
+        None: the network divides what it says by `value_scale` itself.
+        """
+        return ("value_head.weight", "value_head.bias") if VALUE in self.heads else ()
+
+    @property
     def convolves(self) -> bool:
         """Whether most of the work is torch's convolutions."""
         return False
@@ -109,7 +117,7 @@ class Net(nn.Module):
         with the memory of before behind the observation; heads: what was said about them.
         """
         if self.config.memory == "stack":
-            return stacked(self.inputs, obs)
+            return stacked(self.inputs, obs, self.config.frames, self.normaliser)
         return heads.get(MEMORY)
 
     def true_values(self, heads: Heads) -> Tensor:
@@ -126,8 +134,8 @@ class Net(nn.Module):
     def rescale_values(self, scale: float) -> None:
         """Change the unit of the value head; what it says about any row stays the same."""
         ratio = float(self.value_scale) / scale
-        self.value_head.weight.mul_(ratio)
-        self.value_head.bias.mul_(ratio)
+        for name in self.value_parameters:
+            self.get_parameter(name).mul_(ratio)
         self.value_scale.fill_(scale)
 
     @torch.no_grad()

@@ -1,17 +1,37 @@
-"""A torch module of somebody's own as a network."""
+"""A torch module of somebody's own as a network.
+
+Its class is called with a description of what it will see (`NetInputs`) and the arguments of
+net.set, and has to say a policy and a value about rows. That it does is tried once, on two rows of
+zeros, before anything is trained.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
+from sparring.factories import in_a_line, load_factory, read_keywords
 from sparring.games.rules import Rules
-from sparring.nets.net import Net
+from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
+from sparring.nets.value_layer import find_value_layer
+
+PROBED = 2
+"""Rows that a module is tried with."""
 
 
 class OwnNet(Net):
-    """A torch module of somebody's own as a network."""
+    """A torch module of somebody's own, `module`, which sees rows as its `reads` says.
+
+    Values whose last layer is a linear one with a single output are in units of `value_scale`, and
+    that layer changes with the unit, as in our own networks. Whatever else says a value, such as a
+    bounded one, says it in units of the rewards.
+    """
 
     def __init__(
         self,
@@ -21,4 +41,172 @@ class OwnNet(Net):
         heads: Mapping[str, int] | None = None,
         memory: int = 0,
     ) -> None:
-        raise ConfigError("net.kind module:Class is not there yet")
+        super().__init__(rules, config, heads=heads, memory=memory)
+        demand_settings(config)
+        self.what = f"net.kind {config.kind}"
+        given = describe_inputs(self.inputs, self.heads, head_width(rules))
+        self.module = make_module(config, given)
+        self.reads = str(getattr(self.module, "reads", FLOATS))
+        if self.reads not in READS:
+            raise ConfigError(f"{self.what}: reads is {self.reads!r}; it may be {', '.join(READS)}")
+        if self.reads == BYTES and config.inputs:
+            raise ConfigError(
+                f"net.inputs {' '.join(config.inputs)}: {config.kind} reads whole rows of bytes; "
+                f"leave net.inputs out, or have it read {FLOATS}"
+            )
+        self.reader = Reader(self.inputs, self.reads)
+        self._probe()
+
+    # What it says
+
+    def forward(self, obs: Tensor) -> Heads:
+        """Return what every head says about byte rows [rows, row_bytes]."""
+        said = self.module(self.reader(obs))
+        given = dict(said) if isinstance(said, Mapping) else {POLICY: said[0], VALUE: said[1]}
+        heads: Heads = {name: given[name] for name in self.heads}
+        if VALUE in heads:
+            value = heads[VALUE]
+            value = value.squeeze(-1) if value.dim() == 2 else value
+            heads[VALUE] = value if self.value_names else value / self.value_scale
+        return heads
+
+    @property
+    def value_parameters(self) -> tuple[str, ...]:
+        """What a change of the value's unit multiplies."""
+        return self.value_names
+
+    @property
+    def convolves(self) -> bool:
+        """Whether most of the work is torch's convolutions."""
+        return any(isinstance(part, nn.Conv2d) for part in self.module.modules())
+
+    # What is demanded of the module
+
+    def _probe(self) -> None:
+        """Try it on rows of zeros, and refuse what could not be trained."""
+        for name, parameter in self.module.named_parameters():
+            if isinstance(parameter, nn.parameter.UninitializedParameter):
+                continue  # takes its shape from the rows below
+            if not parameter.requires_grad:
+                raise ConfigError(
+                    f"{self.what}: its {name} takes no gradient; what is not to be learned is "
+                    "kept by register_buffer"
+                )
+            if parameter.dtype != torch.float32:
+                raise ConfigError(f"{self.what}: its {name} is {parameter.dtype}, need float32")
+        for name, part in self.module.named_modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                raise ConfigError(
+                    f"{self.what}: its {name or 'module'} is a {type(part).__name__}, so that rows "
+                    "depend on the others of their batch; use LayerNorm or GroupNorm"
+                )
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            said = self._checked()
+            before = {name: held.clone() for name, held in self.module.named_buffers()}
+            again = self._checked()
+        for name, held in self.module.named_buffers():
+            if not torch.equal(held, before[name]):
+                raise ConfigError(
+                    f"{self.what}: its forward changes its buffer {name}; a network may keep "
+                    "nothing from one batch to the next"
+                )
+        for name, head in said.items():
+            if not torch.equal(head, again[name]):
+                raise ConfigError(
+                    f"{self.what}: its {name} is another one when it is asked again; leave out "
+                    "what is random, such as dropout"
+                )
+        named = {f"module.{name}": p for name, p in self.module.named_parameters()}
+        if not named:
+            raise ConfigError(
+                f"{self.what}: it has no parameters, so that there is nothing to learn"
+            )
+        self.value_names: tuple[str, ...] = find_value_layer(said, named)
+        """The parameters of the last layer of its values, () if that is no linear one."""
+
+    def _checked(self) -> Heads:
+        """What it says about rows of zeros, if that is what it has to say."""
+        obs = torch.zeros(PROBED, self.inputs.row_bytes, dtype=torch.uint8)
+        try:
+            said = self.module(self.reader(obs))
+        except Exception as wrong:
+            raise ConfigError(
+                f"{self.what}: its forward fails for {PROBED} rows of zeros: {in_a_line(wrong)}"
+            ) from wrong
+        return checked(said, self.heads, self.what)
+
+
+def checked(said: Any, widths: Mapping[str, int], what: str) -> Heads:
+    """Return what a module said by head; refuse what a policy or a value cannot be."""
+    if isinstance(said, tuple | list) and len(said) == 2:
+        said = {POLICY: said[0], VALUE: said[1]}
+    if not isinstance(said, Mapping):
+        raise ConfigError(
+            f"{what}: its forward returns {a_kind(said)}; return (policy, value), or heads by name"
+        )
+    heads: Heads = {}
+    for name, width in widths.items():
+        if name not in said:
+            raise ConfigError(
+                f"{what}: its forward says nothing called {name!r}; return (policy, value), or a "
+                f"dict with {', '.join(widths)}"
+            )
+        heads[name] = head = said[name]
+        if not isinstance(head, Tensor):
+            raise ConfigError(f"{what}: its {name} is {a_kind(head)}; return a tensor")
+        shapes = [(PROBED, width)] + ([(PROBED,)] if name == VALUE else [])
+        if tuple(head.shape) not in shapes:
+            wanted = " or ".join(show_shape(shape[1:]) for shape in reversed(shapes))
+            raise ConfigError(
+                f"{what}: its {name} of {PROBED} rows is {tuple(head.shape)}, need {wanted}"
+            )
+        if not head.is_floating_point() or not bool(torch.isfinite(head).all()):
+            raise ConfigError(f"{what}: its {name} of rows of zeros is not finite numbers")
+    return heads
+
+
+def make_module(config: NetConfig, given: Any) -> nn.Module:
+    """Call the class of a network, which runs its code."""
+    what = f"net.kind {config.kind}"
+    kind = load_factory(config.kind, "net.kind")
+    named = read_keywords(config.set, "net.set")
+    if isinstance(kind, type) and not issubclass(kind, nn.Module):
+        raise ConfigError(f"{what} is no torch.nn.Module; have the class inherit from it")
+    try:
+        made = kind(given, **named)
+    except ConfigError:
+        raise
+    except Exception as wrong:
+        raise ConfigError(
+            f"{what} cannot be made with {', '.join(['inputs', *config.set])}: {in_a_line(wrong)}"
+        ) from wrong
+    if not isinstance(made, nn.Module):
+        raise ConfigError(f"{what} makes {a_kind(made)}; it has to make a torch.nn.Module")
+    return made.train()
+
+
+def demand_settings(config: NetConfig) -> None:
+    """Refuse settings of our own networks that a module would not hear of."""
+    for name in ("norm", "normalise"):
+        if getattr(config, name):
+            raise ConfigError(
+                f"net.{name} True: only an mlp has it, and {config.kind} is a network of your own; "
+                "do it inside the module"
+            )
+    if config.memory == "gru":
+        raise ConfigError(
+            f"net.memory gru: {config.kind} is a network of your own, whose state nobody would "
+            "train; set net.memory to stack, or net.kind to mlp"
+        )
+
+
+def a_kind(thing: Any) -> str:
+    """What a thing is, for errors."""
+    if isinstance(thing, tuple | list):
+        return f"a {type(thing).__name__} of {len(thing)}"
+    return f"a {type(thing).__name__}"
+
+
+def show_shape(behind: tuple[int, ...]) -> str:
+    """A shape with any number of rows."""
+    return f"(rows{''.join(f', {n}' for n in behind)})"

@@ -30,7 +30,11 @@ values: false if the value head was never trained.
 
 
 class Policy:
-    """Answers decisions with a frozen network. It never learns and keeps no state."""
+    """Answers decisions with a frozen network. It never learns and keeps no state.
+
+    What a network with memory remembers goes in and out with every decision, see `decide`; in
+    single games `Remembering` keeps it.
+    """
 
     def __init__(
         self,
@@ -79,6 +83,15 @@ class Policy:
         fixed.greedy, fixed.name = greedy, f"{self.name}@{'greedy' if greedy else 'sampled'}"
         return fixed
 
+    @property
+    def memory_bytes(self) -> int:
+        """What it remembers of each seat from one decision to its next; 0: nothing."""
+        return self.net.inputs.memory
+
+    def blank(self, rows: int = 1) -> Bytes:
+        """What is remembered where a game begins: zeros [rows, memory_bytes]."""
+        return np.zeros((rows, self.memory_bytes), np.uint8)
+
     def act(
         self,
         obs: Bytes,
@@ -99,25 +112,64 @@ class Policy:
             that is drawn. A policy by value always takes its best.
         Drawn actions depend on (seed, row, rollout, step) alone; give every step another number.
         rows: the numbers of the rows, where they are not 0..B-1.
+        A policy with memory needs what it remembers behind each observation, see `decide`.
         """
-        mask = self._legal(obs, mask)
-        greedy = (greedy or deterministic) if self.greedy is None else self.greedy
-        logits = self._forward(obs)[POLICY]
-        drawn, _ = Sampler(seed).draw(
-            logits, mask, rollout=rollout, step=step, rows=rows, greedy=greedy
-        )
-        if not self.rules.box:
-            return drawn
-        return played(drawn, squash=self.net.config.squash).clip(-1, 1)
+        how: dict[str, Any] = {"greedy": greedy or deterministic, "seed": seed, "rollout": rollout}
+        return self.decide(obs, mask, step=step, rows=rows, **how)[0]
 
     act_batch = act
     """The same, for those who look for it under this name: `act` takes batches."""
 
-    def probabilities(self, obs: Bytes, mask: Bytes | None = None) -> npt.NDArray[np.float32]:
+    def decide(
+        self,
+        obs: Bytes,
+        mask: Bytes | None = None,
+        memory: Bytes | None = None,
+        *,
+        greedy: bool = False,
+        seed: int = 0,
+        rollout: int = 0,
+        step: int = 0,
+        rows: npt.NDArray[Any] | None = None,
+    ) -> tuple[npt.NDArray[Any], Bytes]:
+        """Return an action per row, and what is remembered of each [B, memory_bytes].
+
+        memory: what the decision before returned for the same game and seat; `blank` where a game
+            begins. Left out, it lies behind the observations, as in the rows of a pool.
+        The other arguments are those of `act`.
+        """
+        seen = self.rows(obs, memory)
+        mask = self._legal(seen, mask)
+        greedy = greedy if self.greedy is None else self.greedy
+        shown = self._shown(seen)
+        heads = self._forward(shown)
+        drawn, _ = Sampler(seed).draw(
+            heads[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
+        )
+        if self.rules.box:
+            drawn = played(drawn, squash=self.net.config.squash).clip(-1, 1)
+        return drawn, self._remembered(seen, shown, heads)
+
+    def rows(self, obs: Bytes, memory: Bytes | None = None) -> Bytes:
+        """Return rows as the network reads them: what is remembered behind each observation."""
+        if memory is None:
+            return obs
+        wanted = (len(obs), self.memory_bytes)
+        if memory.shape != wanted or memory.dtype != np.uint8:
+            raise ConfigError(
+                f"memory is {memory.dtype} {memory.shape}; {self.name} needs uint8 {wanted}, as "
+                "`blank` and `decide` return it"
+            )
+        return np.concatenate([obs, memory], axis=1) if self.memory_bytes else obs
+
+    def probabilities(
+        self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None
+    ) -> npt.NDArray[np.float32]:
         """Return the probability of every action [B, actions]; exactly 0 for illegal ones.
 
-        Of a policy by value it is 1 for its best action.
+        Of a policy by value it is 1 for its best action. memory: see `decide`.
         """
+        obs = self.rows(obs, memory)
         mask = self._legal(obs, mask)
         if self.rules.box:
             raise ConfigError(f"{self.rules.name} has continuous actions; see `gaussian`")
@@ -125,7 +177,7 @@ class Policy:
             best = np.zeros(mask.shape, np.float32)
             best[np.arange(len(best)), self.act(obs, mask)] = 1.0
             return best
-        logits = self._forward(obs)[POLICY]
+        logits = self.heads(obs)[POLICY]
         legal = torch.from_numpy(mask).to(self.device)
         shares: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
         return shares
@@ -134,20 +186,23 @@ class Policy:
         """Return mean and spread of every number of a continuous action [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
-        mean, log_spread = mean_and_spread(self._forward(obs)[POLICY])
+        mean, log_spread = mean_and_spread(self.heads(obs)[POLICY])
         return mean.cpu().numpy(), log_spread.exp().cpu().numpy()
 
-    def value(self, obs: Bytes, mask: Bytes | None = None) -> npt.NDArray[np.float32]:
+    def value(
+        self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None
+    ) -> npt.NDArray[np.float32]:
         """Return what each row's seat is expected to be paid from here on [B].
 
         Of a policy by value that is the value of its best action.
-        mask: asked by such policies alone; left out, every action is legal.
+        mask: asked by such policies alone; left out, every action is legal. memory: see `decide`.
         """
         if VALUE not in self.net.heads:
             raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
         if not self.meta.get(VALUES, True):
             raise ConfigError(f"{self.name} has no values: its value head was never trained")
-        heads = self._forward(obs)
+        obs = self.rows(obs, memory)
+        heads = self.heads(obs)
         if self.by_value:
             legal = torch.from_numpy(self._legal(obs, mask)).to(self.device)
             dueling = bool(self.meta.get(DUELING, False))
@@ -158,8 +213,16 @@ class Policy:
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
     ) -> Any:
-        """Return the action for the seat to act in a single game: a number, or an array of them."""
+        """Return the action for the seat to act in a single game: a number, or an array of them.
+
+        A policy with memory is asked by `Remembering`, which keeps it from decision to decision.
+        """
         self.check_fits(state.rules)
+        if self.memory_bytes:
+            raise ConfigError(
+                f"{self.name} remembers {self.memory_bytes} bytes of each seat, which a position "
+                "does not show; ask `Remembering(policy)`, which keeps them while a game is played"
+            )
         obs, mask = state.decision(row)
         (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
         return action if self.rules.box else int(action)
@@ -184,21 +247,44 @@ class Policy:
 
     def heads(self, obs: Bytes) -> Heads:
         """Return what the network says about rows, by head."""
-        return self._forward(obs)
+        return self._forward(self._shown(obs))
+
+    def remembered(self, obs: Bytes, heads: Heads) -> Bytes:
+        """Return what is remembered of rows [B, memory_bytes] about which heads were said."""
+        return self._remembered(obs, self._shown(obs), heads)
 
     @torch.no_grad()
-    def _forward(self, obs: Bytes) -> Heads:
-        self._check_rows(obs)
-        heads: Heads = self.net(torch.from_numpy(np.ascontiguousarray(obs)).to(self.device))
+    def _forward(self, shown: Tensor) -> Heads:
+        heads: Heads = self.net(shown)
         return heads
+
+    @torch.no_grad()
+    def _remembered(self, obs: Bytes, shown: Tensor, heads: Heads) -> Bytes:
+        """What the network says, or what was there before if it leaves that as it is."""
+        said = self.net.remembered(shown, heads) if self.memory_bytes else None
+        if said is None:
+            return obs[:, self.rules.obs_bytes :]
+        numbers: npt.NDArray[np.float32] = said.float().cpu().contiguous().numpy()
+        return numbers.view(np.uint8).reshape(len(obs), self.memory_bytes)
+
+    def _shown(self, obs: Bytes) -> Tensor:
+        """Rows as a tensor where the network is."""
+        self._check_rows(obs)
+        return torch.from_numpy(np.ascontiguousarray(obs)).to(self.device)
 
     def _check_rows(self, obs: Bytes) -> None:
         row_bytes = self.net.inputs.row_bytes
-        if obs.ndim != 2 or obs.shape[1] != row_bytes or obs.dtype != np.uint8:
+        if obs.ndim == 2 and obs.shape[1] == row_bytes and obs.dtype == np.uint8:
+            return
+        if self.memory_bytes and obs.ndim == 2 and obs.shape[1] == self.rules.obs_bytes:
             raise ConfigError(
-                f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 "
-                f"(rows, {row_bytes})"
+                f"{self.name} remembers {self.memory_bytes} bytes of each seat, which are not "
+                "behind the observation in these rows; ask `decide(obs, mask, memory)` with what "
+                "it returned before, or `blank(rows)` where a game begins"
             )
+        raise ConfigError(
+            f"observations are {obs.dtype} {obs.shape}; {self.name} needs uint8 (rows, {row_bytes})"
+        )
 
     def _legal(self, obs: Bytes, mask: Bytes | None) -> Bytes:
         """Return the mask, of ones where none is given."""
@@ -232,21 +318,3 @@ def sizes_of(rules: Rules) -> str:
     """Say what a network for a game takes and gives."""
     kind = f"{rules.box} numbers per action" if rules.box else f"{rules.actions} actions"
     return f"{len(rules.features)} features, {kind}"
-
-
-def differences(mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> str:
-    """Say in which tensor two networks differ first, "" if in none."""
-    for name in {**mine, **theirs}:
-        here, there = (tuple(net[name].shape) if name in net else None for net in (mine, theirs))
-        if here != there:
-            return f"{name} is {there} there and {here} here"
-    return ""
-
-
-def check_alike(where: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
-    """Refuse weights that do not fit into a network, and say what differs.
-
-    where: how the user named them, such as "init: runs/x".
-    """
-    if differ := differences(mine, theirs):
-        raise ConfigError(f"{where} holds another network: {differ}; set net as it was there")

@@ -99,6 +99,10 @@ class GamePool(Protocol):
         """N."""
 
     @property
+    def memory(self) -> npt.NDArray[np.uint8]:
+        """[N, seats, memory_bytes], shown behind a seat's next observation; may be written."""
+
+    @property
     def memory_bytes(self) -> int:
         """Bytes of memory per (game, seat): outside the game, cleared at its reset."""
 

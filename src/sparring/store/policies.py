@@ -12,10 +12,12 @@ from typing import Any
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringWarning, nearest
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
 from sparring.nets.net import Net
+from sparring.nets.own_given import keep_net
 from sparring.nets.policy import FACTS, Policy
 from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.rules import ForeignRules
@@ -38,20 +40,24 @@ MADE_BY = "made_by"
 
 
 def load_policy(
-    path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1
+    path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1, net: Any = None
 ) -> Policy:
     """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
-    Of a run it is the best checkpoint, or the newest before any was measured.
+    Of a run it is the best checkpoint, or the newest before any was measured. A network of
+    somebody's own is made by the class that the policy names, whose code is run.
     path: see `locate`.
+    net: that network, or its class, where it was an object of the program that trained it.
     """
     found = locate(path)
     if found is None:
         raise ConfigError(f"no folder {path}; give a run, a checkpoint or a saved policy")
     folder, saved = whole_checkpoint(found)
     rules = rules_of(folder, saved.meta)
+    if net is not None and is_factory(saved.meta["net"]["kind"]):
+        keep_net(net, saved.meta["net"]["kind"])
     try:
-        net = make_net(
+        made = make_net(
             rules,
             net_config(saved.meta["net"]),
             heads=saved.meta.get("heads"),
@@ -59,7 +65,7 @@ def load_policy(
             threads=threads,
             roles=role_configs(saved.meta),
         )
-        net.load_state_dict(saved.tensors["net"])
+        made.load_state_dict(saved.tensors["net"])
     except (KeyError, TypeError, RuntimeError) as wrong:
         first = str(wrong).splitlines()[-1].strip()
         raise CheckpointError(
@@ -67,7 +73,7 @@ def load_policy(
             "version of sparring that wrote it"
         ) from wrong
     meta = {**saved.meta, LOADED_FROM: label(folder)}
-    return Policy(rules, net, name=name or label(folder), device=device, meta=meta)
+    return Policy(rules, made, name=name or label(folder), device=device, meta=meta)
 
 
 def locate(text: str | Path) -> Path | None:
@@ -76,7 +82,16 @@ def locate(text: str | Path) -> Path | None:
     That is a path, a run's name or its beginning, `latest`, or one of these with the number of a
     checkpoint behind it, latest/40, or that of a snapshot of its league: latest/past/12.
     """
-    path = Path(text)
+    try:
+        return _located(Path(text))
+    except ConfigError:
+        raise
+    except (OSError, ValueError):  # a name that is too long, or with a zero byte
+        return None
+
+
+def _located(path: Path) -> Path | None:
+    """Look for it; the name may be none that a disk could have."""
     for place in (path, RUNS / path):
         if place.is_dir() or (place.suffix == SNAPSHOT and place.is_file()):
             return place

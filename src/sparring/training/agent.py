@@ -78,7 +78,7 @@ class Agent:
         """Return an action for every row of obs [B, obs_bytes] and mask [B, actions].
 
         mask: left out, every action is legal. deterministic, or greedy: the most probable action;
-        if either is false, one that is drawn.
+        if either is false, one that is drawn. One with memory is asked by `policy.decide`.
         """
         rows = np.atleast_2d(np.asarray(obs, np.uint8))
         legal = None if mask is None else np.atleast_2d(np.asarray(mask, np.uint8))

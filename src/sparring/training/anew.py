@@ -8,6 +8,7 @@ import torch
 
 from sparring.config import TrainConfig
 from sparring.learn.learner import Learner
+from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
 from sparring.training.planning.roles import role_nets
 
@@ -23,7 +24,14 @@ def start_anew(learner: Learner, config: TrainConfig, number: int, member: int) 
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed + 1_000_003 * number)
-        net = make_net(learner.rules, config.net, roles=role_nets(learner.rules, config))
+        net = make_net(
+            learner.rules,
+            config.net,
+            heads=asked_heads(learner.rules, config.heads),
+            memory=now.meta.get("memory", 0),
+            roles=role_nets(learner.rules, config),
+        )
+    blend_in(net, config.heads)
     kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
     tensors = {**kept, "net": dict(net.state_dict()), "optimiser": {}}
     learner.restore(replace(now, tensors=tensors, meta={**now.meta, "has_unit": False}), member)

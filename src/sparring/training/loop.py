@@ -27,6 +27,7 @@ from sparring.training.evaluate import EvalWorker
 from sparring.training.leagues import leagues_of
 from sparring.training.member import Member
 from sparring.training.own import can_be_measured, name_factory, unmeasured
+from sparring.training.planning.own_nets import only_here
 from sparring.training.records.run import Run
 from sparring.training.status import Status
 
@@ -103,6 +104,12 @@ class Trainer:
             if self.config.actors and not self.config.fleet.lockstep:
                 text = "a resumed run keeps its network, not the games that actors are playing"
             warnings.warn(SparringWarning(text + unmeasured(own)), stacklevel=3)
+        if only_here(self.config) and not self.config.eval.off:
+            text = (
+                f"net.kind {self.config.net.kind} is an object of this program, so that it is not "
+                "measured beside training: give a class of a module, such as my_module:MyNet"
+            )
+            warnings.warn(SparringWarning(text), stacklevel=3)
         self._adjusted = adjustable(learner) if courses else None
         leagues = leagues_of(learner, cast, configs, runs, resume=resume)
         if resume is not None:  # everybody is in their slots before the games are there
@@ -126,7 +133,7 @@ class Trainer:
             for index, member in enumerate(self.members)
         ]
         # The very lowest priority would starve beside training that uses every core.
-        wanted = can_be_measured(own) and not self.config.eval.off
+        wanted = can_be_measured(own, self.config) and not self.config.eval.off
         worker = EvalWorker(nice=10, idle=False, threads=spare_threads)
         self.worker = worker if wanted else None
         self._turn = 0

@@ -11,6 +11,7 @@ from sparring.config import EvaluationConfig, TrainConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.pools.foreign.rules import ForeignRules
+from sparring.training.planning.own_nets import is_own_net, only_here
 
 SEED = 500_000_000
 """The episodes of all evaluations beside training are the same, so that checkpoints are compared
@@ -23,8 +24,10 @@ def name_factory(rules: Rules, config: TrainConfig) -> None:
         rules.factory = config.game
 
 
-def can_be_measured(rules: Rules) -> bool:
-    """Whether somebody beside training can play the game."""
+def can_be_measured(rules: Rules, config: TrainConfig) -> bool:
+    """Whether somebody beside training can play the game, with the network."""
+    if only_here(config):
+        return False
     return bool(rules.factory) if isinstance(rules, ForeignRules) else bool(rules.bots)
 
 
@@ -49,9 +52,10 @@ def unmeasured(rules: Rules) -> str:
 
 def own_request(rules: Rules, config: TrainConfig) -> dict[str, Any]:
     """What an evaluation is told besides: which episodes, how long, where the module may lie."""
+    paths = {"paths": [place for place in sys.path if place]}
     if not isinstance(rules, ForeignRules):
-        return {}
-    return {"seed": SEED, "limit_s": config.eval.limit_s, "paths": [p for p in sys.path if p]}
+        return paths if is_own_net(config) else {}
+    return {"seed": SEED, "limit_s": config.eval.limit_s, **paths}
 
 
 def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
@@ -19,14 +20,13 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.arithmetic import resolve_cpu
-from sparring.nets.hierarchy import is_hierarchy
-from sparring.nets.policy import BY_VALUE, Policy, check_alike
+from sparring.nets.transfer import Transfer
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Schedule
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import CONFIG
-from sparring.store.policies import load_policy, locate, whole_checkpoint
+from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.budget import budget_of
 from sparring.training.callbacks import Callbacks
@@ -38,10 +38,12 @@ from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
+from sparring.training.planning.own_nets import lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
 from sparring.training.records.run import Run, check_name
+from sparring.training.starting import found_init, start_from
 from sparring.training.teaching.sources import lasting as lasting_source
 from sparring.training.teaching.sources import read_sources
 from sparring.training.teaching.teach import begin_taught, tell_members
@@ -50,6 +52,8 @@ CALMER = 0.1
 """What the learning rate is multiplied with after the first divergence of a run."""
 LOWERED = "diverged: learning rate lowered"
 """The event of that."""
+INIT = "init"
+"""The event of beginning with trained weights: what was kept of them."""
 
 
 @dataclass
@@ -69,6 +73,8 @@ class Session:
     """The games are an object of the program, which closes it itself."""
     courses: Sequence[Course] = ()
     """The way of every member through its phases; none where nothing ever changes."""
+    kept: dict[int, Transfer] = field(default_factory=dict)
+    """What members have of the weights that they began with."""
 
     @classmethod
     def prepare(
@@ -130,7 +136,9 @@ class Session:
         """Give fresh learners the weights that they are to begin with."""
         for member, config in enumerate(self.configs):
             if config.init:
-                start_from(self.learner, config.init, member)
+                self.kept[member] = start_from(self.learner, config.init, member)
+                if not self.quiet:
+                    print(f"init: {self.kept[member].line()}", file=sys.stderr)
 
     def finish(
         self,
@@ -218,6 +226,8 @@ class Session:
             )
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_all()
+            for member, kept in self.kept.items() if resume is None else ():
+                trainer.members[member].note(INIT, **kept.record())
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
             if taught:
@@ -292,17 +302,6 @@ def with_factor(config: TrainConfig, factor: float) -> TrainConfig:
     return replace(config, **own)
 
 
-def found_init(text: str) -> str:
-    """Return the very checkpoint that a word means, so that the run says what it began with."""
-    if not text:
-        return ""
-    place = locate(text)
-    if place is None:
-        raise ConfigError(f"init: no folder {text}; give a run, a checkpoint or a saved policy")
-    folder, _ = whole_checkpoint(place)
-    return str(folder)
-
-
 def lasting(
     config: TrainConfig, *, pool: GamePool | None = None, opponents: Sequence[Any] = (), **_: Any
 ) -> TrainConfig:
@@ -318,47 +317,10 @@ def lasting(
         config,
         collect=collect,
         game=lasting_name(config.game),
+        net=lasting_net(config.net),
         init=found_init(config.init),
         opponents=config.opponents if opponents else pinned(rules, config.opponents),
         starts=tuple(map(lasting_start, config.starts)),
         teach=tuple(lasting_source(rules, word) for word in config.teach),
         phases=lasting_phases(config, rules),
     )
-
-
-def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
-    """Refuse weights that mean something else: values of actions are no probabilities."""
-    if policy.by_value == by_value:
-        return
-    holds, wanted = ("values", "probabilities") if policy.by_value else ("probabilities", "values")
-    raise ConfigError(
-        f"init: {path} has learned {holds} of actions, and this algorithm learns {wanted}; start "
-        f"from a run of the same kind, or with --algo {'dqn' if policy.by_value else 'ppo or sac'}"
-    )
-
-
-def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
-    """Refuse one network for all roles where each has its own, or the other way round."""
-    if wanted == given:
-        return
-    kinds = {True: "a network for every role", False: "one network for all roles"}
-    raise ConfigError(
-        f"init: {path} has {kinds[given]}, and this run is to have {kinds[wanted]}; "
-        f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or begin without init"
-    )
-
-
-def start_from(learner: Learner, path: str, member: int = 0) -> None:
-    """Give a fresh learner trained weights; all else stays as it begins."""
-    policy = load_policy(path)
-    policy.check_fits(learner.rules)
-    fresh = learner.snapshot(member)
-    demand_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
-    mine = fresh.tensors.get("net", {})
-    theirs = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
-    demand_same_roles(path, wanted=is_hierarchy(mine), given=is_hierarchy(theirs))
-    check_alike(f"init: {path}", mine, theirs)
-    try:
-        learner.restore(replace(fresh, tensors={**fresh.tensors, "net": theirs}), member)
-    except SparringError as wrong:
-        raise ConfigError(f"init: {wrong}") from wrong

@@ -21,6 +21,7 @@ from sparring.training.planning.algorithms import demand_of_mode, demand_own, mo
 from sparring.training.planning.casting import told
 from sparring.training.planning.demands import nothing_left_in
 from sparring.training.planning.own import facts_of_given, given_pool, is_maker, pool_again
+from sparring.training.planning.own_nets import name_net, net_again
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
@@ -57,10 +58,12 @@ def train(
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
     opponents: words as on the command line; policies, agents and functions (obs, mask, rng) ->
         actions may be among them.
+    net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
     """
     demand_loaded("sparring.train")
     changes: dict[str, Any] = dict(settings)
     opponents = given_opponents(changes)
+    name_net(changes)
     if isinstance(changes.get("league"), str):
         changes["league"] = {"preset": changes["league"]}
     if isinstance(changes.get("hierarchy"), bool):
@@ -196,6 +199,7 @@ def resume(
     episodes: int = 0,
     game: Any = None,
     opponents: Sequence[Any] = (),
+    net: Any = None,
     clear_replay: bool = False,
     quiet: bool = False,
     on_update: Any = None,
@@ -208,6 +212,8 @@ def resume(
     game: the environment object, or the function without a name, that the run was begun with, once
         more. An environment by its factory's name is made anew without it.
     opponents: those that were objects of the program which began the run, once more.
+    net: the network of your own, once more, where that was an object. One by its class's name is
+        made anew without it.
     clear_replay: forget what is remembered and begin the replay anew.
     """
     demand_loaded("sparring.resume")
@@ -230,6 +236,8 @@ def resume(
                 f"opponents: the run was begun with {'; '.join(config.opponents)}, and now there "
                 f"are {'; '.join(told(opponents))}; give the same, or start a new run with --init"
             )
+        if net is not None:
+            net_again(net, config, str(run.path))
         config = with_budget(config, saved.meta, budget)
         session = Session.prepare(
             [config],

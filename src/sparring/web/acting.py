@@ -117,6 +117,7 @@ class Service:
             "player": name,
             "loaded_from": agent.policy.name,
             "value": said["value"],
+            "memory": said["memory"],
             "probabilities": None,
             "fallback": False,
         }
@@ -148,6 +149,7 @@ class Service:
             "player": name,
             "loaded_from": None,
             "value": None,
+            "memory": question.memory,
             "probabilities": None,
             "fallback": self.fallback,
             "why": why,

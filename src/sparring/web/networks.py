@@ -92,7 +92,7 @@ def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
     if net.inputs.memory:
         raise ConfigError(
             f"{policy.name} has {net.inputs.memory} bytes of memory behind its observation; a "
-            "browser runs networks without memory"
+            "browser runs networks without memory (`sparring export --onnx` carries it)"
         )
     if type(net) is Perceptron and net.own_layers:
         raise ConfigError(

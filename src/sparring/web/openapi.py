@@ -46,6 +46,11 @@ QUESTION: Schema = {
             "description": "The same as one number per feature, as State.observe returns it.",
         },
         "mask": {**BYTES, "description": "With obs or numbers: 1 for every legal action."},
+        "memory": {
+            "oneOf": [*BYTES["oneOf"], {"type": "null"}],
+            "description": "Of a player that remembers: the memory of its answer to the seat's "
+            "decision before, empty where a game begins.",
+        },
         "state": {
             "type": "string",
             "contentEncoding": "base64",
@@ -93,6 +98,11 @@ ANSWER: Schema = {
         "player": {"type": "string", "description": "Who was asked."},
         "loaded_from": {"type": ["string", "null"], "description": "Whose weights answered."},
         "value": {**NUMBER_OR_NULL, "description": "What the seat is expected to be paid."},
+        "memory": {
+            "type": ["string", "null"],
+            "contentEncoding": "base64",
+            "description": "What the player remembers: send it with the seat's next decision.",
+        },
         "probabilities": {"type": ["array", "null"], "items": SHARE},
         "mean": {"type": "array", "items": {"type": "number"}},
         "spread": {"type": "array", "items": {"type": "number"}},

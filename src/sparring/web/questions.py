@@ -23,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 
 WAYS = ("obs", "numbers", "state", "replay")
 """How a decision can be given."""
-KEYS = ("player", *WAYS, "mask", "row", "sampled", "seed", "step", "top")
+KEYS = ("player", *WAYS, "mask", "memory", "row", "sampled", "seed", "step", "top")
 REPLAY_KEYS = (
     *("format", "version", "game", "rules_version", "flags", "seed", "index"),
     *("players", "setup", "actions", "scores", "end"),
@@ -55,6 +55,8 @@ class Question:
     mask: Any
     row: int
     wish: Wish
+    memory: Any = None
+    """What the player remembers of the seat, as its answer before said; "": nothing yet."""
 
     @property
     def by_state(self) -> bool:
@@ -95,7 +97,7 @@ def read_question(body: Any) -> Question:
     )
     (way,) = ways
     row = whole_within(body, "row", 0, 0, 63)
-    return Question(player, way, body[way], body.get("mask"), row, wish)
+    return Question(player, way, body[way], body.get("mask"), row, wish, body.get("memory"))
 
 
 def whole_within(body: Mapping[str, Any], key: str, default: int, low: int, high: int) -> int:
@@ -151,23 +153,41 @@ def replayed(given: Any, rules: Rules | None) -> State:
 def decision_of(question: Question, rules: Rules, row_bytes: int) -> Decision:
     """Return what a player's network takes.
 
-    row_bytes: of the network, which may see more than the game shows.
+    row_bytes: of the network, which may see more than the game shows: what it remembers.
     """
+    held = row_bytes - rules.obs_bytes
+    if question.way == "obs" and question.memory is None:  # a whole row, as a pool has it
+        obs = octets(question.given, row_bytes, "obs", rules)
+        return Decision(obs, read_mask(question.mask, rules))
+    memory = read_memory(question.memory, held, rules)
     if question.by_state:
         if question.mask is not None:
             raise ConfigError(f"mask: {question.way} says itself what is legal; leave mask out")
         state = position(question, rules)
-        if row_bytes != rules.obs_bytes:
-            raise ConfigError("this player has a memory, which a position does not show; send obs")
-        obs, mask = state.decision(question.row)
-        return Decision(obs[0], mask[0], state)
+        seen, mask = state.decision(question.row)
+        return Decision(np.concatenate([seen[0], memory]), mask[0], state)
     if question.way == "obs":
-        obs = octets(question.given, row_bytes, "obs", rules)
+        obs = octets(question.given, rules.obs_bytes, "obs", rules)
     else:
         obs = narrow(rules, question.given)
-        if len(obs) != row_bytes:
-            raise ConfigError("this player has a memory, which numbers do not show; send obs")
-    return Decision(obs, read_mask(question.mask, rules))
+    return Decision(np.concatenate([obs, memory]), read_mask(question.mask, rules))
+
+
+def read_memory(given: Any, size: int, rules: Rules) -> Bytes:
+    """Return what a player remembers, so many bytes; zeros where a game begins."""
+    if given is None and size:
+        raise ConfigError(
+            'this player remembers: send memory, "" where a game begins, and then what its answer '
+            "to the seat's decision before said"
+        )
+    if not given and not isinstance(given, int):
+        return np.zeros(size, np.uint8)
+    if not size:
+        raise ConfigError("memory: this player remembers nothing; leave memory out")
+    memory = octets(given, size, "memory", rules)
+    if not np.isfinite(memory.view(np.float32)).all():
+        raise ConfigError("memory: there are numbers in it that are not finite; send it as it came")
+    return memory
 
 
 def read_mask(given: Any, rules: Rules) -> Bytes:

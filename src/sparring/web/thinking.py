@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -33,8 +34,13 @@ def answer_all(policy: Policy, asked: Sequence[Asked]) -> list[dict[str, Any]]:
     heads = policy.heads(obs)
     actions = chosen(policy, heads[POLICY], mask, [one.wish for one in asked])
     values = values_of(policy, heads, mask)
+    memory = policy.remembered(obs, heads) if policy.memory_bytes else None
     answers: list[dict[str, Any]] = [
-        {"value": None if values is None else float(values[at])} for at in range(len(asked))
+        {
+            "value": None if values is None else float(values[at]),
+            "memory": None if memory is None else base64.b64encode(memory[at].tobytes()).decode(),
+        }
+        for at in range(len(asked))
     ]
     if policy.rules.box:
         mean, log_spread = mean_and_spread(heads[POLICY])

@@ -26,6 +26,7 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import chains_of, rollout_bytes
 from sparring.learn.vtrace import LaggedPPO
 from sparring.machine import demand_memory
+from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
 from sparring.pools.foreign.make import facts_of
 from sparring.training.planning.own import by_factory
@@ -49,7 +50,8 @@ def make_crew(config: TrainConfig, plan: Plan) -> Crew:
         from sparring.cluster.ray.crew import ray_crew
 
         return ray_crew(config.cluster, written(config), places_of(config), config.fleet)
-    net = make_net(plan.rules, plan.net, memory=memory_of(plan))
+    heads = asked_heads(plan.rules, plan.heads)
+    net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
     places = places_of(config)
     return ProcessCrew(written(config), places, config.fleet, FlatWeights(net).size)
 
@@ -58,11 +60,6 @@ def places_of(config: TrainConfig) -> list[Place]:
     """Which part of a run every actor plays."""
     games = config.collect.games // config.actors
     return [Place(index, games, config.fleet.threads) for index in range(config.actors)]
-
-
-def memory_of(plan: Plan) -> int:
-    """Bytes of memory per game and seat."""
-    return plan.foreign.memory_bytes if plan.foreign else 0
 
 
 def demand_fleet(config: TrainConfig, plan: Plan) -> None:
@@ -99,7 +96,7 @@ def demand_fleet(config: TrainConfig, plan: Plan) -> None:
 def demand_rollouts(config: TrainConfig, plan: Plan) -> None:
     """Refuse rollouts that do not fit: the learner's, the actors' own, and those between them."""
     rules, steps, queue = plan.rules, config.collect.steps, config.fleet.queue
-    row = rules.obs_bytes + memory_of(plan)
+    row = rules.obs_bytes + plan.memory
     each = rollout_bytes(rules, row, steps, chains=chains_of(plan)) * (2 + queue + 1)
     what = f"rollouts of {steps} steps (collect.steps), {queue + 1} of every actor (fleet.queue),"
     demand_memory("collect.games", config.collect.games, each, what)
@@ -122,7 +119,7 @@ class FleetPPO(LaggedPPO):
             lineups=plan.cast.lineups,
             pots=plan.cast.pots,
             policies=plan.cast.slots + 1,
-            memory=memory_of(plan),
+            memory=plan.memory,
             lockstep=fleet.lockstep,
             exact=fleet.lockstep and own is None,
         )

@@ -46,6 +46,8 @@ class FleetPool:
         """
         self.crew, self.rules, self.num_games, self.memory_bytes = crew, rules, games, memory
         self.row_bytes = rules.obs_bytes + memory
+        self.memory = np.zeros((0, rules.seats, memory), np.uint8)
+        """Nothing: it is where the games are."""
         self.can = frozenset({EXACT} if exact else ())
         self._lockstep = lockstep
         self._flags: dict[str, Any] = {}

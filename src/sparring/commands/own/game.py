@@ -12,6 +12,7 @@ from sparring.commands.players import player_called
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated, random_player
+from sparring.nets.remembering import Remembering
 from sparring.pools.foreign.again import (
     check_same,
     factory_of,
@@ -37,6 +38,8 @@ class OwnGame:
         self.env = self.table.env
         self.score = np.zeros(pool.rules.seats)
         self.steps = self.seed = 0
+        self._minds: dict[tuple[int, int], Remembering] = {}
+        """What players remember of seats, by player and seat."""
 
     @property
     def modes(self) -> list[str]:
@@ -59,6 +62,7 @@ class OwnGame:
         self.table.check()
         self.score[:] = 0
         self.steps, self.seed = 0, seed
+        self._minds.clear()
 
     def asked(self) -> list[tuple[int, int]]:
         """Rows and seats that are to decide now."""
@@ -69,13 +73,12 @@ class OwnGame:
         return [int(action) for action in np.flatnonzero(self.table.mask[seat])]
 
     def answer(self, player: Seated, seat: int, *, greedy: bool = True) -> Any:
-        """What a player would do in this seat."""
+        """What a player does in this seat, once a step; it remembers that."""
+        mind = self._minds.setdefault((id(player), seat), Remembering(player))
         obs = self.rules.pack(self.table.numbers[seat][None])
         mask = self.table.mask[seat][None]
-        (action,) = player.act(
-            obs, mask, greedy=greedy, seed=self.seed, rollout=seat, step=self.steps
-        )
-        return action
+        how: dict[str, Any] = {"greedy": greedy, "seed": self.seed}
+        return mind.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
 
     def play(self, actions: Sequence[tuple[int, Any]]) -> None:
         """Answer rows, each with its action."""

@@ -84,6 +84,7 @@ class Table:
     def decide(self) -> int | None:
         """Show the position and return what the person wants; None: to leave."""
         game = self.game
+        advice = int(game.answer(self.adviser, self.person))  # asked or not: it is to remember
         legal = {game.rules.action_name(action): action for action in game.legal(self.person)}
         print("", self.shown(), f"legal: {' '.join(legal)}", sep="\n")
         while True:
@@ -97,7 +98,6 @@ class Table:
             if typed in legal:
                 return legal[typed]
             if typed == "?":
-                advice = int(game.answer(self.adviser, self.person))
                 print(f"{name_of(self.adviser)} would choose: {game.rules.action_name(advice)}")
             else:
                 print(f"That is no choice here; type one of {' '.join(legal)}.")

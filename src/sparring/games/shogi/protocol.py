@@ -54,10 +54,15 @@ def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> 
     state = new_state(rules, seed=seed)
     shogi.set_sfen(state, start)
     for move in moves:
-        shogi.play(state, move)
-        if state.end in ENDS_THAT_OTHERS_DECIDE:
-            shogi.set_sfen(state, shogi.read_sfen(state))
+        play_on(state, move)
     return state
+
+
+def play_on(state: State, move: str) -> None:
+    """Play one move as `replay` does."""
+    shogi.play(state, move)
+    if state.end in ENDS_THAT_OTHERS_DECIDE:
+        shogi.set_sfen(state, shogi.read_sfen(state))
 
 
 def game_seed(seed: int, number: int) -> int:

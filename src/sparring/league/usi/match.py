@@ -18,6 +18,7 @@ from sparring.games.shogi.protocol import game_seed, position_line, read_positio
 from sparring.league.players import Player, name_of
 from sparring.league.results import MatchResult, Record, summarise
 from sparring.league.usi.engine import Engine, EngineError
+from sparring.nets.remembering import Remembering
 
 GO = {
     "movetime": "go movetime {}",
@@ -147,8 +148,16 @@ def set_up(rules: Rules, opening: Opening, seed: int) -> State:
 class Referee:
     """Plays the games of a match, one after the other."""
 
-    def __init__(self, challenger: Player, engine: Engine, rules: Rules, terms: Terms) -> None:
-        self.challenger, self.engine, self.rules, self.terms = challenger, engine, rules, terms
+    def __init__(
+        self, challenger: Player, engine: Engine, rules: Rules, terms: Terms, *, skip_forced: bool
+    ) -> None:
+        """Begin nothing yet. skip_forced: whether moves without a choice are the rules' to make."""
+        self.engine, self.rules, self.terms = engine, rules, terms
+        self.challenger = (
+            challenger
+            if isinstance(challenger, str)
+            else Remembering(challenger, skip_forced=skip_forced)
+        )
         self.moves: list[str] = []
         """Of the game that is played or was played last."""
 
@@ -156,6 +165,8 @@ class Referee:
         """Play one game. Faults of the engine are raised."""
         moves = self.moves = list(opening.moves)
         self.engine.new_game()
+        if not isinstance(self.challenger, str):
+            self.challenger.reset()
         state = set_up(self.rules, opening, game_seed(self.terms.seed, number))
         while not state.over:
             if state.seat == seat:
@@ -192,6 +203,7 @@ def play_match(
     challenger: Player, rules: Rules, terms: Terms, progress: Callable[[int], None]
 ) -> Match:
     """Play all games."""
+    skip_forced = rules.skip_forced
     rules = rules.changed({"skip_forced": 0})  # every move has to be told to the engine
     limit = int(rules.config["max_plies"])
     if not terms.openings and terms.opening_plies >= limit:
@@ -203,7 +215,7 @@ def play_match(
     faults: list[Fault] = []
     stopped = ""
     with Engine(terms.engine, terms.options) as engine:
-        referee = Referee(challenger, engine, rules, terms)
+        referee = Referee(challenger, engine, rules, terms, skip_forced=skip_forced)
         for number in range(terms.games):
             pair, seat = divmod(number, 2)
             opening = (

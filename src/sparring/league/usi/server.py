@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from sparring.errors import ConfigError, SparringError, nearest
 from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import centipawns, game_seed, lasting, read_position, replay
 from sparring.league.players import Player, name_of
+from sparring.league.usi.recalling import Recalling
 
 NAME, AUTHOR = "sparring", "the sparring maintainers"
 MOST_SEED = 2**31 - 1
@@ -24,6 +26,11 @@ class Server:
         self.player, self.seed, self.sampled = player, seed, sampled
         self.declaration = str(rules.config["declaration"])
         self.rules = lasting(rules)
+        self.recalling = (
+            None
+            if isinstance(player, str)
+            else Recalling(player, self.rules, skip_forced=rules.skip_forced)
+        )
         self.games = 0
         self.start, self.moves = shogi.START, list[str]()
         self.state = self.set_up()
@@ -128,13 +135,14 @@ class Server:
             return [], "bestmove resign"
         if shogi.camp(shogi.read_sfen(self.state), self.declaration).claim == "win":
             return [], "bestmove win"
-        if isinstance(self.player, str):
-            return [], f"bestmove {shogi.usi(self.state, self.state.ask(self.player))}"
-        action = self.player.action(
-            self.state, greedy=not self.sampled, seed=self.game_seed, step=len(self.moves)
-        )
-        move = shogi.usi(self.state, action)
-        value = float(self.player.value(self.state.observe_bytes(self.state.seat)[None])[0])
+        if isinstance(self.player, str) or self.recalling is None:
+            return [], f"bestmove {shogi.usi(self.state, self.state.ask(str(self.player)))}"
+        obs, mask = self.state.decision()
+        memory = self.recalling.memory(self.state.seat, self.start, self.moves)
+        how: dict[str, Any] = {"seed": self.game_seed, "step": len(self.moves)}
+        (action,), _ = self.player.decide(obs, mask, memory, greedy=not self.sampled, **how)
+        move = shogi.usi(self.state, int(action))
+        value = float(self.player.value(obs, mask, memory)[0])
         return [f"info depth 1 score cp {centipawns(value)} pv {move}"], f"bestmove {move}"
 
     def release(self, _: Sequence[str]) -> list[str]:

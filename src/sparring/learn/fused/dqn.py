@@ -126,8 +126,7 @@ class FusedDQN(FusedOffPolicy):
     @torch.no_grad()
     def _replace_targets(self) -> None:
         """Set the targets to the networks."""
-        self.target.weight.copy_(self.net.weight)
-        self.target.compute.copy_(self.net.compute)
+        self.target.copy_from(self.net)
 
     def _learned(self, error: Tensor) -> None:
         """Note how wrong the estimates were."""

@@ -18,6 +18,7 @@ from sparring.learn.fused.rollout import EARNED, FusedRollout
 from sparring.learn.rollout import episodes_of, movers_of
 from sparring.pools.batch import Batch
 from sparring.pools.cuda import CudaPool
+from sparring.pools.cuda.memory import put_memory
 from sparring.pools.lineups import LEARNER, Pots
 from sparring.pools.native import Pool
 
@@ -118,6 +119,7 @@ class DeviceGames:
             to.copy_(fresh[name])
         for step in range(rollout.steps):
             answer(step, slice(0, rollout.rows))
+            self._remember(rollout, step)
             last = step == rollout.steps - 1
             self.pool.step_into(
                 legal=rollout.legal[rollout.at(step)],
@@ -132,6 +134,18 @@ class DeviceGames:
                 final_legal=rollout.final_legal[step] if rollout.final_legal is not None else None,
             )
         rollout.counts.copy_(self.pool.counted())
+
+    def _remember(self, rollout: FusedRollout, step: int) -> None:
+        """Give every seat the memory that was written when it decided, before the games go on."""
+        if rollout.remembered is not None:
+            put_memory(
+                self.pool.memories,
+                rollout.remembered,
+                rollout.seat[step],
+                rollout.policy[step],
+                rows=self.rules.rows,
+                seats=self.rules.seats,
+            )
 
 
 class HostGames:
@@ -208,6 +222,7 @@ class HostGames:
                 self._call_back(rollout, step, slot, record)
             for slot in slots:
                 self._events[slot].synchronize()
+                record.remember(self.pool, step, self._slice(slot))
                 self.pool.send(record.action[self._slice(slot)], slot)
         for slot in slots:
             record.keep(rollout.steps - 1, slot, self.pool.recv(slot))
@@ -232,6 +247,8 @@ class HostGames:
         """Have the actions of a slot brought to the host."""
         rows = self._slice(slot)
         record.actions[rows].copy_(rollout.action[rollout.at(step, rows)], non_blocking=True)
+        if rollout.remembered is not None:
+            record.remembered[rows].copy_(rollout.remembered[rows], non_blocking=True)
         self._events[slot].record()
 
 
@@ -250,6 +267,8 @@ class Record:
 
         self.actions = torch.zeros(rollout.rows, dtype=torch.int32, pin_memory=pinned)
         self.action: np.ndarray[Any, Any] = self.actions.numpy()
+        held = rollout.remembered.shape if rollout.remembered is not None else (0, 0)
+        self.remembered = torch.zeros(held, pin_memory=pinned)
         self.seat, self.role = make("seat"), make("role")
         self.reward, self.skipped = make("reward"), make("skipped")
         self.terminated, self.truncated = make("terminated"), make("truncated")
@@ -263,6 +282,14 @@ class Record:
         self.earned[:] = 0
         self.met[:] = 0
         self.cut_count[:] = 0
+
+    def remember(self, pool: Pool, step: int, rows: slice) -> None:
+        """Give the seats of some rows the memory that was written when they decided."""
+        if not self.remembered.numel():
+            return
+        asked = rows.start + np.flatnonzero(pool._native.policy[rows] >= 0)
+        seat, memory = self.seat[step, asked], pool.memory.view(np.float32)
+        memory[asked // self.rules.rows, seat] = self.remembered.numpy()[asked]
 
     def keep(self, step: int, slot: int, batch: Batch) -> None:
         """Store what a step of a slot brought."""

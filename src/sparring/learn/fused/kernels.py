@@ -13,6 +13,7 @@ from sparring.kernels.views import View
 from sparring.nets import flat, grouped_pass
 from sparring.nets.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
 from sparring.nets.inputs import Inputs
+from sparring.nets.memory import memory_of
 
 PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
 REPLAY_SOURCE = '#include "cuda/optimiser.cuh"\n#include "cuda/replay.cuh"\n'
@@ -49,10 +50,11 @@ def compile_ahead(
     """
     programs = [(source, action_constants(rules, bf16=bf16))]
     for net in nets:
-        inputs = Inputs(rules, seen=net.inputs)
+        inputs = Inputs(rules, memory_of(rules, net), net.inputs)
         programs.append((flat.SOURCE, row_constants(inputs, bf16=bf16)))
-    if slots:
-        programs.append((grouped_pass.SOURCE, row_constants(Inputs(rules), bf16=bf16)))
+        if slots:
+            met = Inputs(rules, memory_of(rules, net))
+            programs.append((grouped_pass.SOURCE, row_constants(met, bf16=bf16)))
     for one, constants in programs:
         ahead(one, constants, exact=False, device=device, what=rules.name)
 

@@ -7,10 +7,8 @@ but the answers to rows are.
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,30 +24,22 @@ from sparring.kernels import Module
 from sparring.learn.adjust import Terms
 from sparring.learn.fused.figures import Figures
 from sparring.learn.fused.games import Games
+from sparring.learn.fused.graphs import Graphs
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.hosted import demand_recurrent
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
 from sparring.nets.make import make_net
+from sparring.nets.memory import memory_of, stacked
 from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.pools.lineups import LEARNER, Pots, check_answered
 from sparring.pools.protocol import EXACT
-
-
-@contextmanager
-def no_garbage() -> Iterator[None]:
-    """Let nobody be freed meanwhile: what a learner of before held on the device ends a capture."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class Voice:
@@ -65,6 +55,14 @@ class Voice:
         own = role if self.role is not None else None
         return {"role": own, "only": self.role or 0, "value_scale": self.net.value_scale}
 
+    def remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
+        """Write what its rows make their seats remember [rows, numbers], behind its pass."""
+        made, net = self.passing.memory, self.net
+        new = (
+            made.view(to.shape) if made is not None else stacked(net.inputs, obs, net.config.frames)
+        )
+        to.copy_(new if self.role is None else torch.where((role == self.role)[:, None], new, to))
+
 
 class FusedLearner:
     """Plays with the networks of one member or of a whole population; kinds add what learns."""
@@ -73,6 +71,8 @@ class FusedLearner:
     """What the host is told about an update."""
     configs: list[Any]
     """Of the algorithm, one for each member; read anew for every update."""
+    recurrent = False
+    """Whether it learns from decisions in a row, as networks with a state need it."""
 
     def __init__(
         self,
@@ -101,10 +101,18 @@ class FusedLearner:
         self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
-        self.slots, self.device, self.graphs = slots, games.device, graphs
+        self.slots, self.device = slots, games.device
         self.by_value = by_value
+        if memory_of(games.rules, net) not in (0, games.pool.memory_bytes):
+            raise ConfigError(
+                f"the pool has {games.pool.memory_bytes} bytes of memory per seat and net.memory "
+                f"{net.memory} needs {memory_of(games.rules, net)}; make it with as many"
+            )
+        if net.memory == "gru":
+            demand_recurrent("" if self.recurrent else type(self).__name__, by_role=by_role)
         check_answered(self.pool.policies, range(slots + 1))
         self.net = self._make_flat(net, bf16=collect.bf16)
+        self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
         for member, seed in enumerate(games.seeds):
             torch.manual_seed(seed)
             fresh = self._fresh_net()
@@ -125,6 +133,7 @@ class FusedLearner:
             policies=slots + 1,
             final_legal=final_legal,
             examples=examples,
+            remembers=bool(net.memory),
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None
@@ -149,9 +158,6 @@ class FusedLearner:
         self._met: npt.NDArray[np.int64] | None = None
         """Of the last update [members, players, 3]."""
         self._told_cuts = False
-        self._captured: dict[str, torch.cuda.CUDAGraph] = {}
-        self._graph_pool: Any = None
-        self._ran: set[str] = set()
 
     @property
     def pool(self) -> Any:
@@ -189,28 +195,15 @@ class FusedLearner:
         return self.voices[0].passing
 
     def _fresh_net(self) -> Net:
-        return make_net(self.games.rules, self.net.config, memory=self.pool.memory_bytes)
+        return make_net(self.games.rules, self.net.made_of, memory=self.pool.memory_bytes)
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
-        """Replay a graph. The first time runs without one, which also wakes up every library."""
-        if not self.graphs or name not in self._ran:
-            self._ran.add(name)
-            work()
-            return
-        if name not in self._captured:
-            graph = torch.cuda.CUDAGraph()
-            # What a graph allocates is of no use behind it: all of them share one piece of memory.
-            with no_garbage(), torch.cuda.graph(graph, pool=self._graph_pool):
-                work()
-            self._captured[name], self._graph_pool = graph, graph.pool()
-        self._captured[name].replay()
+        """Replay what was launched before, if that can be."""
+        self.graphs.run(name, work)
 
     def forget_graphs(self) -> None:
         """Capture everything anew: what is launched has changed."""
-        torch.cuda.synchronize()
-        self._captured.clear()
-        self._ran.clear()
-        self._graph_pool = None
+        self.graphs.forget()
 
     # Rollout
 
@@ -267,6 +260,15 @@ class FusedLearner:
             self.kernels.draw(blocks, 256, voice.heads, view("AskedView", **own), answers)
         if self._frozen:
             self._frozen.answer(asked | self.voices[0].asked(None), answers, blocks)
+        if rollout.remembered is not None:
+            self._remember(rollout.obs[at], rollout.role[step, rows], rollout.remembered[rows])
+
+    def _remember(self, obs: Tensor, role: Tensor, to: Tensor) -> None:
+        """Write what rows make their seats remember, whoever answers them."""
+        for voice in self.voices:
+            voice.remember(obs, role, to)
+        if self._frozen:
+            self._frozen.remember(to)
 
     # Other terms
 

@@ -32,6 +32,8 @@ from sparring.schedule import Moment
 class FusedOnPolicy(FusedLearner):
     """Plays, learns, counts and rehearses; kinds say what an update is made of."""
 
+    recurrent = True
+
     def __init__(
         self,
         games: Games,

@@ -64,6 +64,13 @@ class FrozenOpponents:
             passing.read(obs)
             passing.forward()
 
+    def remember(self, to: Tensor) -> None:
+        """Write what those rows make their seats remember, behind `answer`. to: [rows, numbers]."""
+        made, position = self.passing.memory, self.passing.position
+        if made is not None:
+            theirs = made.index_select(0, position.clamp(min=0))
+            to.copy_(torch.where(position[:, None] >= 0, theirs, to))
+
     def answer(self, asked: dict[str, Any], answers: View, blocks: int) -> None:
         """An action for each of those rows, once the pass is through.
 

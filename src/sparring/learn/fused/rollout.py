@@ -37,9 +37,11 @@ class FusedRollout:
         policies: int = 1,
         final_legal: bool = False,
         examples: int = 0,
+        remembers: bool = False,
     ) -> None:
         """Make the arrays, once and for all.
 
+        remembers: networks write the memory that rows have behind the observation.
         examples: of decisions seen in hindsight, whose rows come behind the places.
         final_legal: keep what seats might do when games are cut.
         policies: those that may sit at tables, the learner included.
@@ -59,6 +61,10 @@ class FusedRollout:
                 self.action = torch.zeros(self.places, rules.box)
             self.played = torch.zeros(rows, rules.box)
             """What the games are given in a step, if that is not what was drawn."""
+            # What shows behind the next observation of the seat of each row of a step.
+            self.remembered = (
+                torch.zeros(rows, (row_bytes - rules.obs_bytes) // 4) if remembers else None
+            )
             self.log_prob = torch.zeros(self.places)
             self.value = torch.zeros(self.places)
             self.seat = torch.zeros(steps, rows, dtype=torch.int8)

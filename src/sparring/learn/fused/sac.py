@@ -97,8 +97,8 @@ class FusedSAC(FusedOffPolicy):
         net = self.net
         return Critics(
             net.inputs,
-            self.config.critic_hidden or net.config.hidden,
-            activation=net.config.activation,
+            self.config.critic_hidden or net.made_of.hidden,
+            activation=net.made_of.activation,
             norm=self.config.critic_norm,
             members=members,
         )

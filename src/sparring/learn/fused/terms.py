@@ -106,13 +106,13 @@ class FusedTerms:
         members, room = picked.shape
         there = picked >= 0
         share = there / there.sum(1, keepdim=True).clamp(min=1)
-        # Nobody's rows look at a member's first sample, so that no formula meets an empty mask.
-        place = torch.where(there, picked, picked[:, :1]).clamp(min=0).long().reshape(-1)
+        # Nobody's rows look at one of the member's samples, so that no formula meets an empty mask.
+        place = torch.where(there, picked, picked.amax(1, keepdim=True)).clamp(min=0).long()
         with torch.enable_grad():
             leaves = {name: said.requires_grad_() for name, said in self._heads(at, room).items()}
             total = torch.zeros(members, device=self.net.device)
             for one, weight in zip(self.list, self.weights, strict=True):
-                rows = PlacedRows(self.rollout, one.by_place, place)
+                rows = PlacedRows(self.rollout, one.by_place, place.view(-1))
                 each = one.term.each(leaves, rows).view(members, room)
                 loss = (torch.where(there, each, 0.0) * share).sum(1)
                 self._show(one.term.name, loss.detach())
@@ -120,8 +120,8 @@ class FusedTerms:
                 if isinstance(one.term, Measures):
                     with torch.no_grad():
                         for name, found in one.term.measure(leaves, rows).items():
-                            found = torch.where(there, found.view(members, room), 0.0)
-                            self._show(name, (found * share).sum(1))
+                            kept = torch.where(there, found.view(members, room), 0.0)
+                            self._show(name, (kept * share).sum(1))
         grads = torch.autograd.grad(
             total.sum(), list(leaves.values()), allow_unused=True, materialize_grads=True
         )

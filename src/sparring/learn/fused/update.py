@@ -24,6 +24,7 @@ from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.links import carry, links_view, rollout_view
 from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.fused.sequences import sequences_for
 from sparring.learn.fused.terms import FusedTerm, FusedTerms
 from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
 from sparring.nets.flat import FlatNet, Pass
@@ -66,12 +67,17 @@ class Update:
         # If every row is a sample; `fit` makes fewer.
         self.most = self.minibatches = max(1, round(samples / self.config.minibatch))
         varies = rollout.policies > 1 or role is not None
-        self.room = room_of(samples, self.minibatches, self.config, varies)
-        """Samples of a minibatch."""
+        self.sequences = sequences_for(kernels, net, rollout, self.most)
+        """Decisions in a row, where gradients go back through what the network remembers."""
+        plain = room_of(samples, self.minibatches, self.config, varies)
+        self.room = self.sequences.rows if self.sequences else plain
+        """Samples of a minibatch; of decisions in a row, some places are empty."""
         hindsight = hindsight if records else None
         self.stride = self.room + (room_for(self.room, hindsight.share) if hindsight else 0)
         """Rows of a minibatch: samples, and examples behind them."""
-        self.learning = net.passing(self.stride, learn=True)
+        self.learning: Pass = (
+            self.sequences.learning if self.sequences else net.passing(self.stride, learn=True)
+        )
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
         self.loss_blocks = -(-self.room // self.block_rows)
         self.knob_names = names("Knobs")
@@ -187,7 +193,10 @@ class Update:
         Rows of frozen opponents are no samples. Waits for the device.
         """
         samples = int(self.sample_counts.max())
-        self.minibatches = min(max(1, -(-samples // self.room)), self.most)
+        needed = -(-samples // self.room)
+        if self.sequences:
+            needed = self.sequences.minibatches(round(samples / self.config.minibatch))
+        self.minibatches = min(max(1, needed), self.most)
         return self.minibatches
 
     def begin(self) -> None:
@@ -261,6 +270,8 @@ class Update:
     def list_samples(self) -> None:
         """List the samples of a rollout whose advantages are there, and choose the value unit."""
         rollout, kernels, blocks = self.rollout, self.kernels, blocks_of(self.rollout.places)
+        if self.sequences:
+            self.sequences.find()
         kernels.mark_samples(blocks, 256, self._places, self.marks)
         torch.cumsum(self.marks, 1, out=self.ranks)
         kernels.list_samples(blocks, 256, self._places, self.ranks, self._samples)
@@ -307,8 +318,10 @@ class Update:
     def _rescale_values(self) -> None:
         """Bring the value head to the new unit of values."""
         net = self.net
-        first = net.pieces["value_head.weight"].offset
+        first = net.value_from
         count = net.size - first
+        if not count:
+            return  # the network divides by the unit itself
         self.kernels.rescale_values(
             *((blocks_of(count, 128), self.members), 128),
             *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
@@ -316,11 +329,17 @@ class Update:
 
     def shuffle(self, epoch: int) -> None:
         """Deal the samples to the minibatches of an epoch, and examples behind them."""
-        self._deal(self._samples, epoch, 0, self.room)
+        picked = self.picked
+        if self.sequences:
+            self._deal(self.sequences.list, epoch, 0, self.sequences.room, self.sequences.dealt)
+            self.sequences.spread(picked[: self.minibatches])
+            return
+        self._deal(self._samples, epoch, 0, self.room, picked)
         if self.examples:
-            self._deal(self.examples.list, epoch + EPOCHS_APART, self.room, self.examples.room)
+            after, room = epoch + EPOCHS_APART, self.examples.room
+            self._deal(self.examples.list, after, self.room, room, picked)
 
-    def _deal(self, samples: View, epoch: int, first: int, room: int) -> None:
+    def _deal(self, samples: View, epoch: int, first: int, room: int, picked: Tensor) -> None:
         deal = self.kernels.view(
             "DealView",
             seeds=self.seeds,
@@ -330,8 +349,8 @@ class Update:
             members=self.members,
             room=room,
             first=first,
-            stride=self.stride,
-            picked=self.picked,
+            stride=picked.shape[2],
+            picked=picked,
         )
         rows = self.minibatches * self.members * room
         self.kernels.shuffle(blocks_of(rows), 256, samples, deal)
@@ -339,6 +358,9 @@ class Update:
     def descend(self, number: int) -> None:
         """One optimiser step of every member."""
         kernels, rollout, at = self.kernels, self.rollout, self.learning
+        dealt = {"counts": self.sample_counts, "number": number, "minibatches": self.minibatches}
+        if self.sequences:  # this one has samples of its own number
+            dealt = {"counts": self.sequences.filled[number], "number": 0, "minibatches": 1}
         minibatch = kernels.view(
             "MinibatchView",
             picked=self.picked[number],
@@ -347,9 +369,7 @@ class Update:
             old_log_prob=rollout.log_prob,
             old_value=rollout.value,
             advantage=rollout.advantage,
-            counts=self.sample_counts,
-            number=number,
-            minibatches=self.minibatches,
+            **dealt,
             room=self.room,
             stride=self.stride,
         )
@@ -366,6 +386,8 @@ class Update:
             diverged=self.diverged,
         )
         at.read(rollout.obs, self.picked[number])
+        if self.sequences:
+            self.sequences.bring(number)
         at.forward()
         kernels.loss((self.loss_blocks, self.members), 256, self._learning_heads, minibatch, loss)
         if self.examples:

@@ -21,6 +21,7 @@ from sparring.machine import demand_memory
 from sparring.pools.cuda.actions import as_given, copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
+from sparring.pools.cuda.memory import room_for
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import check_header, put_body
@@ -135,7 +136,8 @@ class CudaPool(CountsOnDevice):
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
-            self.memory = torch.zeros(self.num_games, self.rules.seats, memory, dtype=torch.uint8)
+            self.memories = room_for(self.num_games * self.rules.seats, memory)
+            self.memory = self.memories[:-1].view(self.num_games, self.rules.seats, memory)
             """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
             the observation. Cleared when its game begins anew."""
             self.settings = torch.zeros(len(self.seeds), setting, dtype=torch.uint8)

@@ -17,6 +17,7 @@ from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed, Seating
 from sparring.learn.opponents import PlayerActor
 from sparring.nets.hierarchy import nets_of
+from sparring.nets.memory import memory_of
 from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
@@ -175,7 +176,18 @@ class Casting:
         if isinstance(player, Policy) and self._is_alike(player):
             self.frozen[key] = player
         else:
+            self._demand_room(player)
             self.apart[key] = player
+
+    def _demand_room(self, player: Policy | CallablePlayer) -> None:
+        """Refuse whoever remembers more than the learner: rows have room for the learner's own."""
+        room = 0 if self.roles else memory_of(self.rules, self.config.net)
+        if player.memory_bytes > room:
+            raise ConfigError(
+                f"opponents: {player.name} remembers {player.memory_bytes} bytes of each seat and "
+                f"the learner {room}; give the learner as much (net.memory, net.memory_width, "
+                "net.frames), or leave it out"
+            )
 
     def _is_alike(self, policy: Policy) -> bool:
         """Whether a policy is of the learner's own kind.
@@ -239,4 +251,5 @@ def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, 
             replace(mine, sparse=roles[role].sparse) == roles[role] for role, mine in own.items()
         )
     alike = replace(theirs.config, sparse=net.sparse) == net
-    return alike and theirs.inputs.memory == 0 and theirs.heads == usual_heads(rules)
+    remembers = theirs.inputs.memory == memory_of(rules, net)
+    return alike and remembers and theirs.heads == usual_heads(rules)

@@ -16,12 +16,17 @@ import torch
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
+from sparring.nets.make import make_net
+from sparring.nets.memory import memory_of
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
+from sparring.training.planning.networks import check_networks
+from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
 from sparring.training.records.run import Run
 
@@ -38,6 +43,7 @@ def check_demands(rules: Rules, config: TrainConfig) -> None:
     demand_own_settings(config)
     check_actions(rules, config.algo)
     check_roles(rules, config)
+    check_networks(rules, config)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
@@ -76,6 +82,7 @@ def check_roles(rules: Rules, config: TrainConfig) -> None:
 def check_network(rules: Rules, config: TrainConfig) -> None:
     """Refuse networks that do not fit into the memory that is free."""
     Inputs(rules, seen=config.net.inputs)  # refuses blocks that there are not
+    check_own_nets(rules, config)
     needed = 4 * learned_numbers(rules, config)
     if needed < UNNOTICED:
         return
@@ -101,18 +108,41 @@ def learned_numbers(rules: Rules, config: TrainConfig) -> int:
 
 def weights_of(rules: Rules, net: NetConfig) -> int:
     """About how many weights a network has."""
+    if is_factory(net.kind):
+        return own_weights(rules, net)
+    numbers = len(rules.features) + memory_of(rules, net) // 4
     if net.kind == "residual":
-        return 9 * net.channels * (net.channels * 2 * net.blocks + len(rules.features))
-    widths = (len(rules.features), *net.hidden, max(rules.actions, 2 * rules.box) + 1)
-    return sum(a * b for a, b in pairwise(widths)) * (1 if net.shared else 2)
+        return 9 * net.channels * (net.channels * 2 * net.blocks + numbers)
+    if net.kind != "mlp" or net.memory == "gru":
+        return weights_made(rules, net)
+    actions = max(rules.actions, 2 * rules.box)
+    heads = ((*net.policy_hidden, actions), (*net.value_hidden, 1))
+    behind = sum(a * b for head in heads for a, b in pairwise((net.hidden[-1], *head)))
+    trunk = sum(a * b for a, b in pairwise((numbers, *net.hidden)))
+    return behind + trunk * (1 if net.shared else 2)
+
+
+def weights_made(rules: Rules, net: NetConfig) -> int:
+    """The same of a network that has no formula: it is made without its numbers."""
+    with torch.device("meta"):
+        made = make_net(rules, net, memory=memory_of(rules, net))
+    return sum(weight.numel() for weight in made.parameters())
 
 
 def described(config: TrainConfig) -> str:
     """The settings that make a network large."""
     net, critic = config.net, config.sac.critic_hidden
+    if is_factory(net.kind):
+        return f"net.kind {' '.join((net.kind, *net.set))}"
     own = f"net.hidden {' '.join(map(str, net.hidden))}"
     if net.kind == "residual":
         own = f"net.channels {net.channels}, net.blocks {net.blocks}"
+    elif net.kind == "attention":
+        own = f"net.token_width {net.token_width}, net.token_layers {net.token_layers}"
+    elif net.kind != "mlp":
+        own = f"net.kind {net.kind}"
+    if net.memory:
+        own += f", net.memory {net.memory}"
     return f"{own}, sac.critic_hidden {' '.join(map(str, critic))}" if critic else own
 
 

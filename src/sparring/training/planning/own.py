@@ -13,6 +13,7 @@ from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
+from sparring.nets.memory import memory_of
 from sparring.pools.foreign import pool_of
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import Facts, facts_of, make_pool
@@ -35,12 +36,20 @@ def own_pool(config: TrainConfig, first_game: int = 0) -> ForeignPool:
     first_game: how many games of the same run are played by others before these.
     """
     workers, games = workers_of(config), config.collect.games
+    room: dict[str, Any] = {
+        "seed": config.seed,
+        "first_game": first_game,
+        "memory": memory_of(facts_of(config.game).rules, config.net),
+    }
     if not workers:
-        return make_pool(config.game, games, seed=config.seed, first_game=first_game)
-    limits = asdict(config.env)
-    return WorkerPool(
-        config.game, games, workers=workers, seed=config.seed, first_game=first_game, **limits
-    )
+        return make_pool(config.game, games, **room)
+    return WorkerPool(config.game, games, workers=workers, **room, **asdict(config.env))
+
+
+def one_game(config: TrainConfig) -> GamePool:
+    """A single environment to look at, where its games are played by others or not at all."""
+    memory = memory_of(facts_of(config.game).rules, config.net)
+    return make_pool(config.game, copies=1, memory=memory)
 
 
 def workers_of(config: TrainConfig) -> int:
@@ -79,9 +88,10 @@ def facts_of_given(game: Any) -> Facts:
 
 def given_pool(game: Any, config: TrainConfig) -> ForeignPool:
     """The games that a program brings along, as an object or as a function without a name."""
+    memory = memory_of(facts_of_given(game).rules, config.net) if config.net.memory else 0
     if is_maker(game):
-        return make_pool(game, config.collect.games, seed=config.seed)
-    return pool_of(game, seed=config.seed)
+        return make_pool(game, config.collect.games, seed=config.seed, memory=memory)
+    return pool_of(game, seed=config.seed, memory=memory)
 
 
 def pool_again(

@@ -24,7 +24,6 @@ from sparring.learn.room import demand_room
 from sparring.machine import MOST_THREADS, check_threads
 from sparring.nets.arithmetic import resolve_cpu
 from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.foreign.make import make_pool
 from sparring.pools.protocol import GamePool
 from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import SECTIONS
@@ -38,7 +37,8 @@ from sparring.training.planning.members import (
     own_terms,
     rules_of_members,
 )
-from sparring.training.planning.own import by_factory, own_pool, rules_of
+from sparring.training.planning.memory import check_memory, demand_one_chain
+from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -81,6 +81,7 @@ def resolve(
     place = choose_place(configs, rules.box, cast, own=own)
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         check_demands(theirs, member)
+        check_memory(member)
         check_hindsight(theirs, member, course)
         check_teaching(theirs, member)
     starts = read_starts(rules, config.starts)
@@ -116,6 +117,7 @@ def resolve(
         first=own_terms(played_by, curricula),
     )
     demand_mirror(plan)
+    demand_one_chain(plan)
     demand_room(plan)
     return plan
 
@@ -148,11 +150,6 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
             f"algo_set is for a learner of your own; {config.algo} has the settings "
             f"{' and '.join(SECTIONS[config.algo])}"
         )
-
-
-def one_game(config: TrainConfig) -> GamePool:
-    """A single environment to look at, where its games are played by others or not at all."""
-    return make_pool(config.game, copies=1)
 
 
 def demand_games(

@@ -1,0 +1,33 @@
+"""What money the others have: what a bidder in Kuhhandel would like to know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sparring.games.hidden import Hidden
+from sparring.games.kuhhandel import NOTES
+from sparring.games.rules import Rules
+
+PLAYERS = 5
+"""Of the state."""
+MOST = 11
+"""Cards of one kind that are told apart; more count as so many."""
+
+
+def hidden(rules: Rules) -> Hidden:
+    """For every other seat, counted from the one that guesses, its cards of every note."""
+    seats = rules.seats
+
+    def read(library: Any, raw: Any, seat: Any) -> Any:
+        # known[p][p] is the hand of p: a byte for every note.
+        known = raw.reshape(len(raw), PLAYERS, PLAYERS, 8)[..., : len(NOTES)]
+        ahead = [(other - seat) % seats for other in range(seats)]
+        hands = [
+            sum(known[:, one, one] * (ahead[one] == away)[:, None] for one in range(seats))
+            for away in range(1, seats)
+        ]
+        return library.clip(library.stack(hands, 1).reshape(len(raw), -1), 0, MOST)
+
+    items = tuple(f"{away} to the left: {note}" for away in range(1, seats) for note in NOTES)
+    counts = (*map(str, range(MOST)), f"{MOST} or more")
+    return Hidden("known", items, counts, read)

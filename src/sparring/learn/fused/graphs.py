@@ -1,0 +1,86 @@
+"""Work that is launched again and again, as CUDA graphs; from Python where a network forbids it."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from sparring.errors import SparringWarning
+from sparring.factories import in_a_line, is_factory
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Let nobody be freed meanwhile: what a learner of before held on the device ends a capture."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class Graphs:
+    """Captures what is run under a name, and replays it from then on."""
+
+    def __init__(self, device: torch.device, kind: str, *, on: bool, eager: str = "") -> None:
+        """Capture nothing yet.
+
+        kind: of the network whose passes are run. on: False launches every kernel from Python.
+        eager: why a graph cannot hold the network, "" as far as that is known.
+        """
+        self.device, self.kind, self.on = device, kind, on
+        self._captured: dict[str, torch.cuda.CUDAGraph] = {}
+        self._pool: Any = None
+        self._ran: set[str] = set()
+        if on and eager:
+            self._give_up(eager)
+
+    def run(self, name: str, work: Callable[[], None]) -> None:
+        """Replay a graph. The first time runs without one, which also wakes up every library."""
+        if not self.on or name not in self._ran:
+            self._ran.add(name)
+            work()
+        elif name in self._captured or self._capture(name, work):
+            self._captured[name].replay()
+        else:
+            work()
+
+    def _capture(self, name: str, work: Callable[[], None]) -> bool:
+        """Hold what is launched in a graph; False if a network of somebody's own does not allow it.
+
+        Nothing of the work has been done by then.
+        """
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self.device)
+        try:
+            # What a graph allocates is of no use behind it: all of them share one piece of memory.
+            with no_garbage(), torch.cuda.graph(graph, pool=self._pool):
+                work()
+        except RuntimeError as wrong:
+            if not is_factory(self.kind) or isinstance(wrong, torch.OutOfMemoryError):
+                raise
+            torch.cuda.set_stream(stream)  # a capture that fails leaves its own behind
+            self._give_up(in_a_line(wrong.__context__ or wrong))
+            return False
+        self._captured[name], self._pool = graph, graph.pool()
+        return True
+
+    def _give_up(self, why: str) -> None:
+        """Launch everything from Python from now on."""
+        self.on = False
+        text = (
+            f"slower than it could be: net.kind {self.kind} does not fit into a CUDA graph: {why}"
+        )
+        warnings.warn(SparringWarning(text), stacklevel=4)
+
+    def forget(self) -> None:
+        """Capture everything anew: what is launched has changed."""
+        torch.cuda.synchronize()
+        self._captured.clear()
+        self._ran.clear()
+        self._pool = None

@@ -1,0 +1,191 @@
+"""Learning from a seat's decisions in a row on a GPU: segments, and how minibatches get them.
+
+The decisions of one (game, seat) that a rollout completed, games one after the other, are cut every
+`net.segment` of them. All of it is index arithmetic of fixed shapes in torch, so that a graph can
+hold it and tests compare it with loops on a CPU. Segments are shuffled by the kernel that shuffles
+samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from sparring.kernels import Module
+from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
+from sparring.nets.captured import CapturedNet
+from sparring.nets.flat import FlatNet
+from sparring.nets.unrolled import UnrolledPass
+
+NOBODY = -1
+"""In place of a place, where a segment has ended or a minibatch has none."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How many segments the decisions of a rollout become."""
+
+    members: int
+    seats: int
+    """Of all games of a member."""
+    steps: int
+    """Of the rollout: a seat decides once in each at most, and may bring a decision along."""
+    places: int
+    """Of a member: decisions that were brought along, and all rows."""
+    length: int
+    """Decisions of a segment at most."""
+
+    @classmethod
+    def of(cls, rollout: FusedRollout, segment: int) -> Cut:
+        """That of a rollout. segment: the setting; nothing is longer than a rollout."""
+        members, length = rollout.members, min(segment, rollout.steps + 1)
+        seats = rollout.games * rollout.rules.seats // members
+        return cls(members, seats, rollout.steps, rollout.places // members, length)
+
+    @property
+    def most(self) -> int:
+        """Segments of a member at most: all but the last of each seat are full."""
+        of_a_seat = -(-(self.steps + 1) // self.length)
+        full_or_last = (self.places + self.seats * (self.length - 1)) // self.length
+        return min(self.seats * of_a_seat, full_or_last)
+
+    def room(self, minibatches: int) -> int:
+        """Segments of a minibatch, so that all fit into so many."""
+        return -(-self.most // minibatches)
+
+
+def in_a_row(rollout: FusedRollout) -> Tensor:
+    """The places of samples by (game, seat) and time [games * seats, 1 + steps], -1: none there.
+
+    Decisions that were carried over come first.
+    """
+    rules, times, device = rollout.rules, rollout.steps + 1, rollout.end.device
+    owners = rollout.games * rules.seats
+    game = torch.arange(rollout.rows, device=device) // rules.rows
+    owner = game * rules.seats + rollout.seat
+    time = torch.arange(1, times, device=device)[:, None]
+    brought = torch.arange(owners, device=device) * times
+    at = torch.cat((brought, (owner * times + time).view(-1)))
+    nowhere = owners * times
+    at = torch.where(rollout.end != NOT_A_SAMPLE, at, nowhere)
+    found = torch.full((nowhere + 1,), NOBODY, dtype=torch.int32, device=device)
+    found.scatter_(0, at, torch.arange(rollout.places, dtype=torch.int32, device=device))
+    return found[:nowhere].view(owners, times)
+
+
+def segments_of(by_time: Tensor, cut: Cut) -> tuple[Tensor, Tensor]:
+    """Cut decisions: the places of every segment [members, most, length], and how many there are.
+
+    by_time: see `in_a_row`. The counts are int32 [members].
+    """
+    members, length, most = cut.members, cut.length, cut.most
+    taken = by_time >= 0
+    number = torch.cumsum(taken, 1, dtype=torch.int32) - 1
+    each = ((number[:, -1] + length) // length).view(members, cut.seats)
+    ends = torch.cumsum(each, 1)
+    member = torch.arange(members, device=by_time.device)[:, None]
+    first = (member * most + ends - each).view(-1, 1)
+    nowhere = members * most * length
+    at = torch.where(taken, first * length + number, nowhere)
+    found = torch.full((nowhere + 1,), NOBODY, dtype=torch.int32, device=by_time.device)
+    found.scatter_(0, at.view(-1), by_time.reshape(-1))
+    return found[:nowhere].view(members, most, length), ends[:, -1].to(torch.int32)
+
+
+def fresh_in(places: Tensor, end: Tensor, following: Tensor) -> Tensor:
+    """Where a decision does not follow the one before it in its segment: another game begins.
+
+    places: [..., length]. end, following: by place, `end` and `next` of the rollout.
+    """
+    before = places[..., :-1].clamp(min=0).long()
+    follows = (end[before] == TO_NEXT) & (following[before] == places[..., 1:])
+    fresh = torch.ones_like(places, dtype=torch.bool)
+    fresh[..., 1:] = ~follows
+    return fresh
+
+
+def spread(dealt: Tensor, table: Tensor) -> Tensor:
+    """The decisions of the segments that minibatches were dealt [..., members, room, length].
+
+    dealt: [..., members, room], the number of a segment, or -1. table: [members, most, length].
+    """
+    members, most, length = table.shape
+    first = torch.arange(members, device=table.device)[:, None] * most
+    at = dealt.clamp(min=0) + first
+    found = table.view(-1, length).index_select(0, at.view(-1)).view(*dealt.shape, length)
+    if table.dtype == torch.bool:
+        return found
+    return torch.where(dealt[..., None] >= 0, found, NOBODY)
+
+
+class Sequences:
+    """The segments of a rollout, and those of every minibatch."""
+
+    def __init__(
+        self,
+        kernels: Module,
+        net: FlatNet,
+        rollout: FusedRollout,
+        *,
+        minibatches: int,
+    ) -> None:
+        """Make room. minibatches: at most, all segments fit into so many."""
+        assert rollout.chains == 1 and isinstance(net, CapturedNet), "demand_recurrent refuses"
+        self.rollout, self.cut = rollout, Cut.of(rollout, net.config.segment)
+        members, length, most = rollout.members, self.cut.length, self.cut.most
+        self.room = self.cut.room(minibatches)
+        """Segments of a minibatch."""
+        self.rows = self.room * length
+        """Rows of a minibatch, of which some are nobody's."""
+        self.learning = UnrolledPass(net, self.room, length)
+        with torch.device(rollout.end.device):
+            self.table = torch.zeros(members, most, length, dtype=torch.int32)
+            self.fresh = torch.zeros(members, most, length, dtype=torch.bool)
+            self.counts = torch.zeros(members, dtype=torch.int32)
+            """Segments of each member."""
+            self.dealt = torch.zeros(minibatches, members, self.room, dtype=torch.int32)
+            self.dealt_fresh = torch.zeros(
+                minibatches, members, self.room, length, dtype=torch.bool
+            )
+            self.filled = torch.zeros(minibatches, members, dtype=torch.int32)
+            """Samples of each minibatch."""
+            numbers = torch.arange(most, dtype=torch.int32).repeat(members, 1)
+        self.list = kernels.view("SampleListView", list=numbers, stride=most, counts=self.counts)
+        """All segments, as the kernel takes what it shuffles."""
+
+    def find(self) -> None:
+        """Cut the decisions of the rollout, once they are linked."""
+        rollout = self.rollout
+        table, counts = segments_of(in_a_row(rollout), self.cut)
+        self.table.copy_(table)
+        self.counts.copy_(counts)
+        self.fresh.copy_(fresh_in(table, rollout.end, rollout.next))
+
+    def spread(self, picked: Tensor) -> None:
+        """Write the places of the segments that were dealt [minibatches, members, rows]."""
+        count = len(picked)
+        dealt = self.dealt[:count]
+        places = spread(dealt, self.table)
+        picked.copy_(places.view(picked.shape))
+        self.dealt_fresh[:count].copy_(spread(dealt, self.fresh))
+        self.filled[:count].copy_((places >= 0).sum((2, 3)))
+
+    def bring(self, number: int) -> None:
+        """Tell the pass where games begin in a minibatch."""
+        self.learning.fresh.copy_(self.dealt_fresh[number])
+
+    def minibatches(self, wanted: int) -> int:
+        """So many as are wanted, and more if the segments need them. Waits for the device."""
+        return max(wanted, -(-int(self.counts.max()) // self.room))
+
+
+def sequences_for(
+    kernels: Module, net: FlatNet, rollout: FusedRollout, minibatches: int
+) -> Sequences | None:
+    """Return room for what a network learns from in a row, None if it writes no memory."""
+    if net.config.memory != "gru":
+        return None
+    return Sequences(kernels, net, rollout, minibatches=minibatches)

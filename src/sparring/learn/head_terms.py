@@ -1,0 +1,231 @@
+"""What heads beside policy and value learn: who wins, by how much, and what is hidden.
+
+Each is a term of the loss (`learn.terms`); its formulas are those of CPU and GPU alike, only where
+targets come from differs (`learn.outcomes`, `learn.fused.outcomes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sparring.config import HeadsConfig
+from sparring.games.hidden import Hidden, StateField, field_of
+from sparring.games.rules import Rules
+from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
+from sparring.learn.terms import Arrays, Term
+from sparring.nets.heads import RESULTS, demand_hidden
+from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
+from sparring.pools.protocol import GamePool
+from sparring.schedule import Moment, Schedule
+
+if TYPE_CHECKING:
+    from sparring.learn.hosted import HostedLearner
+
+UNIT_MEMORY = 0.9
+"""Share of an old unit that an update keeps, as PPO does with that of values."""
+MOST_UNITS = 3.0
+"""Most units that the scores of a rollout measure."""
+SEAT = "hidden_seat"
+"""What a minibatch calls the seat that does not see what is hidden."""
+
+
+class HeadTerm:
+    """The loss of one head, with a weight that a schedule may change."""
+
+    name = ""
+
+    def __init__(self, weight: Schedule) -> None:
+        """weight: of its loss."""
+        self.schedule = weight
+        self.weight = weight.at(Moment(0, 0.0))
+
+    def turn(self, moment: Moment) -> None:
+        """Read the schedule."""
+        self.weight = self.schedule.at(moment)
+
+
+class WdlTerm(HeadTerm):
+    """Cross-entropy of win, draw and loss."""
+
+    name = WDL
+
+    def __init__(self, weight: Schedule, seen: Seen) -> None:
+        """seen: what came of games."""
+        super().__init__(weight)
+        self.seen = seen
+
+    def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Chances of each, as far as they are known."""
+        return {WDL: self.seen.of(learner).result[samples, :RESULTS]}
+
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """How surprised the head is; 0 where nobody knows."""
+        wanted = rows[WDL]
+        missed = -(wanted.nan_to_num(0.0) * heads[WDL].float().log_softmax(-1)).sum(-1)
+        return missed.masked_fill(wanted[:, 0].isnan(), 0.0)
+
+
+class ScoreTerm(HeadTerm):
+    """The squared error of the final score, in its own unit."""
+
+    name = SCORE
+
+    def __init__(self, weight: Schedule, seen: Seen) -> None:
+        """seen: what came of games."""
+        super().__init__(weight)
+        self.seen = seen
+
+    def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Scores in the unit that this update measures them in."""
+        scale = np.float32(float(learner.net.score_scale))
+        return {SCORE: self.seen.of(learner).result[samples, RESULTS] / scale}
+
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """How far the head is off, squared; 0 where nobody knows."""
+        wanted = rows[SCORE]
+        missed = (heads[SCORE].float().squeeze(-1) - wanted.nan_to_num(0.0)) ** 2
+        return missed.masked_fill(wanted.isnan(), 0.0)
+
+
+class HiddenTerm(HeadTerm):
+    """The mean cross-entropy of everything that the seat does not see."""
+
+    name = HIDDEN
+    measured = ("hidden_accuracy",)
+
+    def __init__(self, weight: Schedule, hidden: Hidden) -> None:
+        """hidden: what that is."""
+        super().__init__(weight)
+        self.hidden = hidden
+
+    def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
+        """Whose eyes they are; the bytes with the truth are among the rows already."""
+        return {SEAT: seats_of(learner, samples)}
+
+    def truth(self, rows: Mapping[str, Tensor]) -> Tensor:
+        """The class of every item [rows, items]."""
+        read: Tensor = self.hidden.read(torch, rows[HIDDEN], rows[SEAT])
+        return read.long()
+
+    def said(self, heads: Heads) -> Tensor:
+        """Logits [rows, items, classes]."""
+        said = heads[HIDDEN].float()
+        return said.view(len(said), -1, len(self.hidden.classes))
+
+    def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:
+        """How surprised the head is, in the mean over items."""
+        said = self.said(heads).transpose(1, 2)
+        return functional.cross_entropy(said, self.truth(rows), reduction="none").mean(-1)
+
+    def measure(self, heads: Heads, rows: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The share of items whose class is guessed right, of those that say something."""
+        truth = self.truth(rows)
+        right, telling = self.said(heads).argmax(-1) == truth, truth != self.hidden.dull
+        share = (right & telling).sum(-1) / telling.sum(-1).clamp(min=1)
+        return {self.measured[0]: share}
+
+
+class Seen:
+    """What came of the games of a rollout, made once for all terms of an update."""
+
+    def __init__(self, blend: float) -> None:
+        """blend: share of win, draw and loss in the value of a position."""
+        self.blend = blend
+        self._update = -1
+        self._found: Outcomes
+
+    def of(self, learner: HostedLearner) -> Outcomes:
+        """That of the learner's rollout."""
+        if learner.updates != self._update:
+            self._update = learner.updates
+            self._found = outcomes_of(learner.collector, saying(learner))
+        return self._found
+
+    def settle(self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[Any]) -> None:
+        """Choose the units of scores and wins by what a rollout brought, before it is learned from.
+
+        A win is worth what returns gain with it: the slope of returns over win - loss.
+        """
+        found, net, together = self.of(learner), learner.net, learner.together
+        if SCORE in net.heads:
+            total, count = together.totals(
+                [float((found.scores**2).sum(dtype="f8")), float(len(found.scores))]
+            )
+            if count:
+                net.rescale_scores(next_score_unit(float(net.score_scale), (total / count) ** 0.5))
+        if self.blend:
+            known = found.final[samples]
+            won = (found.result[samples, 0] - found.result[samples, 2])[known]
+            sums = [float((returns[known] * won).sum(dtype="f8")), float((won**2).sum(dtype="f8"))]
+            paid, decided = together.totals(sums)
+            if decided:
+                slope = (1 - UNIT_MEMORY) * paid / decided
+                net.wdl_unit.fill_(UNIT_MEMORY * float(net.wdl_unit) + slope)
+
+
+def next_score_unit(before: float, size: float) -> float:
+    """The unit of scores behind a rollout whose scores have this size."""
+    size = max(size, 1e-6)
+    return max(UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size, size / MOST_UNITS)
+
+
+def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
+    """The terms of all heads that a run asks for."""
+    if config is None:
+        return []
+    seen, found = Seen(config.blend), list[Term]()
+    if any(config.wdl.values):
+        found.append(WdlTerm(config.wdl, seen))
+    if any(config.score.values):
+        found.append(ScoreTerm(config.score, seen))
+    if any(config.hidden.values):
+        found.append(HiddenTerm(config.hidden, demand_hidden(rules)))
+    return found
+
+
+def hidden_field(pool: GamePool, net: Net) -> StateField | None:
+    """Where the games of a pool keep what a head is to guess; None where there is no such head."""
+    if HIDDEN not in net.heads:
+        return None
+    return field_of(pool.rules, demand_hidden(pool.rules).field)
+
+
+def settle_heads(
+    learner: Any, terms: Sequence[Term], samples: npt.NDArray[Any], returns: npt.NDArray[Any]
+) -> None:
+    """Choose the units of the heads that have one."""
+    for term in terms:
+        if isinstance(term, WdlTerm | ScoreTerm):
+            term.seen.settle(learner, samples, returns)
+            return
+
+
+def saying(learner: HostedLearner) -> Any:
+    """What the learner's network says of rows, as `learn.outcomes` asks for it."""
+
+    @torch.no_grad()
+    def say(obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        net, heads = learner.net, learner.forward(torch.from_numpy(obs))
+        said = torch.zeros(len(obs), WIDTH)
+        if WDL in heads:
+            said[:, :RESULTS] = heads[WDL].float().softmax(-1)
+        if SCORE in heads:
+            said[:, RESULTS:] = heads[SCORE].float() * net.score_scale
+        return said.numpy()
+
+    return say
+
+
+def seats_of(learner: HostedLearner, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+    """Who decided at places of a rollout."""
+    rollout, seats = learner.collector.rollout, learner.rules.seats
+    carried = learner.collector.transitions.carried
+    played = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
+    return np.where(places < carried, places % seats, played).astype(np.int8)

@@ -1,0 +1,84 @@
+"""Trained weights as the start of a run: where they lie, whether they fit, what is kept of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.rules import Rules
+from sparring.learn.learner import Learner
+from sparring.nets.hierarchy import is_hierarchy
+from sparring.nets.places import feature_names
+from sparring.nets.policy import BY_VALUE, Policy
+from sparring.nets.transfer import Transfer, transferred
+from sparring.pools.foreign.again import is_own
+from sparring.store.policies import load_policy, locate, whole_checkpoint
+
+LEAST_ALIKE = 0.5
+"""Share of a game's features that another game has to have by name, so that one is a start for the
+other."""
+
+
+def found_init(text: str) -> str:
+    """Return the very checkpoint that a word means, so that the run says what it began with."""
+    if not text:
+        return ""
+    place = locate(text)
+    if place is None:
+        raise ConfigError(f"init: no folder {text}; give a run, a checkpoint or a saved policy")
+    folder, _ = whole_checkpoint(place)
+    return str(folder)
+
+
+def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
+    """Give a fresh learner what fits of trained weights; all else stays as it begins."""
+    policy = load_policy(path)
+    demand_game(path, policy, learner.rules)
+    fresh = learner.snapshot(member)
+    demand_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))
+    mine = fresh.tensors.get("net", {})
+    given = is_hierarchy(policy.net.state_dict())
+    demand_same_roles(path, wanted=is_hierarchy(mine), given=given)
+    own = learner.policy(member).net
+    found = transferred(f"init: {path}", own, policy.net, mine)
+    try:
+        learner.restore(replace(fresh, tensors={**fresh.tensors, "net": found.tensors}), member)
+    except SparringError as wrong:
+        raise ConfigError(f"init: {wrong}") from wrong
+    return found
+
+
+def demand_game(path: str, policy: Policy, rules: Rules) -> None:
+    """Refuse a policy of another game, unless most of what it sees has the names of this one's."""
+    theirs = policy.rules
+    if theirs.name == rules.name:
+        return
+    here, there = (set(feature_names(one)) for one in (rules, theirs))
+    alike = len(here & there)
+    if is_own(theirs) or is_own(rules) or alike < LEAST_ALIKE * len(here):
+        raise ConfigError(
+            f"init: {path} plays {theirs.name}, not {rules.name}, and knows {alike} of its "
+            f"{len(here)} features by name; start from a run of {rules.name}, or without init"
+        )
+
+
+def demand_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
+    """Refuse weights that mean something else: values of actions are no probabilities."""
+    if policy.by_value == by_value:
+        return
+    holds, wanted = ("values", "probabilities") if policy.by_value else ("probabilities", "values")
+    raise ConfigError(
+        f"init: {path} has learned {holds} of actions, and this algorithm learns {wanted}; start "
+        f"from a run of the same kind, or with --algo {'dqn' if policy.by_value else 'ppo or sac'}"
+    )
+
+
+def demand_same_roles(path: str, *, wanted: bool, given: bool) -> None:
+    """Refuse one network for all roles where each has its own, or the other way round."""
+    if wanted == given:
+        return
+    kinds = {True: "a network for every role", False: "one network for all roles"}
+    raise ConfigError(
+        f"init: {path} has {kinds[given]}, and this run is to have {kinds[wanted]}; "
+        f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or begin without init"
+    )

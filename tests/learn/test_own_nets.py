@@ -1,0 +1,143 @@
+"""A module with the weights of our perceptron learns what ours learns, by torch and natively."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.errors import SparringWarning
+from sparring.games.rules import Rules
+from sparring.learn import forward as forwards
+from sparring.learn.ppo import PPO
+from sparring.nets.grouped import GroupedNet, OneByOne, Stacked
+from sparring.nets.make import make_net
+from sparring.nets.recognised import Layers, from_perceptron, recognise, some_rows
+from sparring.pools import Pool
+
+PAIRS = {
+    "shared": (NetConfig(hidden=(16, 16)), ("Plain", ())),
+    "silu": (
+        NetConfig(hidden=(12, 12), activation="silu"),
+        ("Plain", ("width=12", "activation=SiLU")),
+    ),
+    "towers": (NetConfig(hidden=(16, 16), shared=False, activation="tanh"), ("Towers", ())),
+}
+"""Settings of ours, and the class and arguments of theirs."""
+
+
+def theirs_of(pair: str) -> NetConfig:
+    _, (kind, words) = PAIRS[pair]
+    return NetConfig(kind=f"own_nets:{kind}", set=words)
+
+
+def learner(net: NetConfig, cpu: str) -> PPO:
+    torch.manual_seed(5)
+    pool = Pool("skull_king", 16, seed=2, threads=1)
+    collect = CollectConfig(games=16, steps=24, cpu=cpu)
+    return PPO(pool, collect, PPOConfig(minibatch=64, gamma_into=(0, 1)), net, threads=1)
+
+
+def give_weights(ours: PPO, theirs: PPO) -> None:
+    """Give a module the weights of our perceptron."""
+    layers = recognise(theirs.net)
+    assert isinstance(layers, Layers)
+    state = from_perceptron(layers, {n: p.detach() for n, p in ours.net.named_parameters()})
+    with torch.no_grad():
+        for name, parameter in theirs.net.named_parameters():
+            parameter.copy_(state[name])
+
+
+@pytest.mark.parametrize("cpu", ["torch", "float32"])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:
+    ours, theirs = learner(PAIRS[pair][0], cpu), learner(theirs_of(pair), cpu)
+    with torch.no_grad():
+        for parameter in ours.net.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    give_weights(ours, theirs)
+    layers = recognise(theirs.net)
+    assert isinstance(layers, Layers)
+    rows = some_rows(ours.net.inputs)
+    for name, head in ours.net(rows).items():
+        torch.testing.assert_close(theirs.net(rows)[name], head, atol=1e-5, rtol=1e-5)
+    for update in range(3):
+        expected, found = ours.iterate(0.0)[0].stats, theirs.iterate(0.0)[0].stats
+        assert found["learning/native"] == float(cpu != "torch")
+        for name in ("losses/policy_loss", "losses/value_loss", "learning/value_scale"):
+            assert found[name] == pytest.approx(expected[name], rel=2e-3, abs=1e-4), (update, name)
+        named = from_perceptron(layers, dict(ours.net.named_parameters()))
+        for name, parameter in theirs.net.named_parameters():
+            torch.testing.assert_close(parameter, named[name], atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("cpu", ["torch", "float32"])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
+    ours, theirs = learner(PAIRS[pair][0], "torch"), learner(theirs_of(pair), cpu)
+    give_weights(ours, theirs)
+    layers, rows = recognise(theirs.net), some_rows(ours.net.inputs)
+    assert isinstance(layers, Layers)
+    heads = ours.net(rows)
+    weights = {name: torch.randn_like(head) for name, head in heads.items()}
+    sum((heads[name] * weights[name]).sum() for name in heads).backward()  # type: ignore[union-attr]
+    grads = {name: p.grad for name, p in ours.net.named_parameters()}
+    wanted = from_perceptron(layers, grads)  # type: ignore[arg-type]
+    if theirs.forward.native:
+        passes = theirs.forward.native.passes()
+        passes.said(rows, keep=True)
+        passes.learn(torch.cat([weights["policy"], weights["value"][:, None]], 1))
+    else:
+        said = theirs.net(rows)
+        sum((said[name] * weights[name]).sum() for name in said).backward()  # type: ignore[union-attr]
+    for name, parameter in theirs.net.named_parameters():
+        largest = max(1.0, float(wanted[name].abs().max()))
+        torch.testing.assert_close(parameter.grad, wanted[name], atol=1e-5 * largest, rtol=0)
+
+
+UNLIKE = {
+    "Blocks": "reads blocks",
+    "Gated": "it has mul",
+    "Deep": "share some of their layers and not others",
+    "Detached": "it has detach",
+    "Choosing": "depends on more than shapes",
+    "Mixed": "it has the activations relu, tanh",
+    "Spare": "its spare.bias is in no layer",
+}
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_what_is_no_perceptron_is_run_by_torch(kind: str) -> None:
+    ppo = learner(NetConfig(kind=f"own_nets:{kind}"), "auto")
+    assert UNLIKE[kind] in ppo.forward.why_torch()
+    assert ppo.iterate(0.0)[0].stats["learning/native"] == 0
+
+
+def test_native_passes_that_say_something_else_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forwards, "differs", lambda *_, **__: "its layers say a value that is off")
+    with pytest.warns(SparringWarning, match="is run by torch: its layers say a value that is off"):
+        ppo = learner(NetConfig(kind="own_nets:Plain"), "float32")
+    assert ppo.iterate(0.0)[0].stats["learning/native"] == 0
+    assert "off" in ppo.forward.why_torch()
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"), [("Plain", Stacked), ("Towers", Stacked), ("Bytes", OneByOne)]
+)
+def test_frozen_modules_answer_together(kind: str, how: type) -> None:
+    rules, config = Rules("skull_king"), NetConfig(kind=f"own_nets:{kind}")
+    grouped = GroupedNet(rules, config, 3, threads=1)
+    assert isinstance(grouped._kind, how)
+    nets = [make_net(rules, config) for _ in range(3)]
+    for slot, net in enumerate(nets, start=1):
+        grouped.load(slot, net.state_dict())
+    rows = some_rows(nets[0].inputs, 30)
+    slots = np.arange(30) % 3 + 1
+    said = grouped.policy_heads(rows, slots)
+    said = said["policy"] if isinstance(said, dict) else said
+    for slot, net in enumerate(nets, start=1):
+        mine = slots == slot
+        torch.testing.assert_close(said[mine], net(rows[mine])["policy"], atol=1e-5, rtol=1e-5)
