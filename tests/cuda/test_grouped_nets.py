@@ -23,6 +23,14 @@ NETS = {
     "silu, one layer": ("tic_tac_toe", NetConfig(hidden=(96,), activation="silu")),
     "continuous": ("duel", NetConfig(hidden=(64, 32))),
     "residual": ("shogi", NetConfig(kind="residual", channels=16, blocks=2)),
+    # Run as they are.
+    "layer norm": ("skull_king", NetConfig(hidden=(64, 30), norm=True)),
+    "odd channels": ("shogi", NetConfig(kind="residual", channels=12, blocks=1)),
+    # Somebody's own: a perceptron, and others.
+    "own": ("skull_king", NetConfig(kind="own_nets:Plain", set=("width=64",))),
+    "own, not recognised": ("skull_king", NetConfig(kind="own_nets:Clamped", set=("width=64",))),
+    "own, blocks": ("kuhhandel", NetConfig(kind="own_nets:Blocks")),
+    "own, bytes": ("tic_tac_toe", NetConfig(kind="own_nets:Bytes")),
     "attention": ("skull_king", NetConfig(kind="attention", token_width=16)),
 }
 CLOSE = {False: 1e-5, True: 1e-2}
