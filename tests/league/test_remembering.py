@@ -115,10 +115,10 @@ def test_a_game_alone_is_the_same_game_in_a_batch(kind: str) -> None:
     seats = [policy, "dealer", "random"]
     play_match(policy.rules, seats, games=3, seed=2, threads=1, keep=keep)
     assert len(keep.replays) == 3 and not keep.missed
-    for replay, seat in zip(keep.replays, keep.seats, strict=True):
+    for game, seat in zip(keep.replays, keep.seats, strict=True):
         mind, asked = Remembering(policy), 0
-        states = list(replay.states())
-        for state, (action,) in zip(states, replay.actions, strict=False):
+        states = list(game.states())
+        for state, (action,) in zip(states, game.actions, strict=False):
             if state.seat == seat:
                 assert mind.action(state) == action
                 asked += 1
