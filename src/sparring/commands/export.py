@@ -32,6 +32,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
+from sparring.nets.counts import count
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import HierarchyNet, RoleTeller, nets_of
 from sparring.nets.inputs import Inputs
@@ -70,14 +71,19 @@ def run(config: ExportConfig) -> int:
         steps.next("loading")
         policy = load_policy(config.policy)
         tell_origin(config.policy, policy)
+        network = count(policy.net)
         page: dict[str, Any] = {}
         if config.html:
             steps.next("page")
             page = write_page(policy, config.policy, Path(config.html))
         onnx = write_onnx(policy, Path(config.onnx), steps) if config.onnx else {}
     if config.json:
-        print_json({"policy": policy.name, **onnx, **({"html": page} if page else {})})
+        size = {"parameters": network.parameters, "macs": network.macs}
+        print_json(
+            {"policy": policy.name, "network": size, **onnx, **({"html": page} if page else {})}
+        )
         return 0
+    print(f"{policy.name}: {network.line()}")
     if onnx:
         print_onnx(policy, onnx)
     if page:
