@@ -213,7 +213,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     first = rollout.carried
     seat = rollout.seat.view(-1)
     truth = term.hidden.read(torch, held[first:], seat)
-    hand = torch.from_numpy(rules.widen(rollout.obs[first:].cpu().numpy())[:, :74] > 0)
+    hand = torch.from_numpy(ppo.rules.widen(rollout.obs[first:].cpu().numpy())[:, :74] > 0)
     assert not truth.cpu()[hand].any()  # nobody else holds a card of the own hand
     assert (truth > 0).any(1).float().mean() > 0.8
 

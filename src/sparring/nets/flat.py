@@ -19,6 +19,7 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
 from sparring.nets.inputs import Inputs
+from sparring.nets.memory import room_for
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
@@ -106,7 +107,7 @@ class FlatNet(ABC):
         """What `make_net` makes the networks of."""
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        self.inputs = Inputs(rules, memory, config.inputs)
+        self.inputs = Inputs(rules, room_for(rules, config, memory), config.inputs)
         self.action_width = rounded_up(head_width(rules))
 
     def make_arrays(self) -> None:
