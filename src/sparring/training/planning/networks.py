@@ -35,7 +35,7 @@ def check_networks(rules: Rules, config: TrainConfig) -> None:
             given = getattr(net, name)
             if given != getattr(usual, name) and not any(same(given, one, name) for one in preset):
                 raise ConfigError(f"{where}.{name} {shown(given)}: {needs}, or leave it out")
-        check_memory(rules, net, config, where)
+        check_memory(rules, net, where)
     check_heads(config)
     check_teaching(config)
 
@@ -87,18 +87,13 @@ def same(given: Any, table: Mapping[str, Any], name: str) -> bool:
     return name in table and (tuple(told) if isinstance(told, list) else told) == given
 
 
-def check_memory(rules: Rules, net: NetConfig, config: TrainConfig, where: str) -> None:
-    """Refuse a memory that is too large, or whose learner does not know it; an own one may."""
+def check_memory(rules: Rules, net: NetConfig, where: str) -> None:
+    """Refuse a memory that is too large."""
     if memory_of(rules, net) > MOST_MEMORY:
         most = MOST_MEMORY // (4 * len(rules.features)) + 1
         raise ConfigError(
             f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
             f"which at most {most} frames are remembered"
-        )
-    if net.memory and config.algo != ALGO and not is_factory(config.algo):
-        raise ConfigError(
-            f"{where}.memory {net.memory}: networks that remember learn with {ALGO} alone; the "
-            f"algorithm is {config.algo}; leave it out, or use --algo {ALGO}"
         )
 
 
