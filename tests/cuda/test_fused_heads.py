@@ -202,7 +202,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     ppo.iterate(0.0)
     turn(ppo)
     ppo._play()
-    rollout, rules = ppo.rollout, ppo.rules
+    rollout = ppo.rollout
     own = rollout.terminated.cpu().numpy()
     assert rollout.final_score is not None
     scores = rollout.final_score.cpu().numpy()[own]
