@@ -77,7 +77,7 @@ def test_the_value_head_comes_last() -> None:
 
 
 def test_a_critic_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def critic(rules: Rules, config: NetConfig, *, memory: int = 0) -> Net:
+    def critic(rules: Rules, config: NetConfig, *, memory: int = 0, **_: object) -> Net:
         return make_net(rules, config, heads={"value": 1}, memory=memory)
 
     monkeypatch.setattr(captured, "make_net", critic)
