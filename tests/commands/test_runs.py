@@ -47,7 +47,7 @@ def listed(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, An
 def test_runs_are_listed_newest_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs"]) == 0
     head, *lines, last = capsys.readouterr().out.splitlines()
-    wanted = "name game algo state minutes decisions strength size date"
+    wanted = "name game algo state minutes decisions strength parameters size date"
     assert head.split() == wanted.split()
     assert [line.split()[0] for line in lines] == ["beta", "alpha", "gamma"]
     assert lines[1].split()[:7] == ["alpha", "tic_tac_toe", "ppo", "done", "10.0", "10", "k"]

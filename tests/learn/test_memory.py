@@ -200,10 +200,13 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"algo": "dqn"}, "dqn learns from single decisions"),
+        ({"algo": "dqn"}, "dqn learns from single decisions|learn with ppo alone"),
         ({"collect": CollectConfig(mirror=True)}, "nobody knows the mirror image"),
         ({"net": replace(GRU, kind="residual")}, "only an mlp has memory"),
-        ({"rewards": ("manager.rank=1", "worker.score_delta=1")}, "roles that are paid differently"),
+        (
+            {"rewards": ("manager.rank=1", "worker.score_delta=1")},
+            "roles that are paid differently",
+        ),
         ({"hierarchy": HierarchyConfig(on=True)}, "a network for every role has no memory"),
         ({"hindsight": HindsightConfig(on=True)}, "seen under another goal"),
     ],

@@ -37,6 +37,7 @@ ORDERS: dict[str, Key] = {
     "minutes": lambda run: -run.minutes,
     "decisions": lambda run: -run.decisions,
     "size": lambda run: -run.size,
+    "parameters": lambda run: -(run.parameters or 0),
 }
 """By what runs can be listed, and what comes first."""
 COLUMNS: dict[str, Callable[[Overview], str]] = {
@@ -47,11 +48,12 @@ COLUMNS: dict[str, Callable[[Overview], str]] = {
     "minutes": lambda run: f"{run.minutes:.1f}",
     "decisions": lambda run: short_count(run.decisions),
     "strength": lambda run: "–" if run.strength is None else f"{run.strength:.3f}",
+    "parameters": lambda run: "–" if run.parameters is None else short_count(run.parameters),
     "size": lambda run: show_size(run.size),
     "date": lambda run: f"{run.date:%Y-%m-%d %H:%M}",
 }
-NUMBERS = ("minutes", "decisions", "strength", "size")
-DISPENSABLE = ("algo", "game", "date", "size", "minutes", "decisions", "state")
+NUMBERS = ("minutes", "decisions", "strength", "parameters", "size")
+DISPENSABLE = ("parameters", "algo", "game", "date", "size", "minutes", "decisions", "state")
 """What a narrow terminal does without, the first of these first."""
 
 

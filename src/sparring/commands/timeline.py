@@ -15,10 +15,12 @@ from sparring.curriculum.timeline import (
     timeline_of,
 )
 from sparring.learn.room import room_line
+from sparring.nets.counts import Counts
+from sparring.nets.transfer import Transfer
 from sparring.training.budget import budget_of
 from sparring.training.planning.curricula import curriculum_of
 from sparring.training.planning.settings import members_of
-from sparring.training.session import Session
+from sparring.training.session import Session, counted
 from sparring.training.teaching.teach import check_records
 from sparring.training.train import at_once
 
@@ -34,6 +36,7 @@ def show_timeline(config: TrainConfig) -> int:
     entries = timeline_of(curriculum, first.opponents)
     budget, amount = budget_of(first)
     checks = checks_of(entries, budget, amount)
+    network, kept = counted(session.learner), session.kept.get(0)
     if config.json:
         print_json(
             {
@@ -42,10 +45,16 @@ def show_timeline(config: TrainConfig) -> int:
                 "phases": [entry.summary() for entry in entries],
                 "checks": checks,
                 **({"teach": taught} if taught else {}),
+                **({"network": network.plain()} if network else {}),
+                **({"init": kept.plain()} if kept else {}),
                 **({"memory": room_line(session.plan)} if session.plan.fused else {}),
             }
         )
         return 0
+    if kept:
+        print_kept(kept)
+    if network:
+        print_network(first.net.kind, network)
     print_phases(entries)
     for check in checks:
         say(check)
@@ -55,6 +64,29 @@ def show_timeline(config: TrainConfig) -> int:
         say(f"memory: {room_line(session.plan)}")
     say(f"{first.game}, {first.algo}, {budget} {amount:,.10g}; nothing was trained or written")
     return 0
+
+
+def print_network(kind: str, network: Counts) -> None:
+    """The layers of a network, and how large it is."""
+    heads = ("layer", "kind", "shape", "parameters", "MACs")
+    table = make_table(heads, numbers=heads[3:])
+    for layer in network.layers:
+        shape = " x ".join(map(str, layer.shape))
+        table.add_row(layer.name, layer.kind, shape, f"{layer.parameters:,}", f"{layer.macs:,}")
+    print_table(table)
+    say(f"network: {kind}, {network.line()}")
+
+
+def print_kept(kept: Transfer) -> None:
+    """What became of every tensor of the network that a run begins with."""
+    heads = ("tensor", "shape", "kept", "numbers", "of")
+    table = make_table(heads, numbers=heads[3:])
+    for one in kept.kept:
+        shape = " x ".join(map(str, one.shape))
+        how = f"{one.how}: {one.part}" if one.part else one.how
+        table.add_row(one.name, shape, how, f"{one.kept:,}", f"{one.numbers:,}")
+    print_table(table)
+    say(f"init: {kept.line()}")
 
 
 def print_phases(entries: list[Entry]) -> None:

@@ -36,8 +36,10 @@ from sparring.training.planning.settings import (
     value_at,
     with_preset,
 )
+from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.results import measure, rates
 from sparring.training.records.run import Run, check_name
+from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
 
 OK, FAILED = 0, 3
@@ -132,6 +134,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         "minutes": agent.minutes,
         "results": {name: found.summary() for name, found in results.items()},
         "progress": rates(agent),
+        **of_the_network(agent),
     }
     code = FAILED if agent.unsaved else OK  # measured all the same
     if as_json:
@@ -148,6 +151,14 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"curves: {', '.join(str(path) for path in plots)}")
     print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
     return code
+
+
+def of_the_network(agent: Agent) -> dict[str, Any]:
+    """How large the network is, and what it has of other weights, where that is known."""
+    seen = Overview(agent.run)
+    size = {key: seen.network[key] for key in ("parameters", "macs") if key in seen.network}
+    init = [event for event in events_of(agent.run) if event.get("event") == INIT]
+    return {**({"network": size} if size else {}), **({"init": init[-1]} if init else {})}
 
 
 def why_early(agent: Agent) -> str:

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from sparring.config import NetConfig
-from sparring.errors import SparringError
-from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.plan import CPU, Plan
+from sparring.nets.counts import dense_twin
 from sparring.nets.flat import VALUE_WIDTH, rounded_up, widened_width
 from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
@@ -54,8 +53,7 @@ def inside_of(rules: Rules, net: NetConfig, *, learn: bool) -> int:
 def traced(rules: Rules, net: NetConfig) -> list[int]:
     """Numbers of a row that autograd keeps of a forward pass, by tensor.
 
-    For networks without passes of their own. It is computed without numbers; nothing is known of
-    one of somebody's own that cannot be.
+    For networks without passes of their own; it is tried with a few rows of zeros.
     """
     kept: dict[int, Tensor] = {}
 
@@ -63,21 +61,14 @@ def traced(rules: Rules, net: NetConfig) -> list[int]:
         kept[tensor.untyped_storage()._cdata] = tensor
         return tensor
 
-    memory = memory_of(rules, net)
-    try:
-        with torch.device("meta"):
-            made = make_net(rules, net, memory=memory)
-            obs = torch.zeros(TRACED_ROWS, rules.obs_bytes + memory, dtype=torch.uint8)
-            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-                made(obs)
-    except SparringError:
-        raise
-    except Exception:
-        if is_factory(net.kind):
-            return []
-        raise
-    weights = {weight.untyped_storage()._cdata for weight in made.parameters()}
-    return [one.numel() // TRACED_ROWS for at, one in kept.items() if at not in weights]
+    with torch.random.fork_rng(devices=[]):
+        made = dense_twin(make_net(rules, net, memory=memory_of(rules, net)))
+    obs = torch.zeros(TRACED_ROWS, made.inputs.row_bytes, dtype=torch.uint8)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        made(obs)
+    own = [*made.parameters(), *made.buffers()]
+    besides = {one.untyped_storage()._cdata for one in own}
+    return [one.numel() // TRACED_ROWS for at, one in kept.items() if at not in besides]
 
 
 def acting_bytes(plan: Plan) -> int:

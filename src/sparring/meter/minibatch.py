@@ -12,6 +12,7 @@ from torch import Tensor
 
 import sparring
 from sparring.errors import SparringError
+from sparring.factories import is_factory
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Learner, Measured
 from sparring.learn.plan import Plan
@@ -54,8 +55,13 @@ def name_of(plan: Plan, net: Net) -> str:
 
 
 def can_be_tried(plan: Plan, algo: str) -> bool:
-    """Whether minibatches are tried: those of PPO with one network for all roles."""
-    return algo == "ppo" and not plan.roles
+    """Whether minibatches are tried: those of PPO with one network for all roles.
+
+    Not where decisions in a row are learned from, where more is asked than policy and value, or
+    where somebody's own code would be run once more.
+    """
+    plain = plan.net.memory != "gru" and not plan.heads.asked and not is_factory(plan.net.kind)
+    return algo == "ppo" and not plan.roles and plain
 
 
 def most_of(plan: Plan) -> int:
@@ -195,7 +201,7 @@ def on_gpu(plan: Plan) -> Make:
 
     device, members, bf16 = torch.device(plan.device), len(plan.seeds), plan.collect.bf16
     place = Place(plan.device, 1)
-    flat = make_flat(plan.rules, plan.net, members, bf16=bf16, device=device)
+    flat = make_flat(plan.rules, plan.net, members, bf16=bf16, device=device, memory=plan.memory)
     flat.weight.copy_(place.random(*flat.weight.shape) * 0.02 - 0.01)
     flat.compute.copy_(flat.weight)
     kernels = learner_kernels(plan.rules, PPO_SOURCE, bf16=bf16, device=device)

@@ -82,8 +82,15 @@ class Transfer:
             said.append(f"left out: {listed(self.left)}")
         return ", ".join(said)
 
+    def plain(self) -> dict[str, Any]:
+        """As plain values, tensor by tensor."""
+        kept, numbers = self.numbers
+        tensors = [{**vars(one), "shape": list(one.shape)} for one in self.kept]
+        said = {"said": self.line(), "kept": kept, "numbers": numbers}
+        return {**said, "tensors": tensors, "left": list(self.left)}
+
     def record(self) -> dict[str, Any]:
-        """The same as plain values: in words, in numbers, and all tensors that are not whole."""
+        """What the record of a run says of it: all tensors but those that are whole."""
         kept, numbers = self.numbers
         others = (one for one in self.kept if one.how != WHOLE)
         return {

@@ -29,7 +29,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.rescue import save_elsewhere
-from sparring.training.records.run import EVENTS, RESULTS, Run
+from sparring.training.records.run import EVENTS, NETWORK, RESULTS, Run
 from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
 
@@ -195,6 +195,10 @@ class Member:
         except OSError as wrong:
             text = f"{self.run.path / name} was not written, training goes on: {wrong.strerror}"
             warnings.warn(SparringWarning(text), stacklevel=3)
+
+    def tell_network(self, network: Mapping[str, Any]) -> None:
+        """Say in a file how large the network is."""
+        self._write_json(NETWORK, network)
 
     def _name_best(self) -> None:
         """Say in a file which checkpoint is the best one."""

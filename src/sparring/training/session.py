@@ -20,6 +20,8 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.arithmetic import resolve_cpu
+from sparring.nets.counts import Counts, count
+from sparring.nets.net import Net
 from sparring.nets.transfer import Transfer
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.protocol import GamePool
@@ -208,6 +210,9 @@ class Session:
             resumed=resume is not None,
             quiet=self.quiet,
         )
+        network = counted(self.learner)
+        if network and not self.quiet:
+            print(f"network: {self.configs[0].net.kind}, {network.line()}", file=sys.stderr)
         meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -224,6 +229,9 @@ class Session:
                 callbacks=self.callbacks,
                 meter=meter,
             )
+            if network:
+                for own in trainer.members:
+                    own.tell_network(network.plain())
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_all()
             for member, kept in self.kept.items() if resume is None else ():
@@ -268,6 +276,12 @@ class Session:
             "start again from what it has learned with a lower learning rate: sparring train "
             f"--config {run.path / CONFIG} --init {run.path} --{config.algo}.lr 1e-4"
         )
+
+
+def counted(learner: Learner) -> Counts | None:
+    """How large the network is that plays; None where a learner of somebody's own has none."""
+    net = learner.policy().net
+    return count(net) if isinstance(net, Net) else None
 
 
 def close_games(plan: Plan, *, brought: bool) -> None:

@@ -9,7 +9,7 @@ from sparring.config import TrainConfig
 from sparring.config.help import all_help
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.records.overview import Overview, events_of, read_json, size_of
-from sparring.training.records.run import ORIGIN, PHASE, RESULTS, word_of
+from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
 from sparring.training.records.told import flat, names_of
 
 BEST, MACHINE, MANIFEST = "best.json", "machine.json", "manifest.json"
@@ -31,6 +31,7 @@ def facts_of(run: Path) -> dict[str, Any]:
         "phases": phases_of(seen.config, events),
         "results": read_json(run / RESULTS),
         "machine": read_json(run / MACHINE),
+        "network": read_json(run / NETWORK),
         "origin": read_json(run / ORIGIN),
         "league": (run / "league.sqlite").is_file(),
         "profile": profile_of(run),

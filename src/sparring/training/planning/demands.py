@@ -22,9 +22,9 @@ from sparring.learn.plan import Plan
 from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
-from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
+from sparring.training.planning.heads import check_asked
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
@@ -44,6 +44,7 @@ def check_demands(rules: Rules, config: TrainConfig) -> None:
     check_actions(rules, config.algo)
     check_roles(rules, config)
     check_networks(rules, config)
+    check_asked(rules, config)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "
@@ -113,20 +114,17 @@ def weights_of(rules: Rules, net: NetConfig) -> int:
     numbers = len(rules.features) + memory_of(rules, net) // 4
     if net.kind == "residual":
         return 9 * net.channels * (net.channels * 2 * net.blocks + numbers)
-    if net.kind != "mlp" or net.memory == "gru":
-        return weights_made(rules, net)
+    if net.kind == "attention":
+        return 4 * net.token_width * numbers + 8 * net.token_width**2 * (net.token_layers + 1)
     actions = max(rules.actions, 2 * rules.box)
+    if net.memory == "gru":
+        numbers, width = len(rules.features), net.memory_width
+        cell = 3 * width * (net.hidden[-1] + width) + width * (actions + 1)
+        return cell + sum(a * b for a, b in pairwise((numbers, *net.hidden)))
     heads = ((*net.policy_hidden, actions), (*net.value_hidden, 1))
     behind = sum(a * b for head in heads for a, b in pairwise((net.hidden[-1], *head)))
     trunk = sum(a * b for a, b in pairwise((numbers, *net.hidden)))
     return behind + trunk * (1 if net.shared else 2)
-
-
-def weights_made(rules: Rules, net: NetConfig) -> int:
-    """The same of a network that has no formula: it is made without its numbers."""
-    with torch.device("meta"):
-        made = make_net(rules, net, memory=memory_of(rules, net))
-    return sum(weight.numel() for weight in made.parameters())
 
 
 def described(config: TrainConfig) -> str:

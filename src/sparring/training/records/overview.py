@@ -22,7 +22,7 @@ from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.files import NO_LOCKS, TEMP
 from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
 from sparring.training.records import metrics
-from sparring.training.records.run import EVENTS, LOCK, RESULTS
+from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS
 from sparring.training.status import PREVIOUS_BEST
 
 STATES = ("running", "done", "stopped", "failed", "damaged")
@@ -131,6 +131,18 @@ class Overview:
         return float(there.max()) if len(there) else None
 
     @cached_property
+    def network(self) -> dict[str, Any]:
+        """How large its network is, {} of a run that does not say."""
+        found = read_json(self.path / NETWORK)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def parameters(self) -> int | None:
+        """Numbers that it learns."""
+        found = self.network.get("parameters")
+        return found if isinstance(found, int) else None
+
+    @cached_property
     def size(self) -> int:
         """Bytes on the disk."""
         return size_of(self.path)
@@ -154,6 +166,8 @@ class Overview:
             "updates": self.updates,
             "decisions": self.decisions,
             "strength": self.strength,
+            "parameters": self.parameters,
+            "macs": self.network.get("macs"),
             "size": self.size,
             "date": self.date.isoformat(timespec="seconds"),
         }

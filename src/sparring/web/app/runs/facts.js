@@ -238,6 +238,7 @@ function sentence({ event, ...facts }) {
     best: () => `New best: strength ${shown(facts.strength)}, checkpoint ${facts.checkpoint}`,
     planned: () => `The schedules now reckon with ${whole(facts.total_updates)} updates`,
     ended: () => `Ended: ${facts.why}`,
+    init: () => `Began with trained weights: ${facts.said}`,
     phase: () => `Phase ${facts.name} began${termsText(facts.terms)}`,
   };
   if (event in known) return known[event]();
@@ -251,7 +252,7 @@ function termsText(terms) {
   return told.length ? `: ${told.map(([key, value]) => `${key} ${typed(value)}`).join(", ")}` : "";
 }
 
-export function machineTab({ machine, profile, overview, origin }) {
+export function machineTab({ machine, network, profile, overview, origin }) {
   const facts = Object.entries(machine ?? {}).filter(([, value]) => typed(value) !== "none");
   return el(
     "div",
@@ -273,6 +274,26 @@ export function machineTab({ machine, profile, overview, origin }) {
       ),
       origin ? el("p", { class: "soft" }, `It began from ${typed(origin)}.`) : null,
     ),
+    network ? networkSheet(network) : null,
+  );
+}
+
+// How large the network is, layer by layer.
+function networkSheet({ parameters, macs, layers }) {
+  const products = isNumber(macs) ? `${whole(macs)} multiply-accumulates` : "unknown work";
+  const rows = (layers ?? []).map(({ name, kind, shape, parameters: own, macs: work }) => [
+    name,
+    kind,
+    (shape ?? []).join(" × "),
+    whole(own),
+    whole(work),
+  ]);
+  return el(
+    "section",
+    { class: "sheet" },
+    el("h2", {}, "Network"),
+    el("p", { class: "soft" }, `${whole(parameters)} parameters, ${products} per decision.`),
+    sheetTable("Layers", ["layer", "kind", "shape", "parameters", "MACs"], rows, [0, 1, 2]),
   );
 }
 
