@@ -203,3 +203,22 @@ def test_memory_and_attention_take_what_they_have_in_common() -> None:
     mine, found = begun_with(five, replace(attention, token_width=32, token_heads=8), theirs)
     ours, old_look = (net.state_dict()["encoder.0.look.weight"] for net in (mine, theirs))
     assert torch.equal(ours[32 : 32 + 16, :16], old_look[16:32]), "keys lie behind queries"
+
+
+def test_units_come_with_their_heads_and_settings_stay_those_of_the_run() -> None:
+    rules = Rules("tic_tac_toe")
+    heads = {POLICY: 9, VALUE: 1, "wdl": 3, "score": 1}
+    theirs = trained_like(rules, SMALL, heads=heads)
+    theirs.wdl_unit.fill_(2.0)
+    theirs.score_scale.fill_(5.0)
+    theirs.wdl_blend.fill_(0.9)
+    torch.manual_seed(2)
+    mine = make_net(rules, SMALL, heads=heads)
+    mine.wdl_blend.fill_(0.25)
+    found = transferred("init: x", mine, theirs, mine.state_dict())
+    numbers = [float(found.tensors[name]) for name in ("wdl_unit", "score_scale", "wdl_blend")]
+    assert numbers == [2.0, 5.0, 0.25]
+    _, found = begun_with(rules, SMALL, theirs, heads={POLICY: 9, VALUE: 1, "hidden": 4})
+    assert [one.name for one in found.kept if one.how == FRESH] == [
+        *("hidden_head.weight", "hidden_head.bias")
+    ]

@@ -131,13 +131,11 @@ def test_settings_of_processes_that_are_not_there_are_refused(
         ({"net": {"segment": 4}}, "net.segment 4: .*add --net.memory gru"),
         ({"net": {"shared": False, "policy_hidden": (8, 4)}}, "policy_hidden 8 4: .*--net.shared"),
         ({"net": {"kind": "residual", "value_hidden": (8,)}}, "value_hidden 8: .*--net.kind mlp"),
-        ({"algo": "dqn", "net": {"memory": "gru"}}, "net.memory gru: .*the algorithm is dqn"),
         ({"heads": {"blend": 0.5}}, "heads.blend 0.5: .*give its weight with --heads.wdl"),
         ({"algo": "dqn", "heads": {"wdl": 1}}, "heads.wdl 1: .*the algorithm is dqn"),
         ({"algo": "my:make", "heads": {"score": 1}}, "heads.score 1: .*algorithm is my:make"),
         ({"cloning": {"epochs": 2}}, "cloning.epochs 2: .*add --teach"),
         ({"teach_minutes": 2}, "teach_minutes 2: .*add --teach"),
-        ({"algo": "dqn", "teach": ("games",)}, "teach games: .*the algorithm is dqn"),
     ],
 )
 def test_settings_of_networks_that_nothing_would_come_of_are_refused(

@@ -23,8 +23,10 @@ from sparring.nets.places import Meaning, Places, meanings_of
 
 WHOLE, PART, PASSES_ON, FRESH = "whole", "in part", "passes on", "fresh"
 AXES = ("rows", "columns")
-HEAD, SCALE = "_head.", "_scale"
-"""Names of a head's tensors, and the end of the name of its unit."""
+UNITS = {"value_scale": "value", "score_scale": "score", "wdl_unit": "wdl"}
+"""What heads are measured in, and the head of each."""
+SETTINGS = ("wdl_blend",)
+"""What the settings of a run say, whatever it begins with."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def transferred(where: str, mine: Net, theirs: Net, fresh: Mapping[str, Tensor])
         elif name in deeper:
             tensors[name], kept[name] = deeper[name], Kept(name, shape, PASSES_ON)
     for name in fresh:
-        if name.endswith(SCALE) and not of_known_head(name, kept):
+        if not comes_along(name, kept):
             tensors[name], kept[name] = fresh[name], Kept(name, (), FRESH)
     used = {source.get(name, name) for name, one in kept.items() if one.kept}
     left = tuple(name for name in given if name not in used)
@@ -142,9 +144,12 @@ def transferred(where: str, mine: Net, theirs: Net, fresh: Mapping[str, Tensor])
     return found
 
 
-def of_known_head(unit: str, kept: Mapping[str, Kept]) -> bool:
-    """Whether the head came along that a unit is of."""
-    head = kept.get(f"{unit.removesuffix(SCALE)}{HEAD}weight")
+def comes_along(name: str, kept: Mapping[str, Kept]) -> bool:
+    """Whether a number beside the weights is taken over: a unit with its head, no setting."""
+    prefix, _, last = name.rpartition(".")
+    if last not in UNITS:
+        return last not in SETTINGS
+    head = kept.get(f"{prefix}.{UNITS[last]}_head.weight".removeprefix("."))
     return head is None or bool(head.kept)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,12 +34,13 @@ from sparring.training.callbacks import Callbacks
 from sparring.training.courses import adjustable, with_courses
 from sparring.training.display import Display
 from sparring.training.loop import Trainer
+from sparring.training.member import Member
 from sparring.training.metering import meter_for
 from sparring.training.planning.casting import check_leagues, pinned
 from sparring.training.planning.curricula import lasting_phases, with_phases
 from sparring.training.planning.demands import demand_processes, within_memory
 from sparring.training.planning.own import rules_of
-from sparring.training.planning.own_nets import lasting_net
+from sparring.training.planning.own_nets import computed_as, lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
@@ -139,8 +139,6 @@ class Session:
         for member, config in enumerate(self.configs):
             if config.init:
                 self.kept[member] = start_from(self.learner, config.init, member)
-                if not self.quiet:
-                    print(f"init: {self.kept[member].line()}", file=sys.stderr)
 
     def finish(
         self,
@@ -210,9 +208,6 @@ class Session:
             resumed=resume is not None,
             quiet=self.quiet,
         )
-        network = counted(self.learner)
-        if network and not self.quiet:
-            print(f"network: {self.configs[0].net.kind}, {network.line()}", file=sys.stderr)
         meter = meter_for(self.configs[0], self.plan, self.learner, quiet=self.quiet)
         with Display(quiet=self.quiet) as display:
             trainer = Trainer(
@@ -229,18 +224,25 @@ class Session:
                 callbacks=self.callbacks,
                 meter=meter,
             )
-            if network:
-                for own in trainer.members:
-                    own.tell_network(network.plain())
+            self._tell_network(trainer.members)
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_all()
             for member, kept in self.kept.items() if resume is None else ():
                 trainer.members[member].note(INIT, **kept.record())
+                trainer.members[member].status.told += (f"{INIT}: {kept.line()}",)
             for what, facts in events.items():
                 trainer.members[0].note(what, **facts)
             if taught:
                 tell_members(taught, trainer.members)
             return trainer, trainer.train()
+
+    def _tell_network(self, members: Sequence[Member]) -> None:
+        """Say how large the network is, and keep it with the runs."""
+        network = counted(self.learner)
+        for member in members if network else ():
+            assert network
+            member.tell_network(network.plain())
+            member.status.told = (f"network: {self.configs[0].net.kind}, {network.line()}",)
 
     def _calmer(
         self, run: Run, why: str, resume: checkpoints.Checkpoint | None
@@ -326,7 +328,7 @@ def lasting(
     rules = rules_of(config, pool)
     collect = config.collect
     if choose_device(config.device) == CPU:
-        collect = replace(collect, cpu=resolve_cpu(collect.cpu, config.net.kind))
+        collect = replace(collect, cpu=resolve_cpu(collect.cpu, computed_as(rules, config.net)))
     return replace(
         config,
         collect=collect,

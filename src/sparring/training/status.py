@@ -106,6 +106,8 @@ class Status:
     """In its curriculum, where there is one."""
     league: str = ""
     """How it stands with past selves, in words."""
+    told: tuple[str, ...] = ()
+    """What is said once, before anything else: how large the network is, what it began with."""
     message: str = ""
     """What else there is to say."""
 

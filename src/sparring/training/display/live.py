@@ -68,6 +68,8 @@ class Display:
         """Draw or print. A terminal or pipe that is gone does not end the run."""
         if self.quiet:
             return
+        if not self.statuses:
+            self._tell(status.told)
         self.statuses[status.run] = status
         if self.panel:
             self.panel.look(list(self.statuses.values()))
@@ -76,6 +78,15 @@ class Display:
             self._print(status)
         except OSError:
             self.quiet = True
+
+    def _tell(self, lines: tuple[str, ...]) -> None:
+        """Say something once; above the panel, where there is one."""
+        with contextlib.suppress(OSError):
+            for text in lines:
+                if self.panel:
+                    self.console.print(text, markup=False)
+                else:
+                    print(text, file=sys.stderr, flush=True)
 
     def _print(self, status: Status) -> None:
         many = len(self.statuses) > 1

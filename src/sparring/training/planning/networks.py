@@ -21,7 +21,7 @@ from sparring.training.planning.presets import presets_of
 from sparring.training.planning.roles import role_nets
 
 ALGO = "ppo"
-"""The algorithm that has heads beside policy and value, a memory of its own writing and records."""
+"""The algorithm that has heads beside policy and value."""
 GRU, STACK = "gru", "stack"
 
 
@@ -35,7 +35,7 @@ def check_networks(rules: Rules, config: TrainConfig) -> None:
             given = getattr(net, name)
             if given != getattr(usual, name) and not any(same(given, one, name) for one in preset):
                 raise ConfigError(f"{where}.{name} {shown(given)}: {needs}, or leave it out")
-        check_memory(rules, net, where)
+        check_room(rules, net, where)
     check_heads(config)
     check_teaching(config)
 
@@ -87,8 +87,8 @@ def same(given: Any, table: Mapping[str, Any], name: str) -> bool:
     return name in table and (tuple(told) if isinstance(told, list) else told) == given
 
 
-def check_memory(rules: Rules, net: NetConfig, where: str) -> None:
-    """Refuse a memory that is too large."""
+def check_room(rules: Rules, net: NetConfig, where: str) -> None:
+    """Refuse a memory that no row has room for."""
     if memory_of(rules, net) > MOST_MEMORY:
         most = MOST_MEMORY // (4 * len(rules.features)) + 1
         raise ConfigError(
@@ -119,22 +119,14 @@ def check_heads(config: TrainConfig) -> None:
 
 def check_teaching(config: TrainConfig) -> None:
     """Refuse settings of learning from records where there are none."""
-    usual = TrainConfig()
     name = changed(config.cloning, CloningConfig())
-    if not config.teach:
-        given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
-        if config.teach_minutes != usual.teach_minutes:
-            given = f"teach_minutes {config.teach_minutes:g}"
-        if given:
-            raise ConfigError(
-                f"{given}: nothing is learned from records; add --teach with records or bots, or "
-                "leave it out"
-            )
-        return
-    if config.algo != ALGO:
+    given = f"cloning.{name} {shown(getattr(config.cloning, name))}" if name else ""
+    if config.teach_minutes != TrainConfig.teach_minutes:
+        given = f"teach_minutes {config.teach_minutes:g}"
+    if given and not config.teach:
         raise ConfigError(
-            f"teach {' '.join(config.teach)}: records are a start for {ALGO} alone; the algorithm "
-            f"is {config.algo}; leave it out, or use --algo {ALGO}"
+            f"{given}: nothing is learned from records; add --teach with records or bots, or leave "
+            "it out"
         )
 
 
