@@ -239,6 +239,7 @@ struct EndsView {
   i32* cut_at;     // [layers, games * rows]: ((step * games + game) * seats + seat) * 2, and 1 more
                    // if the other seat of a zero-sum game loses what this one wins; -1: nobody's
   i32* cut_count;  // [games], those that found no room included
+  f32* score;      // [games, seats], of the games that end in this step; null: nobody asks
   int layers, step;
   int learner;  // its policy id
   MetView met;
@@ -254,6 +255,8 @@ struct EndsView {
       mine.seats += 1;
       mine.score += table.game.score(seen.setting.config, s);
     }
+    SPARRING_FOR (int s = 0; score && s < kSeats; ++s)
+      score[i64{seen.game} * kSeats + s] = table.game.score(seen.setting.config, s);
     if (met.met) met.count(table, seen.setting, seen.game, learner);
     if (!result.truncated) return;
     const int layer = cut_count[seen.game]++;

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from sparring import Rules
+from remembering import remembering
+from sparring import Pool, Rules
 from sparring.cli import main
 from sparring.commands import export
+from sparring.commands.export_memory import compare_steps
 from sparring.config import NetConfig
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.make import make_net
@@ -158,3 +160,57 @@ def test_mistakes(words: str, hint: str, tmp_path: Path, capfd: pytest.CaptureFi
     shown = capfd.readouterr().err
     assert hint in shown
     assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("kind", ["gru", "stack"])
+def test_the_plain_net_remembers_what_the_net_does(kind: str, norm: bool) -> None:
+    policy = remembering("skull_king", kind, norm=norm)
+    plain = export.plain_net(policy)
+
+    def run(given: dict[str, Any]) -> dict[str, Any]:
+        said = plain(*(torch.from_numpy(array) for array in given.values()))
+        return {name: tensor.numpy() for name, tensor in zip(names, said, strict=True)}
+
+    names, obs = export.outputs_of(policy), export.real_observations(policy.rules, 64)
+    assert names == ["logits", "value", "next_memory"]
+    assert compare_steps(policy, run, obs) < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gru", "stack"])
+def test_what_is_remembered_goes_in_and_comes_out(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    policy, file = remembering("leduc_poker", kind), tmp_path / "net.onnx"
+    path = save_policy(policy, tmp_path / "agent")
+    assert main(["export", str(path), "--onnx", str(file)]) == 0
+    numbers = policy.memory_bytes // 4
+    assert f"memory: {numbers} zeros where a game begins" in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    pool = Pool(policy.rules, 5, threads=1, memory=policy.memory_bytes)
+    batch, held = pool.reset(), np.zeros((5, numbers), np.float32)
+    for step in range(6):
+        obs = batch.obs[:, : policy.rules.obs_bytes].copy()
+        logits, value, held = session.run(None, {"obs": obs, "memory": held})
+        heads = policy.heads(batch.obs)
+        np.testing.assert_allclose(logits, heads["policy"], atol=1e-4)
+        np.testing.assert_allclose(value, policy.value(batch.obs), atol=1e-4)
+        wanted = policy.remembered(batch.obs, heads)
+        np.testing.assert_allclose(held, wanted.view(np.float32), atol=1e-4)
+        assert held.any() or not step
+        seat = batch.seat.astype(int)
+        pool.memory[np.arange(5), seat] = wanted
+        batch = pool.step(pool.sample_actions())
+        held = pool.memory[np.arange(5), batch.seat.astype(int)].view(np.float32)
+
+
+def test_a_page_for_a_network_that_remembers_is_refused_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = save_policy(remembering("tic_tac_toe"), tmp_path / "agent")
+    assert main(["export", str(path), "--html", str(tmp_path / "agent.html")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "32 bytes of memory" in line and "--onnx" in line
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["agent"]

@@ -16,9 +16,12 @@ from typing import Any
 
 import pytest
 
-from sparring import new_state
+from remembering import remembering
+from sparring import Rules, new_state
 from sparring.cli import main
+from sparring.games.recorded import Replay
 from sparring.games.skull_king import read
+from sparring.store.policies import save_policy
 
 PROGRAM = Path(sys.executable).with_name("sparring")
 
@@ -171,3 +174,21 @@ def test_play_in_a_terminal_with_colours_and_ctrl_c() -> None:
     assert terminal.process.wait(timeout=20) == 130
     assert "Traceback" not in terminal.seen
     os.close(terminal.master)
+
+
+@pytest.mark.parametrize("kind", ["gru", "stack"])
+def test_what_is_remembered_is_taken_back_with_the_moves(
+    play: Any, kind: str, tmp_path: Path
+) -> None:
+    """Hints change nothing, and the game goes on as if nothing had been taken back."""
+    rules = Rules("skull_king", {"num_players": 3, "rounds": [3, 4]})
+    folder = save_policy(remembering(rules, kind), tmp_path / "agent")
+
+    def actions(name: str, typed: str) -> Any:
+        shown = play(f"{folder} --seed 10 --save {tmp_path / name}", typed)
+        return Replay.read(tmp_path / name).actions, shown.count("would choose")
+
+    plain, _ = actions("plain.json", "1\n" * 12 + "q\n")
+    back, hints = actions("back.json", "?\n1\n1\n1\nu\nu\n?\n1\n1\n?\n" + "1\n" * 9 + "q\n")
+    assert len(plain) > 15 and plain == back
+    assert hints == 3

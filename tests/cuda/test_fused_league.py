@@ -23,6 +23,8 @@ GAMES = {
     "skull_king": ((LEARNER, Pot("past"), Pot("past"), "captain"), NetConfig(hidden=(64, 32))),
     "duel": ((LEARNER, Pot("past")), NetConfig(hidden=(64, 32))),
     "shogi": ((LEARNER, Pot("past")), NetConfig(kind="residual", channels=16, blocks=1)),
+    "tic_tac_toe": ((LEARNER, Pot("past")), NetConfig(kind="own_nets:Bytes")),
+    "kuhhandel": ((LEARNER, Pot("past"), Pot("past")), NetConfig(kind="own_nets:Clamped")),
 }
 
 

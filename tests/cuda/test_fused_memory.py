@@ -39,8 +39,8 @@ NETS = {
 }
 GAMES: dict[str, tuple[dict[str, Any], list[Lineup]]] = {
     "skull_king": ({}, [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]),
-    # Every game is cut, one seat is to move then.
-    "signal": ({"seats": 2, "limit": 7}, [Lineup((0, 0)), Lineup((0, "random"))]),
+    # Every game is cut, before its last decision; one seat is to move then.
+    "signal": ({"seats": 2, "limit": 9}, [Lineup((0, 0)), Lineup((0, "random"))]),
 }
 UNPAID = replace(PPO_, gamma_into=())
 

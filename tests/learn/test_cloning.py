@@ -11,6 +11,8 @@ from sparring.config import CloningConfig, CollectConfig, NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.anchor import ANCHOR, AnchorTerm
 from sparring.learn.cloning import AutogradSteps, Cloning, NativeSteps
+from sparring.learn.fused.anchor import FusedAnchor
+from sparring.learn.fused.rollout import FusedRollout, legal_of
 from sparring.learn.mirror import Mirroring
 from sparring.learn.taught import Decisions
 from sparring.nets.distribution import masked_log_probs
@@ -122,3 +124,22 @@ def test_the_anchor_lets_go_as_its_schedule_says() -> None:
     assert term.weight == 1
     term.turn(Moment(0, 0.75))
     assert term.weight == pytest.approx(0.25)
+
+
+def test_on_a_gpu_the_anchor_says_the_same_of_every_place() -> None:
+    """Its arithmetic, on a CPU; tests/cuda has it inside a graph."""
+    term, rows = anchored(rows=40)
+    rules = Rules("tic_tac_toe")
+    rollout = FusedRollout(
+        *(rules, 4, 9),
+        members=1,
+        row_bytes=rules.obs_bytes,
+        squash=False,
+        device=torch.device("cpu"),
+    )
+    places = slice(2, 42)
+    rollout.obs[places] = rows["obs"]
+    rollout.legal[places] = legal_of(rows["mask"], rollout.legal.shape[1])
+    anchor = FusedAnchor(term, rollout, bf16=False)
+    anchor.fill()
+    assert torch.equal(anchor.by_place[ANCHOR][places], rows[ANCHOR])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import torch
 from torch import Tensor
 
 from sparring import Pool
-from sparring.config import NetConfig
+from sparring.config import CollectConfig, NetConfig
 from sparring.games.rules import Rules
+from sparring.learn.footprint import minibatch_rows
 from sparring.learn.fused.games import Record
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import Cut, fresh_in, in_a_row, segments_of, spread
@@ -149,6 +151,23 @@ def test_minibatches_hold_whole_segments() -> None:
     assert torch.equal(
         spread(dealt, flags)[dealt >= 0], fresh_in(places, rollout.end, rollout.next)[dealt >= 0]
     )
+
+
+@pytest.mark.parametrize("samples", [50, 10_000])
+def test_the_room_of_minibatches_is_known_before(samples: int) -> None:
+    rollout = FusedRollout(
+        *(Rules("skull_king"), GAMES, STEPS),
+        members=1,
+        row_bytes=1,
+        squash=False,
+        device=torch.device("meta"),
+    )
+    cut = Cut.of(rollout, 16)
+    wanted = cut.room(max(1, round(STEPS * GAMES / samples))) * 16
+    collect = CollectConfig(games=GAMES, steps=STEPS)
+    plan = SimpleNamespace(rules=rollout.rules, collect=collect)
+    assert minibatch_rows(plan, NetConfig(memory="gru"), samples) == wanted
+    assert minibatch_rows(plan, NetConfig(), samples) == samples
 
 
 def sorted_rows(rows: Tensor) -> Tensor:

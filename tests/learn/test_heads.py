@@ -17,9 +17,12 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.games.hidden import hidden_of, truth_of
 from sparring.games.kuhhandel import read as read_kuhhandel
+from sparring.learn.fused.outcomes import FusedOutcomes
+from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, saying, seats_of
-from sparring.learn.outcomes import outcomes_of
+from sparring.learn.outcomes import final_scores, outcomes_of
 from sparring.learn.ppo import PPO
+from sparring.nets.captured import CapturedNet
 from sparring.nets.heads import heads_of
 from sparring.nets.make import make_net
 from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL
@@ -30,6 +33,7 @@ ALL = HeadsConfig(wdl=ONE, score=ONE, hidden=ONE)
 BOTH = HeadsConfig(wdl=ONE, score=ONE)
 SETTINGS = PPOConfig(epochs=2, minibatch=100)
 NET = NetConfig(hidden=(32, 16))
+STEPS = 24
 
 
 def make(
@@ -38,15 +42,14 @@ def make(
     *,
     net: NetConfig = NET,
     cpu: str = "float32",
-    steps: int = 24,
+    steps: int = STEPS,
     config: dict[str, Any] | None = None,
-    lineups: list[Lineup] | None = None,
+    by_role: bool = False,
 ) -> PPO:
     rules = sparring.Rules(game, config)
-    lineups = lineups or [Lineup((0,) * rules.seats)]
-    pool = Pool(rules, 12, seed=1, threads=1, lineups=lineups)
+    pool = Pool(rules, 12, seed=1, threads=1, lineups=[Lineup((0,) * rules.seats)])
     collect = CollectConfig(games=12, steps=steps, cpu=cpu)
-    return PPO(pool, collect, SETTINGS, net, seed=1, heads=heads)
+    return PPO(pool, collect, SETTINGS, net, seed=1, heads=heads, by_role=by_role)
 
 
 def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +79,8 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
         step, at = divmod(max(place - carried, 0), games * rules.rows)
         game, seat = at // rules.rows, int(rollout.seat[step, at])
         if place < carried:
-            step, (game, seat) = 0, divmod(place, rules.seats)
+            owner = place // collector.transitions.chains
+            step, (game, seat) = 0, divmod(owner, rules.seats)
         if seat < 0:
             continue
         end = next((s for s in range(step, steps) if (s, game) in ends), None)
@@ -107,10 +111,11 @@ def said_by_loops(learner: PPO) -> tuple[np.ndarray, np.ndarray]:
         ("duel", {"limit": 7}, True),  # both seats move at once
         ("shogi", {"max_plies": 9}, True),  # one of two does, and the other knows as much
         ("corridor", None, False),  # one seat, which has a score alone
+        ("kuhhandel", {"num_players": 3}, False),  # roles are paid apart
     ],
 )
 def test_what_came_of_games_is_that_of_loops_over_them(game: str, config: Any, cut: bool) -> None:
-    learner = make(game, BOTH, config=config)
+    learner = make(game, BOTH, config=config, by_role=game == "kuhhandel")
     learner.iterate(0.0)
     learner.collector.collect(1)
     samples, _ = learner.targets(learner.knobs_at(Moment(0, 0.0)))
@@ -119,7 +124,7 @@ def test_what_came_of_games_is_that_of_loops_over_them(game: str, config: Any, c
     assert np.allclose(found.result[samples], wanted[samples], atol=1e-5, equal_nan=True)
     assert np.array_equal(found.final[samples], final[samples])
     assert bool(learner.collector.rollout.cuts.where) == cut
-    assert final[samples].any() or cut
+    assert final[samples].any() or cut or game == "kuhhandel"
 
 
 @pytest.mark.parametrize(("game", "steps"), [("skull_king", 300), ("kuhhandel", 300)])
@@ -157,7 +162,7 @@ def readable(game: str, state: sparring.State, seat: int) -> list[int]:
 
 
 def test_all_heads_learn_natively_as_in_torch() -> None:
-    runs = [make("skull_king", ALL, cpu=cpu, steps=16) for cpu in ("float32", "torch")]
+    runs = [make("skull_king", ALL, cpu=cpu, steps=8) for cpu in ("float32", "torch")]
     assert [run.forward.native is not None for run in runs] == [True, False]
     for _ in range(2):
         stats = [run.iterate(0.0)[0].stats for run in runs]
@@ -199,9 +204,10 @@ def test_values_are_blended_wherever_they_are_asked_for() -> None:
 
 def test_a_win_is_worth_what_it_is_paid() -> None:
     learner = make("tic_tac_toe", replace(BOTH, blend=0.5))
-    for _ in range(30):
+    learner.net.wdl_unit.fill_(3.0)
+    for _ in range(15):
         learner.iterate(0.0)
-    assert float(learner.net.wdl_unit) == pytest.approx(1.0, abs=0.3)
+    assert float(learner.net.wdl_unit) == pytest.approx(1.0, abs=0.7)
     assert float(learner.net.score_scale) == pytest.approx(1.0, abs=0.3)
     policy = learner.policy()
     assert float(policy.net.wdl_blend) == 0.5
@@ -263,3 +269,107 @@ def test_seats_of_open_decisions_are_those_of_their_places() -> None:
     own = rules.widen(learner.collector.rollout.obs[samples])[:, :74] > 0
     assert not truth.numpy()[own].any()  # nobody else holds a card of the own hand
     assert truth.any(1).float().mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("game", "config"), [("tic_tac_toe", None), ("duel", {"limit": 7}), ("shogi", {"max_plies": 9})]
+)
+def test_a_gpu_finds_what_came_of_games_as_a_cpu_does(game: str, config: Any) -> None:
+    """The arrays are a CPU's here; the arithmetic is that of a GPU, for two members at once."""
+    learner = make(game, replace(BOTH, blend=0.5), cpu="torch", config=config)
+    learner.iterate(0.0)
+    learner.net.score_scale.fill_(3.0)
+    with torch.no_grad():
+        learner.net.score_head.weight.normal_()
+    learner.collector.collect(1)
+    twin = fused_twin(learner)
+    outcomes = FusedOutcomes(*twin, blend=True)
+    collector, rollout = learner.collector, twin[1]
+    for number in range(len(rollout.cut_at)):
+        at = twin[0].passing(rollout.rows // 2, learn=False)
+        at.read(rollout.cut_obs[number])
+        at.forward()
+        outcomes.take_cuts(number, at)
+    samples, targets = learner.targets(learner.knobs_at(Moment(0, 0.0)))
+    own = learner.collector.transitions
+    rollout.end.copy_(doubled(own.end, own.carried))
+    advantage = np.zeros(own.places, np.float32)
+    advantage[samples] = targets["advantage"]
+    rollout.advantage.copy_(doubled(advantage, own.carried))
+    found = outcomes_of(collector, saying(learner))
+    outcomes.find()
+    for member in range(2):
+        mine = doubled(np.arange(own.places), own.carried, member)
+        places = np.flatnonzero(np.isin(mine.numpy(), samples))
+        order = mine[places].numpy()
+        assert np.allclose(
+            outcomes.result[places].numpy(), found.result[order], atol=1e-4, equal_nan=True
+        )
+        assert np.array_equal(outcomes.final[places].numpy(), found.final[order])
+    for name in ("score_scale", "wdl_unit"):
+        wanted = float(getattr(learner.net, name))
+        assert twin[0].units[name].tolist() == pytest.approx([wanted] * 2, rel=1e-4), name
+    state = twin[0].state(1)
+    assert torch.allclose(state["score_head.weight"], learner.net.score_head.weight, rtol=1e-4)
+
+
+def doubled(by_place: np.ndarray, carried: int, member: int | None = None) -> torch.Tensor:
+    """Places of a rollout as a population of two has them; member: -1 at those of the other."""
+    front, rows = by_place[:carried], by_place[carried:]
+    rows = rows.reshape(STEPS, -1, *rows.shape[1:])
+    other = [np.full_like(part, -1) if member is not None else part for part in (front, rows)]
+    parts = [(front, other[0]), (rows, other[1])]
+    if member == 1:
+        parts = [(b, a) for a, b in parts]
+    fronts, steps = np.concatenate(parts[0]), np.concatenate(parts[1], 1)
+    return torch.from_numpy(np.concatenate([fronts, steps.reshape(-1, *rows.shape[2:])]))
+
+
+def fused_twin(learner: PPO) -> tuple[CapturedNet, FusedRollout]:
+    """The network and the last rollout of a learner twice, side by side, as a GPU holds them."""
+    rules, rollout, games = learner.rules, learner.collector.rollout, 2 * learner.pool.num_games
+    device, heads = torch.device("cpu"), learner.net.heads
+    net = CapturedNet(rules, learner.net.config, 2, bf16=False, device=device, heads=heads)
+    for member in range(2):
+        net.load(member, learner.net.state_dict())
+    row_bytes = rollout.obs.shape[1]
+    twin = FusedRollout(
+        rules,
+        games,
+        STEPS,
+        members=2,
+        row_bytes=row_bytes,
+        squash=False,
+        device=device,
+        scores=True,
+    )
+    carried = learner.collector.transitions.carried
+    twin.obs.copy_(doubled(rollout.obs, carried))
+    twin.value.copy_(doubled(rollout.columns["value"], carried))
+    for name in ("seat", "terminated", "truncated"):
+        array = torch.from_numpy(getattr(rollout, name))
+        getattr(twin, name).copy_(torch.cat([array, array], 1))
+    scores = torch.from_numpy(
+        final_scores(rollout, learner.collector.earned.episodes(), rules.seats)
+    ).nan_to_num(7.0)
+    assert twin.final_score is not None
+    twin.final_score.copy_(torch.cat([scores, scores], 1))
+    each = learner.pool.num_games
+    for where, obs, mirrored in zip(
+        rollout.cuts.where, rollout.cuts.obs, rollout.cuts.mirrored, strict=True
+    ):
+        step, game, seat = np.unravel_index(where, (STEPS, each, rules.seats))
+        for member in range(2):
+            for at in range(len(where)):
+                one = member * each + int(game[at])
+                layer = int(twin.cut_count[one])
+                if at and game[at] == game[at - 1]:  # the same game's next row
+                    layer -= 1
+                else:
+                    twin.cut_count[one] += 1
+                    twin.cut_at[layer, one * rules.rows : (one + 1) * rules.rows] = -1
+                row = one * rules.rows + (int(seat[at]) if rules.rows > 1 else 0)
+                flat = (int(step[at]) * games + one) * rules.seats + int(seat[at])
+                twin.cut_at[layer, row] = 2 * flat + int(mirrored[at])
+                twin.cut_obs[layer, row] = torch.from_numpy(obs[at])
+    return net, twin

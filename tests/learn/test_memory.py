@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ import torch
 
 from learn.memory_helpers import COLLECT, CUT, GRU, SETTINGS, STACK, TWO, make, slotted
 from sparring import Lineup, Rules
-from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig, TrainConfig
+from sparring.config import (
+    CollectConfig,
+    DQNConfig,
+    HierarchyConfig,
+    HindsightConfig,
+    NetConfig,
+    ReplayConfig,
+    TrainConfig,
+)
 from sparring.errors import ConfigError
 from sparring.learn.dqn import DQN
 from sparring.learn.forward import bytes_of
@@ -192,10 +201,17 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
     ("words", "says"),
     [
         ({"algo": "dqn"}, "dqn learns from single decisions|learn with ppo alone"),
-        ({"replicas": 2}, "several learners share minibatches"),
+        ({"collect": CollectConfig(mirror=True)}, "nobody knows the mirror image"),
+        ({"net": replace(GRU, kind="residual")}, "only an mlp has memory"),
+        (
+            {"rewards": ("manager.rank=1", "worker.score_delta=1")},
+            "roles that are paid differently",
+        ),
+        ({"hierarchy": HierarchyConfig(on=True)}, "a network for every role has no memory"),
+        ({"hindsight": HindsightConfig(on=True)}, "seen under another goal"),
     ],
 )
 def test_plans_refuse_it_before_anything_is_made(words: dict[str, Any], says: str) -> None:
-    config = TrainConfig(game="tic_tac_toe", net=GRU, **words)
+    config = TrainConfig(**{"game": "skull_king", "net": GRU, "threads": 1, **words})
     with pytest.raises(ConfigError, match=says):
         resolve([config])

@@ -20,6 +20,7 @@ from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
+from sparring.web.networks import pack_network
 
 GAMES: dict[str, dict[str, Any]] = {
     "skull_king": {},
@@ -303,8 +304,8 @@ def test_other_heads_are_asked_of_the_table() -> None:
         ("tic_tac_toe", {}, "tic_tac_toe names none: use --net.kind mlp"),
         ("laser_hockey", {}, "laser_hockey names none"),
         ("skull_king", {"token_heads": 3}, "token_heads 3 does not divide .* 64; nearest: 2"),
-        ("skull_king", {"memory": "gru"}, "net.memory gru"),
-        ("skull_king", {"memory": "stack"}, "net.memory stack: attention remembers nothing"),
+        ("skull_king", {"memory": "gru"}, "net.memory gru: only an mlp"),
+        ("skull_king", {"memory": "stack"}, "net.memory stack: only an mlp"),
         ("skull_king", {"normalise": True}, "only an mlp normalises"),
         ("skull_king", {"inputs": ("hand",)}, "net.inputs hand: .* leave net.inputs out"),
     ],
@@ -347,3 +348,9 @@ def test_blocks_and_columns_are_found_by_name() -> None:
     with pytest.raises(ConfigError, match="cannot be joined"):
         rows(rules, "animals", "opponent")
     assert rows(rules, "nothing?", "own total") == rows(rules, "own total")
+
+
+def test_a_browser_does_not_run_it() -> None:
+    rules = Rules("skull_king")
+    with pytest.raises(ConfigError, match=r"network with attention; a browser runs net[.]kind mlp"):
+        pack_network(Policy(rules, make(rules)))

@@ -13,6 +13,7 @@ from sparring.games.rules import Rules
 from sparring.nets.grouped import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
+from sparring.nets.mlp import Perceptron
 from sparring.nets.native_net import NativeNet
 from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net
 from sparring.nets.recurrent import RecurrentNet
@@ -182,15 +183,20 @@ def test_frozen_networks_remember_what_they_do_alone(config: NetConfig) -> None:
         torch.testing.assert_close(said[MEMORY][mine], net.remembered(obs[mine], heads))
 
 
-def test_what_is_normalised_is_remembered_normalised() -> None:
-    rules = Rules("signal")
+@pytest.mark.parametrize("game", ["signal", "shogi", "kuhhandel", "skull_king"])
+def test_what_is_normalised_is_remembered_normalised(game: str) -> None:
+    rules = Rules(game)
     net = make(rules, NetConfig(hidden=(8,), memory="stack", frames=2, normalise=True))
     obs = rows_of(rules, 64, net.inputs.memory)
     net.take_in(obs)
     assert net.normaliser is not None
     held = net.remembered(obs, {})
     assert held is not None
-    torch.testing.assert_close(held[:, :9], net.normaliser(net.inputs.numbers(obs)))
+    assert isinstance(net, Perceptron)
+    count = len(rules.features)
+    by_bytes, expected = net.normaliser(net.first.widen(obs))[:, :count], torch.zeros(64, count)
+    expected[:, net.first._order[:count]] = by_bytes
+    torch.testing.assert_close(held[:, :count], expected)
 
 
 @pytest.mark.parametrize(

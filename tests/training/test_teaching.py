@@ -121,6 +121,30 @@ def test_the_same_seed_gives_the_same_decisions_and_others_differ() -> None:
     assert len(joined([one, again])) == 2 * len(again)
 
 
+def test_other_flags_are_taken_where_the_game_comes_out_the_same() -> None:
+    plain, shaped = Rules("shogi"), Rules("shogi", {"material": 0.05})
+    lesson = bot_game(plain, "greedy", 1, 0)
+    found = decisions_of(shaped, lesson, pay_of(shaped))
+    assert (found.action == decisions_of(plain, lesson, pay_of(plain)).action).all()
+    short = Rules("shogi", {"max_plies": 20})
+    with pytest.raises(ConfigError, match="played with max_plies=512 instead of 20, and so"):
+        decisions_of(short, lesson, pay_of(short))
+
+
+@pytest.mark.slow
+def test_processes_make_the_same_decisions_and_say_what_is_wrong(tmp_path: Path) -> None:
+    rules = Rules("tic_tac_toe")
+    tasks = tasks_of(read_sources(rules, ["careful"]), 300, 1)
+    alone = make_decisions(rules, pay_of(rules), tasks)
+    helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
+    for name, array in alone.arrays.items():
+        assert (array == helped.arrays[name]).all()
+    (tmp_path / "game.json").write_text("{}")
+    wrong = tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0) + tasks
+    with pytest.raises(ConfigError, match=r"game\.json: this is no replay"):
+        make_decisions(rules, pay_of(rules), wrong, threads=2)
+
+
 def test_a_move_that_is_not_legal_names_file_and_move(tmp_path: Path) -> None:
     state = new_state("tic_tac_toe")
     played = [4, 0, 8]

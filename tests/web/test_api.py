@@ -17,12 +17,14 @@ pytest.importorskip("httpx", reason="starlette's test client needs httpx: pip in
 
 from starlette.testclient import TestClient
 
+from remembering import remembering
 from sparring import new_state
 from sparring.config import NetConfig
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, Policy
+from sparring.nets.remembering import Remembering
 from sparring.store.policies import load_policy, save_policy
 from sparring.web.acting import Service
 from sparring.web.loaded import MOST_LOADED
@@ -377,3 +379,40 @@ def test_options_of_an_agent_need_the_api():
     for given in ({"agent": "ttt"}, {"fallback": "strong"}, {"states": True}):
         with pytest.raises(ConfigError, match="add --api"):
             run(ServeConfig(**given))
+
+
+def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_question(ask, runs):
+    save_policy(remembering("tic_tac_toe"), runs / "mind")
+    mine = Remembering(load_policy(runs / "mind"))
+    post, state, memory, played = ask(agent="mind"), new_state("tic_tac_toe"), "", []
+    for action in (8, 4, 0, 2, None):
+        if state.seat == 0:
+            obs, mask = state.decision()
+            held = in_base64(mine.before(0).tobytes())
+            row = np.concatenate([obs[0], mine.before(0)[0]])
+            ways = [
+                {"replay": {"actions": played}, "memory": memory},
+                {"obs": obs[0].tolist(), "mask": mask[0].tolist(), "memory": held},
+                {"numbers": state.observe(0).tolist(), "mask": mask[0].tolist(), "memory": held},
+                {"obs": in_base64(row.tobytes()), "mask": mask[0].tolist()},
+            ]
+            answers = [post(way) for way in ways]
+            assert [status for status, _ in answers] == [200] * 4
+            assert all(answer == answers[0][1] for _, answer in answers)
+            assert answers[0][1]["action"] == mine.action(state)
+            memory = answers[0][1]["memory"]
+            assert memory == in_base64(mine.before(0).tobytes())
+        if action is not None:
+            state.apply(action)
+            played.append(action)
+    replay = {"replay": {"actions": played}}
+    for given, said in (
+        ({}, 'send memory, "" where a game begins'),
+        ({"memory": "AAAA"}, "memory: 3 bytes"),
+        ({"memory": 7}, "memory has to be"),
+        ({"memory": in_base64(b"\xff" * 32)}, "not finite"),
+        ({"memory": "AAAA", "player": "ttt"}, "remembers nothing"),
+    ):
+        status, answer = post({**replay, **given})
+        assert (status, said in answer["error"]) == (422, True), answer
+    assert post({**replay, "memory": None, "player": "ttt"})[1]["memory"] is None

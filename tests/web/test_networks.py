@@ -218,6 +218,12 @@ def test_somebodys_own_network_is_refused():
         pack_network(Policy(rules, Mine(rules, NetConfig(hidden=(8,))), name="x"))
 
 
+def test_a_module_of_somebodys_own_is_refused_by_name():
+    rules, config = Rules("tic_tac_toe"), NetConfig(kind="own_nets:Plain")
+    with pytest.raises(ConfigError, match="x is own_nets:Plain, a network of your own; a browser"):
+        pack_network(Policy(rules, make_net(rules, config), name="x"))
+
+
 def test_somebodys_own_environment_is_refused():
     rules = ForeignRules("mine:make", seats=1, rows=1, actions=2, numbers=4)
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,))), name="x")

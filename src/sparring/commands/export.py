@@ -6,6 +6,8 @@ import importlib
 import json
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from sparring.commands.players import tell_origin
 from sparring.commands.printing import ProgressBar, print_json
 from sparring.config import ExportConfig
 from sparring.errors import ConfigError, SparringError
+from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.counts import count
@@ -36,6 +39,8 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net, head_width
+from sparring.nets.own import OwnNet
+from sparring.nets.own_inputs import BYTES
 from sparring.nets.policy import VALUES, Policy
 from sparring.pools.foreign.again import check_same, is_own, made_again
 from sparring.pools.foreign.rules import ForeignRules
@@ -171,6 +176,8 @@ class PlainNet(nn.Module):
         if isinstance(self.net, Perceptron | AttentionNet):
             first = PlainFirstLayer(self.net.inputs, self.net.first)
             self.net.first = first  # type: ignore[assignment]
+        if isinstance(self.net, OwnNet) and self.net.reads != BYTES:
+            self.net.reader.widen = PlainWiden(self.net.inputs)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, ...]:
         """Return logits [rows, actions], and values [rows] if the network has any."""
@@ -211,33 +218,22 @@ def plain_net(policy: Policy) -> nn.Module:
     return PlainNet(policy.rules, net, valued=valued)
 
 
-class PlainFirstLayer(nn.Module):
-    """The first layer without reading bytes as another type, which ONNX runtimes do not know."""
+class PlainWiden(nn.Module):
+    """Bytes as numbers without reading them as another type, which ONNX runtimes do not know."""
 
-    weight: Tensor
     divisor: Tensor
     powers: Tensor
-    sparse = False
 
-    def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
+    def __init__(self, inputs: Inputs) -> None:
         super().__init__()
-        self.parts, order, divisors = inputs.stretches()
-        self.bias = first.bias
-        self.normaliser = first.normaliser
-        self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
+        self.parts, _, divisors = inputs.stretches()
         self.register_buffer("divisor", torch.tensor(divisors))
         exponents = torch.arange(256, dtype=torch.float64).clamp(min=1) - 150
         self.register_buffer("powers", torch.exp2(exponents).float())
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Return [rows, width] for byte rows [rows, obs_bytes]."""
-        return self.of(self.widen(obs))
-
-    def of(self, numbers: Tensor) -> Tensor:
-        """The same of rows that are widened already."""
-        if self.normaliser is not None:
-            numbers = self.normaliser(numbers)
-        return torch.addmm(self.bias, numbers, self.weight)
+        """Return the numbers, in the order in which their bytes lie."""
+        return self.widen(obs)
 
     def widen(self, obs: Tensor) -> Tensor:
         """Return the numbers, in the order in which their bytes lie."""
@@ -262,6 +258,30 @@ class PlainFirstLayer(nn.Module):
         return (1 - 2 * negative) * mantissa * self.powers[exponent.long()]
 
 
+class PlainFirstLayer(PlainWiden):
+    """The first layer likewise."""
+
+    weight: Tensor
+    sparse = False
+
+    def __init__(self, inputs: Inputs, first: FirstLayer) -> None:
+        super().__init__(inputs)
+        _, order, _ = inputs.stretches()
+        self.bias = first.bias
+        self.normaliser = first.normaliser
+        self.register_buffer("weight", first.weight.detach()[torch.tensor(order)])
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Return [rows, width] for byte rows [rows, obs_bytes]."""
+        return self.of(self.widen(obs))
+
+    def of(self, numbers: Tensor) -> Tensor:
+        """The same of rows that are widened already."""
+        if self.normaliser is not None:
+            numbers = self.normaliser(numbers)
+        return torch.addmm(self.bias, numbers, self.weight)
+
+
 def write(policy: Policy, path: Path) -> None:
     """Trace the network and write it, with what a user of the file has to know."""
     rules = policy.rules
@@ -271,7 +291,7 @@ def write(policy: Policy, path: Path) -> None:
     rows = torch.export.Dim("rows")
     # The exporter reports its own deprecations and packages that this network does not need.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), own_errors(policy):
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
             plain_net(policy).eval(),
@@ -297,6 +317,22 @@ def write(policy: Policy, path: Path) -> None:
         }
     )
     program.save(str(path), external_data=False)
+
+
+@contextmanager
+def own_errors(policy: Policy) -> Iterator[None]:
+    """Say in a line what the exporter does not understand of somebody's own network."""
+    try:
+        yield
+    except Exception as wrong:
+        if not isinstance(policy.net, OwnNet):
+            raise
+        first = wrong
+        while first.__cause__ is not None and isinstance(first.__cause__, Exception):
+            first = first.__cause__
+        raise SparringError(
+            f"{policy.net.what} cannot be written as ONNX: {in_a_line(first)}"
+        ) from wrong
 
 
 def compare(policy: Policy, path: Path) -> float:

@@ -104,13 +104,14 @@ class CloningConfig(Checked, section="cloning"):
     """How a run learns from records before it plays, see --teach."""
 
     games: Annotated[int, at_least(1)] = 2000
-    """Games that bots play, where --teach names bots."""
+    """Games that bots play, where --teach names bots; of several each has its share."""
     epochs: Count = 0
     """Passes over all positions instead of minutes. 0: as many as the minutes allow."""
     minibatch: Annotated[int, at_least(1)] = 1024
     """Positions of a step."""
-    lr: Annotated[Scheduled, above(0, 1)] = Schedule.constant(1e-3)
-    """Adam's learning rate. Progress is that of cloning."""
+    lr: Annotated[Scheduled, above(0, 1)] = Schedule.line(1e-3, 1e-4)
+    """Adam's learning rate. Progress is that of cloning, decisions are the positions that were
+    learned from."""
     value_weight: Annotated[float, between(0, 1000)] = 0.5
     """Weight of the squared error of values beside the moves' cross-entropy."""
     held_out: Annotated[float, between(0, 0.5)] = 0.05

@@ -50,8 +50,9 @@ class TrainConfig(Checked):
     init: str = ""
     """A run, checkpoint or saved policy whose weights the network starts with."""
     teach: tuple[str, ...] = ()
-    """What is learned from before the run plays: records of games (.kif, .csa, .usi, recorded games
-    as .json; folders and patterns too), or bots, whose games are played for that."""
+    """What is learned from before the run plays: records of games (of Shogi .kif, .csa and .usi, of
+    any game recorded ones as .json; folders and patterns too), or bots, whose games are played for
+    that."""
     teach_minutes: Annotated[float, above(0)] = 5.0
     """Time for learning from them, besides that for training."""
     seed: Seed = 0

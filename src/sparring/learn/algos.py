@@ -33,7 +33,7 @@ def make_ppo(plan: Plan) -> Learner:
         return PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **hosted(plan))
     from sparring.learn.fused import FusedPPO
 
-    options = {**fused(plan), "hindsight": plan.hindsight}
+    options = {**fused(plan), "hindsight": plan.hindsight, "heads": plan.heads}
     return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
 
 

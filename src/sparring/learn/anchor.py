@@ -54,7 +54,8 @@ class AnchorTerm:
     def said(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
         """What the anchor says about rows, in 16 bits: there may be thousands of actions."""
         device = next(self.net.parameters()).device
-        logits = self.net(torch.from_numpy(obs).to(device))[POLICY]
+        own = np.ascontiguousarray(obs[:, : self.net.inputs.row_bytes])
+        logits = self.net(torch.from_numpy(own).to(device))[POLICY]
         return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
 
     def each(self, heads: Heads, rows: Mapping[str, Tensor]) -> Tensor:

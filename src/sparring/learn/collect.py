@@ -13,7 +13,6 @@ import torch
 from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
-from sparring.games.hidden import StateField
 from sparring.games.stats import curves
 from sparring.learn.forward import Forward
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
@@ -136,7 +135,6 @@ class Collector:
         pinned: bool = False,
         by_role: bool = False,
         first_row: int = 0,
-        truth: StateField | None = None,
     ) -> None:
         """Take over a pool and start its games.
 
@@ -144,7 +142,6 @@ class Collector:
         by_role: a decision's next one is the seat's next in the same role.
         squash: continuous actions pass through tanh on their way to the games.
         first_row: rows of other pools that go before these, so that each has draws of its own.
-        truth: bytes of the games' states that are kept with every row.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -152,9 +149,7 @@ class Collector:
         self.transitions = Transitions(
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
-        self.rollout = Rollout(
-            pool, self.transitions, config.steps, columns, pinned=pinned, truth=truth
-        )
+        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
         self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Who answers, by policy id."""
@@ -246,12 +241,12 @@ class Collector:
         with self.phases("stepping"):
             for step, group in asks:
                 batch, rows, at = group.batch, group.rows, self._places(step, group)
+                rollout.keep_truth(self.pool, group.games, at)
                 rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
                 rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
-                rollout.policy[step, rows] = batch.policy
-                rollout.keep_truth(self.pool, group.games, at)
-                self.decisions += int((batch.policy == LEARNER).sum())
-                self.opponent_rows += int((batch.policy > LEARNER).sum())
+                rollout.policy[step, rows] = policy = batch.policy
+                self.decisions += int((policy == LEARNER).sum())
+                self.opponent_rows += int((policy > LEARNER).sum())
         with self.phases("inference"):
             self._answer(number, asks)
         if self.by_slot:
@@ -452,5 +447,4 @@ def present(
     """Who decides in some rows, each once, without bots and those that are answered together."""
     if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
         return [LEARNER] if (policy == LEARNER).any() else []
-    found: npt.NDArray[np.int16] = np.unique(policy[(policy >= 0) & ~grouped])
-    return found
+    return np.unique(policy[(policy >= 0) & ~grouped])

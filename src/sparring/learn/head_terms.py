@@ -20,9 +20,8 @@ from sparring.games.hidden import Hidden, StateField, field_of
 from sparring.games.rules import Rules
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term
-from sparring.nets.heads import RESULTS, demand_hidden
-from sparring.nets.net import HIDDEN, SCORE, WDL, Heads, Net
-from sparring.pools.protocol import GamePool
+from sparring.nets.heads import RESULTS, asked_heads, demand_hidden
+from sparring.nets.net import HIDDEN, SCORE, WDL, Heads
 from sparring.schedule import Moment, Schedule
 
 if TYPE_CHECKING:
@@ -190,11 +189,15 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     return found
 
 
-def hidden_field(pool: GamePool, net: Net) -> StateField | None:
-    """Where the games of a pool keep what a head is to guess; None where there is no such head."""
-    if HIDDEN not in net.heads:
-        return None
-    return field_of(pool.rules, demand_hidden(pool.rules).field)
+def hidden_field(rules: Rules, heads: Mapping[str, int]) -> StateField | None:
+    """Where games keep what a head is to guess; None where there is no such head."""
+    return field_of(rules, demand_hidden(rules).field) if HIDDEN in heads else None
+
+
+def kept_for(rules: Rules, config: HeadsConfig | None) -> dict[str, Any]:
+    """What a rollout on a GPU keeps for heads to learn from."""
+    heads = asked_heads(rules, config) or {}
+    return {"scores": WDL in heads or SCORE in heads, "truth": hidden_field(rules, heads)}
 
 
 def settle_heads(
@@ -226,6 +229,6 @@ def saying(learner: HostedLearner) -> Any:
 def seats_of(learner: HostedLearner, places: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     """Who decided at places of a rollout."""
     rollout, seats = learner.collector.rollout, learner.rules.seats
-    carried = learner.collector.transitions.carried
+    carried, chains = learner.collector.transitions.carried, learner.collector.transitions.chains
     played = rollout.seat.reshape(-1)[np.maximum(places - carried, 0)]
-    return np.where(places < carried, places % seats, played).astype(np.int8)
+    return np.where(places < carried, places // chains % seats, played).astype(np.int8)

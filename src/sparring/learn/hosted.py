@@ -119,8 +119,8 @@ class HostedLearner(ABC):
             pinned=self.device.type == "cuda",
             by_role=by_role,
             first_row=first_row,
-            truth=hidden_field(pool, self.net),
         )
+        self.collector.rollout.want_truth(hidden_field(pool.rules, self.net.heads))
         self.collector.actors |= actors or {}
         self._slots: SlotActor | None = None
         if slots:

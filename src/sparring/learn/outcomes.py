@@ -66,7 +66,8 @@ def ends_of(rollout: Rollout, carried: int, seats: int) -> npt.NDArray[np.intp]:
     game = np.repeat(np.arange(games), rows)
     seat = np.maximum(rollout.seat, 0)
     played = (step[:, game] * games + game) * seats + seat
-    open_game, open_seat = np.divmod(np.arange(carried), seats)
+    chains = carried // (games * seats)
+    open_game, open_seat = np.divmod(np.arange(carried) // chains, seats)
     waiting = (step[0, open_game] * games + open_game) * seats + open_seat
     return np.concatenate([waiting, played.reshape(-1)])
 

@@ -33,13 +33,11 @@ class Rollout:
         columns: Sequence[str],
         *,
         pinned: bool = False,
-        truth: StateField | None = None,
     ) -> None:
         """Make the arrays.
 
         columns: what a learner keeps of every row besides its action, one number each.
         pinned: a GPU reads the observations, so that copies run beside other work.
-        truth: bytes of the games' states that are kept with every row.
         """
         rules, places = pool.rules, transitions.places
         self.rows_each = rules.rows
@@ -63,8 +61,9 @@ class Rollout:
         self.final_role = np.full((steps, games, rules.seats), -1, np.int8)
         """In which role the final value was asked for, where there is one."""
         self.cuts = Cuts()
-        self.truth = truth
-        self.hidden = np.zeros((places if truth else 0, truth.bytes if truth else 0), np.uint8)
+        self.truth: StateField | None = None
+        """Bytes of the games' states that are kept with every row."""
+        self.hidden = np.zeros((0, 0), np.uint8)
         """By place, what the game knew and the seat perhaps did not."""
         self.record: npt.NDArray[np.uint32] | None = None
         """[steps, games, seats], what came of goals; None where nobody asks."""
@@ -99,6 +98,12 @@ class Rollout:
         """The arrays that have one entry per place."""
         rows = {"obs": self.obs, "mask": self.mask, "action": self.action, **self.columns}
         return {**rows, HIDDEN: self.hidden} if self.truth else rows
+
+    def want_truth(self, field: StateField | None) -> None:
+        """Keep a field of the games' states with every row from now on."""
+        if field:
+            self.truth = field
+            self.hidden = np.zeros((len(self.obs), field.bytes), np.uint8)
 
     def keep_truth(self, pool: Any, games: slice, places: slice) -> None:
         """Keep what games know while rows of theirs are asked, if anybody wants to know it."""

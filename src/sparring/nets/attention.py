@@ -29,6 +29,9 @@ from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 TABLE_WIDTH = 4
 """Numbers of the hidden layer in front of the table's token, in widths of a token."""
+IDENTITY = 0.02
+"""Size of what is special about an item, to begin with. Tokens of unlike size 1 hide what things
+have in common, and cost a fifth of what is learned in so many steps (docs/attention.md)."""
 MASK_STEP = 8
 """Rows of a mask begin at multiples of this many numbers, as fused kernels want them."""
 
@@ -62,8 +65,8 @@ class Tokens(nn.Module):
             self.seen = nn.Linear(self.each, width, bias=False)
 
     def initialise(self) -> None:
-        """Tokens of size 1, whatever they are made of."""
-        nn.init.normal_(self.identity)
+        """What is seen of an item counts for more than which one it is."""
+        nn.init.normal_(self.identity, std=IDENTITY)
         for own in self.children():
             assert isinstance(own, nn.Linear)
             nn.init.orthogonal_(own.weight)
@@ -275,11 +278,6 @@ def check(config: NetConfig) -> None:
         raise ConfigError(
             f"net.token_heads {config.token_heads} does not divide net.token_width "
             f"{config.token_width}; nearest: {fits[-1]}"
-        )
-    if config.memory:
-        raise ConfigError(
-            f"net.memory {config.memory}: attention remembers nothing; leave net.memory out or set "
-            "net.kind to mlp"
         )
 
 

@@ -23,13 +23,15 @@ from sparring.factories import in_a_line
 from sparring.games.rules import Rules
 from sparring.nets.flat import FlatNet, Pass, rounded_up
 from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, Heads, Net, blended, head_width
 
 ALIGNED = 64
 """Every parameter begins at a multiple of this many numbers."""
 VALUE_SCALE = "value_scale"
 PROBED = 8
 """Rows that a network of somebody's own is tried with."""
+UNITS = ("wdl_blend", "wdl_unit", "score_scale")
+"""Buffers of networks that say in which unit heads are."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,26 @@ class CapturedPass(Pass):
                 traced = self.trace(member)
             policy, value = traced.heads[POLICY].detach(), traced.heads[VALUE].detach()
             self.logits[member, :, : policy.shape[1]].copy_(policy)
-            self.value[member, :, 0].copy_(value)
+            self.value[member, :, 0].copy_(self._worth(member, value, traced.heads))
             for name, said in self.others.items():
                 said[member].copy_(traced.heads[name].detach())
             if self.memory is not None:
                 self.memory[member].copy_(traced.heads[MEMORY].detach())
             if self.learn:
                 self._traced.append(traced)
+
+    def _worth(self, member: int, value: Tensor, heads: Heads) -> Tensor:
+        """What rows are worth in the unit of values, as `Net.true_values` has it.
+
+        Whoever learns wants what the value head says alone.
+        """
+        net = self.flat
+        if self.learn or WDL not in heads:
+            return value
+        scale, share, unit = (
+            one[member] for one in (net.value_scale, net.units["wdl_blend"], net.units["wdl_unit"])
+        )
+        return blended(value.float() * scale, heads[WDL].detach(), share, unit) / scale
 
     def trace(self, member: int) -> Traced:
         """Run the network of a member over its rows."""
@@ -135,14 +150,17 @@ class CapturedNet(FlatNet):
         bf16: bool,
         device: torch.device,
         memory: int = 0,
+        heads: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(rules, config, members, bf16=bf16, device=device, memory=memory)
-        self.module: Net = make_net(rules, config, memory=memory).to(device)
-        if self.module.heads.keys() != {POLICY, VALUE}:
+        self.module: Net = make_net(rules, config, heads=heads, memory=memory).to(device)
+        if not {POLICY, VALUE} <= self.module.heads.keys():
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
+        self.others = {n: w for n, w in self.module.heads.items() if n not in (POLICY, VALUE)}
         self.pieces: dict[str, Parameter] = self._lay_out()
         self.held = self._make_held()
         """Buffers of the network that are saved with it, of all members; learning leaves them."""
+        self.units = {name: self.held[name] for name in UNITS if name in self.held}
         last = list(self.pieces.values())[-1]
         self.size = rounded_up(last.offset + last.size)
         self.make_arrays()

@@ -19,6 +19,7 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import Module, build
 from sparring.nets.inputs import Inputs
+from sparring.nets.memory import room_for
 from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
@@ -80,6 +81,9 @@ class FlatNet(ABC):
 
     pieces: Mapping[str, Place]
     """The value head is the last, weight and bias together."""
+    units: Mapping[str, Tensor] = MappingProxyType({})
+    """What else is kept of every member's heads [members], by the names of the network's buffers:
+    the unit of scores, the share of win, draw and loss in values, and what a win is worth."""
     others: Mapping[str, int] = MappingProxyType({})
     """Widths of heads beside policy and value, by name."""
     eager = ""
@@ -103,7 +107,7 @@ class FlatNet(ABC):
         """What `make_net` makes the networks of."""
         self.bf16, self.dtype = bf16, torch.bfloat16 if bf16 else torch.float32
         self.squash = config.squash and rules.box > 0
-        self.inputs = Inputs(rules, memory, config.inputs)
+        self.inputs = Inputs(rules, room_for(rules, config, memory), config.inputs)
         self.action_width = rounded_up(head_width(rules))
 
     def make_arrays(self) -> None:
@@ -152,6 +156,10 @@ class FlatNet(ABC):
     @abstractmethod
     def parameter_names(self) -> list[str]:
         """The parameters in the order in which the network has them."""
+
+    def kept(self) -> list[Tensor]:
+        """What learning changes."""
+        return [self.weight, self.compute, self.value_scale, *self.units.values()]
 
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Take over the weights of a network."""

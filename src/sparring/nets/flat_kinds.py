@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -26,21 +28,28 @@ def make_flat(
     bf16: bool,
     device: torch.device,
     memory: int = 0,
+    heads: Mapping[str, int] | None = None,
 ) -> FlatNet:
-    """Return room for the networks of all members. Their weights are loaded afterwards."""
+    """Return room for the networks of all members. Their weights are loaded afterwards.
+
+    heads: those of a network of which more is asked than policy and value.
+    """
     if config.normalise:
         raise ConfigError(
             "net.normalise True: graphs on a GPU do not keep what was seen; leave it out, or play "
             "on the CPU with --device cpu"
         )
+    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
     if is_factory(config.kind):
-        return make_own(rules, config, members, bf16=bf16, device=device, memory=memory)
+        return make_own(rules, config, members, heads=heads, **room)
+    if heads is not None:
+        return CapturedNet(rules, config, members, heads=heads, **room)
     kind: type[FlatNet] = CapturedNet
     if config.kind == "mlp" and not fused_mlp.unsupported(config):
         kind = fused_mlp.FusedPerceptron
     if config.kind == "residual" and not fused_residual.unsupported(config, memory):
         kind = fused_residual.FusedResidual
-    return kind(rules, config, members, bf16=bf16, device=device, memory=memory)
+    return kind(rules, config, members, **room)
 
 
 def make_own(
@@ -51,11 +60,12 @@ def make_own(
     bf16: bool,
     device: torch.device,
     memory: int = 0,
+    heads: Mapping[str, int] | None = None,
 ) -> FlatNet:
     """The same for somebody's own networks: our kernels if it is a perceptron, else autograd."""
     with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and not used
-        net = make_net(rules, config, memory=memory)
-    ours = perceptron_config(net, config)
+        net = make_net(rules, config, heads=heads, memory=memory)
+    ours = perceptron_config(net, config) if heads is None else None
     if isinstance(ours, NetConfig) and not fused_mlp.unsupported(ours):
         made = OwnPerceptron(net, ours, members, bf16=bf16, device=device)
         if not (why := made.differs()):
@@ -63,6 +73,7 @@ def make_own(
         warnings.warn(
             SparringWarning(f"net.kind {config.kind} is run by torch: {why}"), stacklevel=4
         )
-    captured = CapturedNet(rules, config, members, bf16=bf16, device=device, memory=memory)
+    room: dict[str, Any] = {"bf16": bf16, "device": device, "memory": memory}
+    captured = CapturedNet(rules, config, members, heads=heads, **room)
     captured.eager = why_eager(captured) if device.type == "cuda" else ""
     return captured

@@ -31,10 +31,11 @@ def asked_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | No
     return heads_of(rules, config) if config is not None and config.asked else None
 
 
-def blend_in(net: Net, config: HeadsConfig | None) -> None:
+def blend_in(net: Net, config: HeadsConfig | None) -> Net:
     """Give win, draw and loss their share in what a network's positions are worth."""
     if config is not None and WDL in net.heads:
         net.wdl_blend.fill_(config.blend)
+    return net
 
 
 def demand_hidden(rules: Rules) -> Hidden:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -82,13 +82,18 @@ class Inputs:
                 divisors += [self.divisor(i) for i in chosen]
         return stretches, order, divisors
 
-    def numbers(self, obs: Tensor) -> Tensor:
-        """What byte rows hold before their memory, as numbers in the order of the features."""
+    def numbers(self, obs: Tensor, normalise: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """What byte rows hold before their memory, as numbers in the order of the features.
+
+        normalise: what is done to them in the order of their bytes, as first layers do it.
+        """
         order, divisors = self._order_on(obs.device)
         stretches = self.stretches_of_game
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in stretches]
-        numbers = torch.cat(parts, dim=1)
-        return (numbers if order is None else numbers[:, order]) / divisors
+        numbers = torch.cat(parts, dim=1) / divisors
+        if normalise is not None:
+            numbers = normalise(numbers)
+        return numbers if order is None else numbers[:, order]
 
     @cached_property
     def stretches_of_game(self) -> list[tuple[torch.dtype, int, int]]:
@@ -96,15 +101,16 @@ class Inputs:
         return [part for part in self.stretches()[0] if part[1] < self.rules.obs_bytes]
 
     def _order_on(self, device: torch.device) -> tuple[Tensor | None, Tensor]:
-        """Where features lie among numbers in the order of bytes, None: in order; divisors.
+        """Where features lie among numbers in the order of bytes, None: in order; their divisors.
 
         Kept: graphs on a GPU copy nothing from the host.
         """
         if device not in self._order_of:
             count = len(self.rules.features)
-            places = np.argsort(self.stretches()[1][:count])
+            _, found, divided = self.stretches()
+            places = np.argsort(found[:count])
             in_order = bool((places == np.arange(count)).all())
-            divisors = torch.tensor([self.divisor(i) for i in range(count)], device=device)
+            divisors = torch.tensor(divided[:count], device=device)
             order = None if in_order else torch.from_numpy(places).to(device)
             self._order_of[device] = order, divisors
         return self._order_of[device]

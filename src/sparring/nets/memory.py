@@ -51,9 +51,7 @@ def stacked(
     seen yet in this game is 0, and so is what memory is filled up with.
     """
     before = held(inputs, obs)
-    numbers = inputs.numbers(obs)
-    if normaliser is not None:
-        numbers = normaliser(numbers)
+    numbers = inputs.numbers(obs, normaliser)
     features = numbers.shape[1]
     older = before[:, : (frames - 2) * features]
     filled = before.shape[1] - (frames - 1) * features

@@ -223,7 +223,7 @@ def resume(
     with run.held():  # nobody may save or prune between what is read here and what is trained
         newest = checkpoints.newest_valid(run.checkpoints, segments=not clear_replay)
         if newest is None:
-            raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
+            return begin_again(run, number, callbacks=callbacks, opponents=opponents, quiet=quiet)
         chosen = newest if number < 0 else run.checkpoints / f"{number:08d}"
         saved = checkpoints.load(chosen, segments=not clear_replay)
         if clear_replay:
@@ -258,6 +258,16 @@ def resume(
     with new.held():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
         return go_on(session, new, saved, clear_replay=clear_replay)
+
+
+def begin_again(run: Run, number: int, **options: Any) -> Agent:
+    """Begin a run once more that ended while it was taught: records are learned from anew."""
+    config = read_config(run.config, f"{run.path}/config.toml")
+    if not config.teach or number >= 0:
+        raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
+    session = Session.prepare([config], **options)
+    session.start_from_init()
+    return session.finish([run])[0]
 
 
 def go_on(

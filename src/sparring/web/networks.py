@@ -23,6 +23,7 @@ from sparring.nets.convolution import taps_first
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.own import OwnNet
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet
 from sparring.pools.foreign.rules import ForeignRules
@@ -107,9 +108,16 @@ def pack_one(packer: Packer, policy: Policy, net: Net) -> None:
         pack_residual(packer, net)
     else:
         raise ConfigError(
-            f"{policy.name} is a {type(net).__name__}, a network of your own; a browser runs "
-            "sparring's: net.kind mlp or residual"
+            f"{policy.name} is {named(net)}; a browser runs sparring's: net.kind mlp or residual"
         )
+
+
+def named(net: Net) -> str:
+    """Say what a network is that a browser does not run."""
+    if net.config.kind == "attention":
+        return "a network with net.kind attention"
+    own = net.config.kind if isinstance(net, OwnNet) else f"a {type(net).__name__}"
+    return f"{own}, a network of your own"
 
 
 def pack_perceptron(packer: Packer, net: Perceptron) -> None:

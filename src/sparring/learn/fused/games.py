@@ -118,6 +118,7 @@ class DeviceGames:
         for name, to in rollout.rows_of(0).items():
             to.copy_(fresh[name])
         for step in range(rollout.steps):
+            rollout.keep_truth(step, self.pool.tables)
             answer(step, slice(0, rollout.rows))
             self._remember(rollout, step)
             last = step == rollout.steps - 1
@@ -126,7 +127,7 @@ class DeviceGames:
                 action=rollout.given(step),
                 rows=fresh if last else rollout.rows_of(step + 1),
                 outcome=rollout.outcome_of(step),
-                ends=rollout.ends(),
+                ends=rollout.ends(step),
                 step=step,
                 learner=LEARNER,
                 met=rollout.met,
@@ -240,6 +241,10 @@ class HostGames:
         rollout.obs[at].copy_(obs[rows], non_blocking=True)
         rollout.legal[at].copy_(legal[rows], non_blocking=True)
         rollout.policy[step, rows].copy_(policy[rows], non_blocking=True)
+        if rollout.truth:
+            games = slice(rows.start // self.rules.rows, rows.stop // self.rules.rows)
+            known = torch.from_numpy(self.pool.tables[games].copy())
+            rollout.keep_truth(step, known.to(self.device), rows)
         batch = self.pool.batch(slot)
         record.seat[step, rows], record.role[step, rows] = batch.seat, batch.role
 
@@ -273,6 +278,7 @@ class Record:
         self.reward, self.skipped = make("reward"), make("skipped")
         self.terminated, self.truncated = make("terminated"), make("truncated")
         self.earned, self.met, self.counts = make("earned"), make("met"), make("counts")
+        self.final_score = make("final_score") if rollout.final_score is not None else None
         self.cut_obs, self.cut_at, self.cut_count = (
             make(name) for name in ("cut_obs", "cut_at", "cut_count")
         )
@@ -300,6 +306,8 @@ class Record:
         ended = batch.final_game
         if not len(ended):
             return
+        if self.final_score is not None:
+            self.final_score[step, at][ended] = batch.final_score
         mine = batch.final_policy == LEARNER
         found = {
             "games": 1.0,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring.config import CollectConfig, NetConfig
+from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.rules import Rules
 from sparring.games.stats import curves
@@ -28,12 +28,14 @@ from sparring.learn.fused.graphs import Graphs
 from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, learner_kernels
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.learn.head_terms import kept_for
 from sparring.learn.hosted import demand_recurrent
 from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.learn.opponents import check_slot
 from sparring.learn.timing import Timing
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.flat_kinds import make_flat
+from sparring.nets.heads import asked_heads, blend_in
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of, stacked
 from sparring.nets.net import Net
@@ -87,6 +89,7 @@ class FusedLearner:
         source: str = PPO_SOURCE,
         final_legal: bool = False,
         examples: int = 0,
+        heads: HeadsConfig | None = None,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
@@ -97,6 +100,7 @@ class FusedLearner:
         source: the kernels that are launched.
         final_legal: keep what seats might do when games are cut.
         examples: room for decisions seen in hindsight.
+        heads: what the network is asked besides policy and value, of a learner with terms.
         """
         self.games, self.members = games, len(games.seeds)
         if games.each != collect.games:
@@ -111,6 +115,7 @@ class FusedLearner:
         if net.memory == "gru":
             demand_recurrent("" if self.recurrent else type(self).__name__, by_role=by_role)
         check_answered(self.pool.policies, range(slots + 1))
+        self.heads = heads
         self.net = self._make_flat(net, bf16=collect.bf16)
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager)
         for member, seed in enumerate(games.seeds):
@@ -134,6 +139,7 @@ class FusedLearner:
             final_legal=final_legal,
             examples=examples,
             remembers=bool(net.memory),
+            **kept_for(games.rules, heads),
         )
         games.reset()
         self._frozen: FrozenOpponents | None = None
@@ -183,6 +189,7 @@ class FusedLearner:
             bf16=bf16,
             device=self.device,
             memory=self.pool.memory_bytes,
+            heads=asked_heads(self.games.rules, self.heads),
         )
 
     def _make_voices(self) -> list[Voice]:
@@ -195,7 +202,9 @@ class FusedLearner:
         return self.voices[0].passing
 
     def _fresh_net(self) -> Net:
-        return make_net(self.games.rules, self.net.made_of, memory=self.pool.memory_bytes)
+        rules, memory = self.games.rules, self.pool.memory_bytes
+        heads = asked_heads(rules, self.heads)
+        return blend_in(make_net(rules, self.net.made_of, heads=heads, memory=memory), self.heads)
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         """Replay what was launched before, if that can be."""

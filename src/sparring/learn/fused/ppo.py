@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from sparring.config import CollectConfig, HindsightConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig, PPOConfig
 from sparring.learn.fused.games import Games
+from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.minibatches import check_configs
 from sparring.learn.fused.on_policy import FusedOnPolicy, learned_of
 from sparring.learn.fused.terms import FusedTerm
@@ -36,21 +37,32 @@ class FusedPPO(FusedOnPolicy):
         slots: int = 0,
         hindsight: HindsightConfig | None = None,
         graphs: bool = True,
+        heads: HeadsConfig | None = None,
     ) -> None:
         """Take over games whose seeds are those of the members.
 
         configs: one for all members, or one each; they share what decides the shapes.
-        by_role, slots, hindsight, graphs: see `FusedLearner` and `FusedOnPolicy`.
+        by_role, slots, hindsight, graphs, heads: see `FusedLearner` and `FusedOnPolicy`.
         """
         members = len(games.seeds)
         given = [configs] * members if isinstance(configs, PPOConfig) else list(configs)
         check_configs(games, collect.games, given)
         super().__init__(
-            games, collect, net, by_role=by_role, slots=slots, hindsight=hindsight, graphs=graphs
+            games,
+            collect,
+            net,
+            by_role=by_role,
+            slots=slots,
+            hindsight=hindsight,
+            graphs=graphs,
+            heads=heads,
         )
         self.configs = given
         self.update = self.make_update(self.voices[0], given)
         self.figures = self.update.figures
+        terms, self.update.terms.outcomes = fused_heads(self.net, self.rollout, heads)
+        if terms:
+            self.put_terms(terms)
 
     def put_terms(self, terms: Sequence[FusedTerm]) -> None:
         """Have these terms of the loss from now on, beside PPO's own."""

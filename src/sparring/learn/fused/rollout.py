@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
 from sparring.learn.transitions import OPEN, read_open
+from sparring.nets.net import HIDDEN
 
 CUT_EVERY = 4
 """Steps between two cuts of a game. All cuts of games that are cut no more often are kept; where
@@ -38,10 +40,14 @@ class FusedRollout:
         final_legal: bool = False,
         examples: int = 0,
         remembers: bool = False,
+        scores: bool = False,
+        truth: StateField | None = None,
     ) -> None:
         """Make the arrays, once and for all.
 
         remembers: networks write the memory that rows have behind the observation.
+        scores: keep those of games that end.
+        truth: bytes of the games' states that are kept with every row.
         examples: of decisions seen in hindsight, whose rows come behind the places.
         final_legal: keep what seats might do when games are cut.
         policies: those that may sit at tables, the learner included.
@@ -76,6 +82,7 @@ class FusedRollout:
             """What came of goals, where somebody wants to know [steps, games, seats]."""
             if examples:
                 self.record = torch.zeros(steps, games, seats, dtype=torch.int32)
+            self._make_for_heads(scores, truth)
             self.terminated = torch.zeros(steps, games, dtype=torch.bool)
             self.truncated = torch.zeros(steps, games, dtype=torch.bool)
             self.final_value = torch.zeros(steps, games, seats)
@@ -101,8 +108,18 @@ class FusedRollout:
             self.next = torch.zeros(self.places, dtype=torch.int32)
             self.paid = torch.zeros(self.places)
             self.discount = torch.zeros(self.places)
-            self.tail = torch.zeros(self.places)
-            self.advantage = torch.zeros(self.places)
+            self.tail, self.advantage = torch.zeros(self.places), torch.zeros(self.places)
+
+    def _make_for_heads(self, scores: bool, truth: StateField | None) -> None:
+        """Make what heads beside policy and value learn from."""
+        shape = self.steps, self.games, self.rules.seats
+        self.final_score = torch.zeros(shape) if scores else None
+        """Of games that ended in a step, where somebody wants to know."""
+        self.truth = truth
+        self.hidden: Tensor | None = None
+        """By place, what the game knew and the seat perhaps did not."""
+        if truth:
+            self.hidden = torch.zeros(self.places, truth.bytes, dtype=torch.uint8)
 
     def cut_layers(self) -> int:
         """How many layers of cuts the last rollout filled. Waits for the device."""
@@ -130,10 +147,26 @@ class FusedRollout:
         record = {"record": self.record[step]} if self.record is not None else {}
         return {**{name: getattr(self, name)[step] for name in names}, **record}
 
-    def ends(self) -> dict[str, Tensor]:
-        """Where games that end are noted."""
+    def ends(self, step: int) -> dict[str, Tensor | None]:
+        """Where games that end in a step are noted."""
         names = ("earned", "cut_obs", "cut_at", "cut_count")
-        return {name: getattr(self, name) for name in names}
+        score = self.final_score[step] if self.final_score is not None else None
+        return {**{name: getattr(self, name) for name in names}, "score": score}
+
+    def keep_truth(self, step: int, tables: Tensor, rows: slice | None = None) -> None:
+        """Keep what games know while their rows of a step are asked. tables: of these games."""
+        if self.hidden is not None and self.truth:
+            known = tables[:, self.truth.stretch, None].transpose(1, 2)
+            each = self.rules.rows
+            self.hidden[self.at(step, rows)].view(-1, each, self.truth.bytes).copy_(known)
+
+    def carry_truth(self) -> None:
+        """Keep that of decisions that are still open, before they are carried."""
+        if self.hidden is not None:
+            rows = self.open[:, 0].long()
+            kept = self.hidden[rows.clamp(min=0)]
+            front = self.hidden[: self.carried]
+            front.copy_(torch.where((rows >= 0)[:, None], kept, front))
 
     def given(self, step: int) -> Tensor:
         """What the games are given for the answers to a step's rows."""
@@ -152,6 +185,8 @@ class FusedRollout:
         rows = {"obs": self.obs[at].cpu(), "mask": mask_of(self.legal[at].cpu(), self.rules)}
         for name in ("action", "log_prob", "value"):
             rows[name] = getattr(self, name)[at].cpu()
+        if self.hidden is not None:
+            rows[HIDDEN] = self.hidden[at].cpu()
         return rows, self.open[at].cpu().numpy().tobytes()
 
     def put_front(self, member: int, rows: Mapping[str, Tensor], open_decisions: bytes) -> None:
@@ -164,6 +199,8 @@ class FusedRollout:
             array = getattr(self, name)
             array[at] = rows[name].to(array.device)
         self.legal[at] = legal_of(rows["mask"], self.legal.shape[1]).to(self.legal.device)
+        if self.hidden is not None:
+            self.hidden[at] = rows[HIDDEN].to(self.hidden.device)
 
 
 def mask_of(legal: Tensor, rules: Rules) -> Tensor:

@@ -38,6 +38,13 @@ class FusedTerm(Protocol):
         """
 
 
+class TakesCuts(Protocol):
+    """Wants to know what is expected of games that were cut."""
+
+    def take_cuts(self, number: int, at: Pass) -> None:
+        """Keep what is expected where games were cut for the `number`th time."""
+
+
 @dataclass(frozen=True)
 class PlacedRows(Mapping[str, Tensor]):
     """Rows at places of a rollout, each array copied when somebody looks at it."""
@@ -67,6 +74,8 @@ class FusedTerms:
     def __init__(self, net: FlatNet, rollout: FusedRollout, stopped: Tensor) -> None:
         """Begin without any. stopped: by member, whether its update is over early."""
         self.net, self.rollout, self.stopped = net, rollout, stopped
+        self.outcomes: TakesCuts | None = None
+        """What came of games, where heads learn that."""
         self.list: list[FusedTerm] = []
         self.weights = torch.zeros(0, net.members, device=net.device)
         """[terms, members]"""
@@ -91,6 +100,11 @@ class FusedTerms:
                 one.term.turn(moment)
                 found.append(one.term.weight)
         self.weights.copy_(torch.tensor(found).view(self.weights.shape))
+
+    def take_cuts(self, number: int, at: Pass) -> None:
+        """See what a pass says of games that were cut for the `number`th time."""
+        if self.outcomes is not None:
+            self.outcomes.take_cuts(number, at)
 
     def fill(self) -> None:
         """Say what is to be known of the rollout's places."""

@@ -246,6 +246,7 @@ class Update:
         rollout = self.rollout
         self.cutting.read(rollout.cut_obs[number])
         self.cutting.forward()
+        self.terms.take_cuts(number, self.cutting)
         cuts = self.kernels.view(
             "CutsView",
             at=rollout.cut_at[number],
@@ -437,8 +438,7 @@ class Update:
 
     def kept(self) -> list[Tensor]:
         """What an update changes of the network and the optimiser."""
-        net = self.net
-        return [net.weight, net.compute, net.value_scale, self.has_unit, *self.adam.kept()]
+        return [*self.net.kept(), self.has_unit, *self.adam.kept()]
 
     def optimiser(self, member: int) -> dict[str, Tensor]:
         """Adam's moments of a member, named as torch's optimiser names it."""

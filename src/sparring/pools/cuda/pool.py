@@ -178,7 +178,7 @@ class CudaPool(CountsOnDevice):
         masked = {} if self._observe else {"legal": None}
         self._finals = view("FinalsView", **batch.finals | unseen | masked)
         self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
-        nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count"))
+        nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count", "score"))
         self._no_met = view("MetView", met=None, policies=0, players=0, each=1)
         self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0, met=self._no_met)
 
@@ -268,7 +268,7 @@ class CudaPool(CountsOnDevice):
         action: Tensor,
         rows: Mapping[str, Tensor],
         outcome: Mapping[str, Tensor],
-        ends: Mapping[str, Tensor],
+        ends: Mapping[str, Tensor | None],
         step: int,
         learner: int,
         met: Tensor | None = None,
@@ -288,7 +288,8 @@ class CudaPool(CountsOnDevice):
             counted = self.view(
                 "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
             )
-        layers, brought = len(ends["cut_at"]), {"record": None, **outcome}
+        cuts, brought = ends["cut_at"], {"record": None, **outcome}
+        layers = len(cuts) if cuts is not None else 0
         finals = self._no_finals
         if final_legal is not None:
             kept = dict.fromkeys(self._batch.finals) | {"legal": final_legal}

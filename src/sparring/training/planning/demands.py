@@ -24,6 +24,7 @@ from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import memory_of
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
+from sparring.training.planning.heads import check_asked
 from sparring.training.planning.networks import check_networks
 from sparring.training.planning.own_nets import check_own_nets, own_weights
 from sparring.training.planning.roles import role_nets
@@ -43,6 +44,7 @@ def check_demands(rules: Rules, config: TrainConfig) -> None:
     check_actions(rules, config.algo)
     check_roles(rules, config)
     check_networks(rules, config)
+    check_asked(rules, config)
     if config.collect.slots > config.collect.games:
         raise ConfigError(
             f"collect.slots {config.collect.slots} must be at most collect.games, which is "

@@ -5,13 +5,16 @@ from __future__ import annotations
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
+from sparring.games.rules import Rules
 from sparring.learn.hosted import demand_recurrent
 from sparring.learn.plan import Plan
+from sparring.training.planning.roles import role_nets
 
 
-def check_memory(config: TrainConfig) -> None:
+def check_memory(rules: Rules, config: TrainConfig) -> None:
     """Refuse a memory beside settings that do not know it."""
-    memory = config.net.memory
+    by_role = {role: net.memory for role, net in role_nets(rules, config).items()}
+    memory = config.net.memory or next(filter(None, by_role.values()), "")
     if not memory:
         return
     unfit = {
@@ -19,11 +22,6 @@ def check_memory(config: TrainConfig) -> None:
         "collect.mirror": (config.collect.mirror, "nobody knows the mirror image of a memory"),
         "hindsight.on": (config.hindsight.on, "memory holds what was seen under another goal"),
     }
-    if memory == "gru":
-        unfit[f"replicas {config.replicas}"] = (
-            config.replicas > 1,
-            "several learners share minibatches of single decisions",
-        )
     for name, (given, why) in unfit.items():
         if given:
             raise ConfigError(f"net.memory {memory}: {why}; leave it or {name} out")

@@ -81,7 +81,7 @@ def resolve(
     place = choose_place(configs, rules.box, cast, own=own)
     for member, theirs, course in zip(configs, played_by, curricula, strict=True):
         check_demands(theirs, member)
-        check_memory(member)
+        check_memory(theirs, member)
         check_hindsight(theirs, member, course)
         check_teaching(theirs, member)
     starts = read_starts(rules, config.starts)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from types import TracebackType
+from typing import IO, Any
 
-from sparring.errors import ConfigError
-from sparring.games.lessons import read_lessons
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError, SparringError
+from sparring.games.lessons import Lesson, read_lessons
 from sparring.games.rules import Rules
 from sparring.learn.taught import Decisions, joined
 from sparring.machine import free_memory, show_size
+from sparring.processes import end_group, last_words, start_python
 from sparring.training.teaching.bots import bot_game
 from sparring.training.teaching.positions import Pay, decisions_of
 from sparring.training.teaching.sources import Sources
@@ -20,6 +32,9 @@ SHARE = 0.5
 """Of the memory that is free, so much may be taken."""
 TASK = 32
 """Games or files of a task."""
+LEAST_TASKS = 4
+"""For which it pays to start a process."""
+WORKER = "sparring.training.teaching.worker"
 Tell = Callable[[int, int, int], None]
 """Is told how many tasks are done and how many there are, and how many positions that made."""
 
@@ -32,6 +47,19 @@ class Task:
     bot: str = ""
     seed: int = 0
     numbers: range = range(0)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        numbers = [self.numbers.start, self.numbers.stop, self.numbers.step]
+        files = [str(path) for path in self.files]
+        return {"files": files, "bot": self.bot, "seed": self.seed, "numbers": numbers}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Task:
+        """Read what `plain` has made."""
+        files = tuple(map(Path, plain["files"]))
+        return cls(files, plain["bot"], plain["seed"], range(*plain["numbers"]))
 
 
 def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
@@ -59,7 +87,7 @@ def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
     return joined(parts) if parts else None
 
 
-def lessons(rules: Rules, task: Task) -> Iterator[Any]:
+def lessons(rules: Rules, task: Task) -> Iterator[Lesson]:
     """Yield the games of a task."""
     for path in task.files:
         yield from read_lessons(rules, path)
@@ -96,6 +124,100 @@ def make_decisions(
 def each_done(
     rules: Rules, pay: Pay, tasks: Sequence[Task], threads: int
 ) -> Iterator[Decisions | None]:
-    """Yield what comes of every task, in their order."""
-    for task in tasks:
-        yield done(rules, pay, task)
+    """Yield what comes of every task, in their order; of several threads each has a process."""
+    helpers = min(threads, len(tasks) // LEAST_TASKS)
+    if helpers < 2:
+        for task in tasks:
+            yield done(rules, pay, task)
+        return
+    with ExitStack() as stack:
+        spare: SimpleQueue[Helper] = SimpleQueue()
+        for _ in range(helpers):
+            spare.put(stack.enter_context(Helper(rules, pay)))
+
+        def ask(task: Task) -> Decisions | None:
+            helper = spare.get()
+            try:
+                return helper.ask(task)
+            finally:
+                spare.put(helper)
+
+        asking = stack.enter_context(ThreadPoolExecutor(helpers))
+        stack.callback(asking.shutdown, wait=False, cancel_futures=True)
+        yield from asking.map(ask, tasks)
+
+
+class Helper:
+    """A process that makes decisions."""
+
+    def __init__(self, rules: Rules, pay: Pay) -> None:
+        """Start it."""
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
+        words = [str(os.getpid())]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = start_python(WORKER, words, stderr=self.said, **pipes)
+        self.tell({"game": rules.name, "config": rules.config, "pay": asdict(pay)})
+
+    def __enter__(self) -> Helper:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        end_group(self.process)
+        for pipe in (self.process.stdin, self.process.stdout, self.said):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+    def tell(self, what: dict[str, Any]) -> None:
+        """Send something."""
+        assert self.process.stdin
+        with suppress(OSError):  # a dead process is noticed when it does not answer
+            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def ask(self, task: Task) -> Decisions | None:
+        """Have a task done."""
+        self.tell(task.plain)
+        assert self.process.stdout
+        try:
+            found = read_answer(self.process.stdout)
+        except (EOFError, OSError, ValueError):
+            why = last_words(self.process, self.said)
+            raise SparringError(f"teach: making positions failed: {why}") from None
+        if isinstance(found, str):
+            raise ConfigError(found)
+        return found
+
+
+def write_answer(into: IO[bytes], found: Decisions | str | None) -> None:
+    """Write what came of a task, or what is wrong: a line of JSON, then the bytes of arrays."""
+    arrays = found.arrays if isinstance(found, Decisions) else {}
+    head: dict[str, Any] = {"wrong": found} if isinstance(found, str) else {}
+    head["arrays"] = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    into.write(json.dumps(head).encode() + b"\n")
+    for array in arrays.values():
+        into.write(np.ascontiguousarray(array).data)
+    into.flush()
+
+
+def read_answer(pipe: IO[bytes]) -> Decisions | str | None:
+    """Read what `write_answer` wrote."""
+    head = json.loads(pipe.readline())
+    if "wrong" in head:
+        return str(head["wrong"])
+    arrays = {}
+    for name, (kind, shape) in head["arrays"].items():
+        array: npt.NDArray[Any] = np.empty(shape, kind)
+        raw = array.reshape(-1).view(np.uint8).data
+        while raw:
+            count = pipe.readinto(raw)  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError
+            raw = raw[count:]
+        arrays[name] = array
+    return Decisions(**arrays) if arrays else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,16 @@ class Pay:
     gamma_into: tuple[float, ...] = ()
     by_role: bool = False
 
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Pay:
+        """Read what `asdict` has made, whose tuples JSON made lists of."""
+        return cls(
+            tuple(plain["weights"]),
+            plain["gamma"],
+            tuple(plain["gamma_into"]),
+            plain["by_role"],
+        )
+
 
 @lru_cache(maxsize=4)
 def plain_rules(rules: Rules) -> Rules:
@@ -38,30 +49,37 @@ def plain_rules(rules: Rules) -> Rules:
     return rules.changed({"skip_forced": 0}) if rules.skip_forced else rules
 
 
-def check_rules(rules: Rules, lesson: Lesson) -> None:
-    """Refuse a game that was played by other rules than those of the run."""
+def other_flags(rules: Rules, lesson: Lesson) -> str:
+    """Say by which flags a game was played that the run has otherwise, "" if by none.
+
+    Another game is refused.
+    """
     theirs, source = lesson.replay.rules, lesson.replay.source
     if theirs is rules or theirs is plain_rules(rules):
-        return
+        return ""
     if theirs.name != rules.name:
         raise ConfigError(f"{source}: a game of {theirs.name}, and this run plays {rules.name}")
     mine, other = rules.config, theirs.config
-    for name in mine:
-        if mine[name] != other[name] and name != "skip_forced":
-            raise ConfigError(
-                f"{source}: played with {name}={other[name]}, and this run has {name}="
-                f"{mine[name]}; set that flag, or leave the file out"
-            )
+    names = [name for name in mine if mine[name] != other[name] and name != "skip_forced"]
+    return ", ".join(f"{name}={other[name]} instead of {mine[name]}" for name in names)
 
 
 def decisions_of(rules: Rules, lesson: Lesson, pay: Pay, number: int = 0) -> Decisions:
     """Play a game again and return every decision of it that a learner would be asked for.
 
+    It may have been played with other flags if it comes out the same by those of the run.
     number: of the game.
     """
-    check_rules(rules, lesson)
+    flags = other_flags(rules, lesson)
+    if flags and len(lesson.replay.players) != rules.seats:
+        raise ConfigError(f"{lesson.replay.source}: played with {flags}; set that, or leave it out")
     walk = Walk(rules, lesson, pay)
     walk.play()
+    if flags and (told := lesson.replay.differences(walk.state)):
+        raise ConfigError(
+            f"{lesson.replay.source}: played with {flags}, and so {told[0]}; set that, or leave "
+            "the file out"
+        )
     chosen, returns = walk.linked()
     rows = walk.rows
     return Decisions(
