@@ -37,6 +37,10 @@ from sparring.training.records.told import joined
 
 SETTINGS = Path(__file__).resolve().parent / "settings" / "attention"
 PERCEPTRON, ATTENTION = "perceptron", "attention"
+EVALUATION: dict[str, Any] = {"every_s": 15.0, "games": 512, "final_games": 2048}
+"""Matches are played on the CPU, where attention takes its time: fewer games than usual."""
+BEST = 2
+"""Bots that are met, the strongest."""
 WARM_UP, REPEATS = 3, 20
 KERNELS = 14
 """Kernels that --passes names, those that take the most time."""
@@ -100,6 +104,7 @@ def trainings(given: argparse.Namespace) -> list[dict[str, Any]]:
 def runs_of(game: str, side: str, given: argparse.Namespace) -> list[Planned]:
     """Return the runs of one side, a run for every seed."""
     table: dict[str, Any] = {"game": game, "threads": given.cores, "device": given.device}
+    table["eval"] = {**EVALUATION, "against": list(Rules(game).bots[-BEST:])}
     if side == ATTENTION:
         table = joined(joined(table, settings_of(game, given.device)), read_side(given.more)[0])
     name = f"{game}-{side}"

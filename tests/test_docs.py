@@ -205,3 +205,23 @@ def test_the_figures_are_those_that_were_measured() -> None:
     assert readme == pool.with_figures(readme, pool.figures(records)), (
         "run: python benchmarks/pool.py --update-readme --stored"
     )
+
+
+def test_the_network_of_ten_lines_trains_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs/networks.md"
+    (_, module, _), *_ = blocks(page, "python")
+    (_, shown, _), *_ = blocks(page, "sh")
+    monkeypatch.chdir(tmp_path)
+    Path("my_net.py").write_text(module)
+    command = COMMAND.findall(shown)[0].replace("--minutes 3", "--updates 2")
+    small = "--collect.games 16 --collect.steps 24 --eval.off --threads 1 --device cpu"
+    small += " --eval.final-games 2 --eval.against random"
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert main([*shlex.split(command)[1:], *small.split()]) == 0
+    from sparring.store.policies import load_policy
+
+    config = load_policy("latest").net.config
+    assert (config.kind, config.set) == (f"{tmp_path}/my_net.py:MyNet", ("width=128",))

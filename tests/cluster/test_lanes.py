@@ -93,7 +93,7 @@ def test_in_lockstep_actors_play_what_one_process_with_as_many_slots_does(game: 
         assert (seated[0] == seated[1]).all()
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("memory", ["gru", pytest.param("stack", marks=SLOW)])
 def test_in_lockstep_what_networks_remember_travels_with_their_rows(memory: str) -> None:
     """Past selves remember too; games in flight are saved with what is remembered of them."""
     changes: dict[str, Any] = {"opponents": ("self=1", "past=1"), "league": {"slots": 1}}

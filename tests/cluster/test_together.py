@@ -120,6 +120,7 @@ def test_gradients_are_those_of_one_learner_with_all_games(
     demand_same_gradients(split, game=game, config=config)
 
 
+@pytest.mark.slow
 def test_gradients_through_states_are_those_of_one_learner_too() -> None:
     demand_same_gradients([3, 11, 2], game="leduc_poker", config={}, net=GRU)
 

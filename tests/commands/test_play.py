@@ -176,7 +176,7 @@ def test_play_in_a_terminal_with_colours_and_ctrl_c() -> None:
     os.close(terminal.master)
 
 
-@pytest.mark.parametrize("kind", ["gru", "stack"])
+@pytest.mark.parametrize("kind", ["gru", pytest.param("stack", marks=pytest.mark.slow)])
 def test_what_is_remembered_is_taken_back_with_the_moves(
     play: Any, kind: str, tmp_path: Path
 ) -> None:

@@ -197,17 +197,12 @@ def test_gradients_of_all_heads_are_those_of_autograd() -> None:
 
 @pytest.mark.parametrize("on_host", [False, True])
 def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
-    """The same games on CPU threads: what they hold is what the device kept."""
+    """What was kept of games that are on the device, or on CPU threads, agrees with their rows."""
     ppo = with_heads(seeds=(3,), on_host=on_host)
     ppo.iterate(0.0)
     turn(ppo)
     ppo._play()
     rollout = ppo.rollout
-    lineups = [Lineup((0,) * 4), Lineup((0, "random", "random", "random"))]
-    pool = Pool("skull_king", SMALL.games, seed=3, lineups=lineups, threads=1)
-    pool.reset()
-    if not on_host:  # play what the device played before
-        assert rollout.hidden is not None and rollout.truth is not None
     own = rollout.terminated.cpu().numpy()
     assert rollout.final_score is not None
     scores = rollout.final_score.cpu().numpy()[own]

@@ -10,12 +10,13 @@ import pytest
 from remembering import KINDS, remembering
 from sparring import ConfigError, Lineup, Pool, Rules
 from sparring.games import shogi
+from sparring.games.shogi.protocol import read_position, replay
 from sparring.league.arena import evaluate, play_match
 from sparring.league.cage2_challenge import judge_orders
 from sparring.league.deals import Tables, choose
 from sparring.league.keeping import Keeping
 from sparring.league.players import Seated, random_player
-from sparring.league.usi.match import Opening, Referee
+from sparring.league.usi.match import Opening, Referee, Terms
 from sparring.league.usi.server import Server
 from sparring.nets.remembering import Remembering, most_memory
 
@@ -64,7 +65,10 @@ def new_game(game: str) -> Any:
     [
         ("leduc_poker", {}, ("gru", "wide")),
         ("kuhhandel", {"max_decisions": 40}, ("stack", "", "gru")),
-        ("laser_hockey_discrete", {"mode": "TRAIN_SHOOTING"}, ("gru", "stack")),
+        pytest.param(
+            *("laser_hockey_discrete", {"mode": "TRAIN_SHOOTING"}, ("gru", "stack")),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
@@ -105,16 +109,16 @@ def test_a_match_is_a_loop_that_remembers_by_game_seat_and_episode(
     assert any(np.any(memory) for memory in held.values())
 
 
-@pytest.mark.parametrize("kind", MEMORIES)
+@pytest.mark.parametrize("kind", ["gru", pytest.param("stack", marks=pytest.mark.slow)])
 def test_a_game_alone_is_the_same_game_in_a_batch(kind: str) -> None:
     policy, keep = remembering("kuhhandel", kind), Keeping(most=3)
     seats = [policy, "dealer", "random"]
     play_match(policy.rules, seats, games=3, seed=2, threads=1, keep=keep)
     assert len(keep.replays) == 3 and not keep.missed
-    for replay, seat in zip(keep.replays, keep.seats, strict=True):
+    for game, seat in zip(keep.replays, keep.seats, strict=True):
         mind, asked = Remembering(policy), 0
-        states = list(replay.states())
-        for state, (action,) in zip(states, replay.actions, strict=False):
+        states = list(game.states())
+        for state, (action,) in zip(states, game.actions, strict=False):
             if state.seat == seat:
                 assert mind.action(state) == action
                 asked += 1
@@ -194,22 +198,26 @@ def test_a_usi_engine_recalls_the_whole_game_however_it_is_told() -> None:
 
 def test_a_referee_begins_every_game_with_nothing_remembered() -> None:
     class Engine:
+        """Plays the first legal move of the position that it is told."""
+
         name = "first"
 
         def new_game(self) -> None:
-            self.asked = 0
+            pass
 
-    policy = remembering(Rules("shogi", {"max_plies": 12}))
-    terms: Any = type("Terms", (), {"seed": 0, "sampled": False, "go": "", "timeout_s": 1.0})()
+        def move(self, place: str, go: str, timeout_s: float) -> str:
+            start, moves = read_position(place.split()[1:])
+            return min(shogi.moves(replay(policy.rules, start, moves)))
+
+    policy = remembering(Rules("shogi", {"max_plies": 16}))
+    terms = Terms("first", {}, "", 1.0, 2, "", 2, 0, False)
     engine: Any = Engine()
-    referee = Referee(policy, engine, policy.rules, terms, skip_forced=False)
     opening = Opening(shogi.START, tuple(OPENING[:2]))
-    moves = []
-    for _ in range(2):
-        replies = iter(["1g1f", "9g9f", "1f1e", "9f9e", "1e1d", "9e9d"])
-        engine.move = lambda *_, replies=replies: next(replies)
-        try:
-            moves.append(referee.play(opening, 1, 0).moves)
-        except Exception:
-            moves.append(tuple(referee.moves))
-    assert moves[0] == moves[1] and len(moves[0]) > 5
+    referee = Referee(policy, engine, policy.rules, terms, skip_forced=False)
+    first, second = (referee.play(opening, 1, 0).moves for _ in range(2))
+    assert first == second and len(first) == 16
+    mind, state = Remembering(policy), new_game("shogi")
+    for ply, move in enumerate(first):
+        if ply >= 2 and state.seat == 1:
+            assert shogi.usi(state, mind.action(state)) == move
+        shogi.play(state, move)

@@ -17,6 +17,7 @@ from sparring import Lineup, Pool
 from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.games.hidden import hidden_of, truth_of
 from sparring.games.kuhhandel import read as read_kuhhandel
+from sparring.league.calibration import calibration_error, listen, reliability
 from sparring.learn.fused.outcomes import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, saying, seats_of
@@ -373,3 +374,30 @@ def fused_twin(learner: PPO) -> tuple[CapturedNet, FusedRollout]:
                 twin.cut_at[layer, row] = 2 * flat + int(mirrored[at])
                 twin.cut_obs[layer, row] = torch.from_numpy(obs[at])
     return net, twin
+
+
+def test_a_head_that_says_what_happens_is_calibrated() -> None:
+    chance = np.repeat(np.linspace(0.05, 0.95, 10, dtype=np.float32), 200)
+    came = (np.arange(2000) % 200 < 200 * chance).astype(np.float32)
+    bins = reliability(chance, came)
+    assert [one.count for one in bins] == [200] * 10
+    assert calibration_error(bins) < 1e-3
+    assert calibration_error(reliability(np.ones(2000, np.float32), came)) == pytest.approx(
+        0.5, abs=1e-2
+    )
+
+
+def test_what_is_said_is_held_against_the_ends_of_games() -> None:
+    policy = make("tic_tac_toe", BOTH).policy()
+    told = listen(policy, 300, seed=5)
+    assert told.games >= 300
+    assert np.allclose(told.said.sum(1), 1, atol=1e-5)
+    assert (told.happened.sum(1) == 1).all()
+    # Both seats of every game are listened to: as many wins as losses, up to who decides last.
+    wins, _, losses = told.happened.mean(0)
+    assert wins == pytest.approx(losses, abs=0.1)
+    against = listen(policy, 64, seed=5, lineups=[Lineup((0, "careful"))])
+    assert against.happened[:, 2].mean() > against.happened[:, 0].mean()
+    plain = make("tic_tac_toe", HeadsConfig()).policy()
+    with pytest.raises(sparring.errors.ConfigError, match="no head of win, draw and loss"):
+        listen(plain, 1, seed=5)

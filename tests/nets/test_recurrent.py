@@ -151,6 +151,22 @@ def test_decisions_in_a_row_are_single_ones_repeated() -> None:
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
 
 
+def test_rounded_products_have_nearly_the_same_gradients() -> None:
+    rules = Rules("signal")
+    net = recurrent(rules)
+    obs = rows_of(rules, 12, net.inputs.memory).view(3, 4, -1)
+    fresh, lots = torch.zeros(3, 4, dtype=torch.bool), torch.randn(12, 1)
+    found = []
+    for rounds in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=rounds):
+            said = net.unroll(obs, fresh)
+        assert said[MEMORY].dtype == torch.float32
+        found.append(torch.autograd.grad(weighed(said, lots), list(net.parameters())))
+    for name, exact, rounded in zip(dict(net.named_parameters()), *found, strict=True):
+        assert rounded.dtype == torch.float32
+        assert float((exact - rounded).norm() / exact.norm().clamp(min=1e-6)) < 0.05, name
+
+
 def weighed(heads: Heads, lots: Tensor) -> Tensor:
     return (heads[POLICY] * lots).sum() + (heads[VALUE] * lots.squeeze(1)).sum()
 

@@ -15,7 +15,8 @@ from sparring.games.rules import Rules
 from sparring.games.state import new_state
 from sparring.learn.taught import Decisions, joined, split, unpacked
 from sparring.store.policies import load_policy
-from sparring.training.records.metrics import read
+from sparring.training.records.metrics import EARLIEST, read
+from sparring.training.teaching import teach
 from sparring.training.teaching.bots import bot_game
 from sparring.training.teaching.making import make_decisions, tasks_of
 from sparring.training.teaching.positions import Pay, decisions_of
@@ -36,6 +37,7 @@ QUICK: dict[str, Any] = {
     "tensorboard": False,
     "quiet": True,
 }
+CLONING: dict[str, Any] = {"games": 60, "epochs": 3, "minibatch": 64, "anchor": 0.3}
 
 
 def pay_of(rules: Rules, gamma: float = 0.9) -> Pay:
@@ -170,7 +172,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
     agent = sparring.train(
         "tic_tac_toe",
         teach=("careful",),
-        cloning={"games": 60, "epochs": 3, "minibatch": 64, "anchor": 0.3},
+        cloning=CLONING,
         runs=str(tmp_path_factory.mktemp("runs")),
         **QUICK,
     )
@@ -186,10 +188,10 @@ def test_a_run_begins_with_the_clone_and_is_held_near_to_it(taught: Path) -> Non
     assert facts["games"] <= 60
     assert 0 < facts["accuracy"] < 1
     assert facts["epochs"] == 3
-    curves = read(taught)
+    curves = read(taught, since=EARLIEST)
     assert curves["losses/anchor_kl"][2][0] < 0.05  # the first update begins at the clone itself
     updates, seconds, accuracy = curves["cloning/accuracy"]
-    assert updates[-1] == 0
+    assert updates[-1] == -1
     assert seconds[-1] == 0
     assert accuracy[-1] == pytest.approx(facts["accuracy"], abs=1e-4)
 
@@ -219,3 +221,22 @@ def test_what_cannot_be_taught_is_refused(
     with pytest.raises(ConfigError, match=said):
         sparring.train(game, runs=str(tmp_path / "runs"), quiet=True, updates=1, **settings)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(
+    taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    settings = {"cloning": CLONING, "runs": str(tmp_path), "name": "ended", **QUICK}
+    with monkeypatch.context() as patched:
+        patched.setattr(teach, "save_policy", stop)
+        with pytest.raises(KeyboardInterrupt):
+            sparring.train("tic_tac_toe", teach=("careful",), **settings)
+    assert not list((tmp_path / "ended" / "checkpoints").iterdir())
+    again = sparring.resume(tmp_path / "ended", quiet=True)
+    for mine, theirs in zip(
+        load_policy(taught).net.parameters(), load_policy(again.run).net.parameters(), strict=True
+    ):
+        assert mine.equal(theirs)

@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
+from sparring.nets.gru_steps import gates, unrolled
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import held
 from sparring.nets.mlp import ACTIVATIONS, head_mask, initialise_seen, tower
@@ -127,15 +128,15 @@ class RecurrentNet(Net):
         [segments * steps, ...], in the order of the rows.
         """
         segments, steps, width = obs.shape
-        shown = self._shown(obs.reshape(segments * steps, width)).view(segments, steps, -1)
-        stored = self._state(obs.view(segments * steps, width)).view(segments, steps, -1)
-        state, states, begins = stored[:, 0], [], fresh.bool().unsqueeze(-1)
-        for step in range(steps):
-            if step:
-                state = torch.where(begins[:, step], stored[:, step], state)
-            state = self._next(shown[:, step], state)
-            states.append(state)
-        return self._say(torch.stack(states, 1).view(segments * steps, -1))
+        rows = obs.transpose(0, 1).reshape(steps * segments, width)
+        states = unrolled(
+            self._shown(rows).view(steps, segments, -1),
+            self._state(rows).view(steps, segments, -1),
+            fresh.bool().T.unsqueeze(-1),
+            self.cell.weight_hh,
+            self.cell.bias_hh,
+        )
+        return self._say(states.transpose(0, 1).reshape(segments * steps, -1))
 
     def _shown(self, obs: Tensor) -> Tensor:
         """What the gates are given by rows themselves."""
@@ -150,11 +151,7 @@ class RecurrentNet(Net):
     def _next(self, shown: Tensor, state: Tensor) -> Tensor:
         """One step of the cell, as `nn.GRUCell` has it, in float32 behind the products."""
         kept = functional.linear(state, self.cell.weight_hh, self.cell.bias_hh).float()
-        reset, update, fresh = shown.float().chunk(3, 1)
-        old_reset, old_update, old = kept.chunk(3, 1)
-        update = torch.sigmoid(update + old_update)
-        fresh = torch.tanh(fresh + torch.sigmoid(reset + old_reset) * old)
-        return fresh + update * (state - fresh)
+        return gates(shown.float(), kept, state)[2]
 
     def _say(self, state: Tensor) -> Heads:
         """What heads read from states, and the states as they are remembered."""

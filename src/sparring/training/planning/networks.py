@@ -35,7 +35,7 @@ def check_networks(rules: Rules, config: TrainConfig) -> None:
             given = getattr(net, name)
             if given != getattr(usual, name) and not any(same(given, one, name) for one in preset):
                 raise ConfigError(f"{where}.{name} {shown(given)}: {needs}, or leave it out")
-        check_memory(rules, net, where)
+        check_room(rules, net, where)
     check_heads(config)
     check_teaching(config)
 
@@ -87,8 +87,8 @@ def same(given: Any, table: Mapping[str, Any], name: str) -> bool:
     return name in table and (tuple(told) if isinstance(told, list) else told) == given
 
 
-def check_memory(rules: Rules, net: NetConfig, where: str) -> None:
-    """Refuse a memory that is too large."""
+def check_room(rules: Rules, net: NetConfig, where: str) -> None:
+    """Refuse a memory that no row has room for."""
     if memory_of(rules, net) > MOST_MEMORY:
         most = MOST_MEMORY // (4 * len(rules.features)) + 1
         raise ConfigError(

@@ -7,13 +7,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, is_given, lasting_name
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
+from sparring.nets.net import Net
 from sparring.nets.own_given import keep_net
+from sparring.nets.recognised import Layers, recognise
 from sparring.training.planning.roles import role_nets
 
 
@@ -66,10 +70,22 @@ def check_own_nets(rules: Rules, config: TrainConfig) -> None:
                 f"net.kind {net.kind}: other processes cannot find an object of this program; give "
                 "a class of a module, or leave actors, replicas and cluster out"
             )
-        make_net(rules, net, memory=memory_of(rules, net))
+        made_own(rules, net)
+
+
+def computed_as(rules: Rules, net: NetConfig) -> str:
+    """Return net.kind as arithmetic knows it: a perceptron is an mlp, whoever wrote it."""
+    if not is_factory(net.kind) or not isinstance(recognise(made_own(rules, net)), Layers):
+        return net.kind
+    return "mlp"
+
+
+def made_own(rules: Rules, net: NetConfig) -> Net:
+    """Make a network to look at."""
+    with torch.random.fork_rng(devices=[]):
+        return make_net(rules, net, memory=memory_of(rules, net))
 
 
 def own_weights(rules: Rules, net: NetConfig) -> int:
     """How many weights a network of somebody's own has."""
-    made = make_net(rules, net, memory=memory_of(rules, net))
-    return sum(parameter.numel() for parameter in made.parameters())
+    return sum(parameter.numel() for parameter in made_own(rules, net).parameters())

@@ -39,6 +39,7 @@ from sparring.training.planning.members import (
 )
 from sparring.training.planning.memory import check_memory, demand_one_chain
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
+from sparring.training.planning.own_nets import computed_as
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -103,7 +104,7 @@ def resolve(
         device=place.device,
         games_on=place.games_on,
         fused=place.fused,
-        collect=computed(config, place),
+        collect=computed(rules, config, place),
         net=config.net,
         settings=tuple(getattr(member, config.algo, None) for member in configs),
         replay=config.replay,
@@ -122,11 +123,12 @@ def resolve(
     return plan
 
 
-def computed(config: TrainConfig, place: Place) -> CollectConfig:
+def computed(rules: Rules, config: TrainConfig, place: Place) -> CollectConfig:
     """How games are played and networks computed; on a CPU as this machine can."""
     if place.device != CPU:
         return config.collect
-    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, config.net.kind))
+    kind = computed_as(rules, config.net)
+    return replace(config.collect, cpu=resolve_cpu(config.collect.cpu, kind))
 
 
 def paid_by(curriculum: Curriculum) -> dict[str, Any]:

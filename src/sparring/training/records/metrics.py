@@ -30,7 +30,7 @@ BUSY_S = 30.0
 MOST_LATE = 100_000
 """How many updates wait at most for a disk that has space again."""
 EARLIEST = -(2**31)
-"""Below any update. What is learned before a run plays has numbers up to 0."""
+"""Below any update. What is learned before a run plays has numbers below 0, the last is -1."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS metrics (
   update_number INTEGER NOT NULL,
@@ -240,7 +240,7 @@ def explain(run_folder: Path, wrong: Exception) -> str:
     return f"{text}; check that the folder is there, can be written and has space"
 
 
-def read(run_folder: Path, *only: str, since: int = EARLIEST) -> dict[str, Curve]:
+def read(run_folder: Path, *only: str, since: int = 0) -> dict[str, Curve]:
     """Return every curve of a run by name, also while it trains; {} if there is none yet.
 
     only: names of curves, * for any ending; a long run has many more numbers than a list needs.
@@ -281,7 +281,7 @@ def last(run_folder: Path, name: str) -> tuple[int, float] | None:
 
 
 def fetch(
-    path: Path, only: Sequence[str] = (), since: int = EARLIEST
+    path: Path, only: Sequence[str] = (), since: int = 0
 ) -> list[tuple[str, int, float, float | None]]:
     """Read all rows, or those of some names from an update on, ordered by name and update."""
     which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""

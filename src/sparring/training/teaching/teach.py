@@ -215,9 +215,9 @@ def begin_taught(
 
 
 def tell_members(taught: Taught, members: Sequence[Member]) -> None:
-    """Write down how cloning went: an event, and curves that end where training begins."""
+    """Write down how cloning went: an event, and curves that end before training begins."""
     last = taught.course[-1]
     for member in members:
         member.note(TAUGHT, **taught.facts)
-        for number, standing in enumerate(taught.course, 1 - len(taught.course)):
+        for number, standing in enumerate(taught.course, -len(taught.course)):
             member.metrics.add(number, standing.curves, seconds=standing.seconds - last.seconds)
