@@ -2,6 +2,7 @@
 
 python benchmarks/initialisation.py                          every task, three seeds
 python benchmarks/initialisation.py --tasks tic_tac_toe --seeds 11 12 13 14 15
+python benchmarks/initialisation.py --tasks skull_king --share 6 --ways "as it is" "policy head 1"
 python benchmarks/initialisation.py --json initialisation.json
 
 A task is a game, a kind of network and a number of decisions, so few that most of what can be
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -80,6 +81,12 @@ def gain_of_one(net: Net) -> None:
             nn.init.orthogonal_(layer.weight)
 
 
+def middling_policy(net: Net) -> None:
+    """The policy's head ten times as large as it is."""
+    with torch.no_grad():
+        net.get_parameter(f"{POLICY}_head.weight").mul_(10)
+
+
 def large_policy(net: Net) -> None:
     """The policy's head as large as a hidden layer: the first policy has opinions."""
     head = net.get_submodule(f"{POLICY}_head")
@@ -123,13 +130,15 @@ WAYS: dict[str, tuple[Callable[[Net], None] | None, dict[str, Any]]] = {
     "torch's own": (torch_s_own, {}),
     "kaiming": (kaiming, {}),
     "policy head 1": (large_policy, {}),
+    "policy head 0.1": (middling_policy, {}),
+    "head 1 and norm": (large_policy, {"norm": True}),
     "value head 1": (large_value, {}),
     "blocks not 0": (blocks_not_zero, {}),
     "blocks by depth": (blocks_by_depth, {}),
     "plain stem": (plain_stem, {}),
 }
 """By name: what is done to a network that was just made, and other settings of it."""
-OF_MLPS = tuple(WAYS)[:7]
+OF_MLPS = tuple(WAYS)[:9]
 OF_TOWERS = ("as it is", "blocks not 0", "blocks by depth", "plain stem", "policy head 1")
 BOARD = {"kind": "residual", "channels": 16, "blocks": 3}
 TASKS = {
@@ -201,12 +210,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", nargs="+", choices=tuple(TASKS), default=list(TASKS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[11, 12, 13])
+    parser.add_argument("--ways", nargs="+", choices=tuple(WAYS), help="left out: all of a task")
     parser.add_argument("--share", type=float, default=1.0, help="of the decisions of each task")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     torch.set_num_threads(1)
     started = time.perf_counter()
-    found = {name: measured(name, TASKS[name], given.seeds, given.share) for name in given.tasks}
+    tasks = {name: TASKS[name] for name in given.tasks}
+    if given.ways:
+        tasks = {name: replace(task, ways=given.ways) for name, task in tasks.items()}
+    found = {name: measured(name, task, given.seeds, given.share) for name, task in tasks.items()}
     print(f"{time.perf_counter() - started:.0f} s")
     if given.json:
         facts = {"machine": machine_facts(), "seeds": given.seeds, "tasks": found}

@@ -196,3 +196,18 @@ class Clamped(Plain):
         x = self.trunk[0](x).clamp(min=0)
         x = self.trunk[2](x).clamp(min=0)
         return self.policy(x), self.value(x)
+
+
+class Judging(Plain):
+    """Says whatever it is asked."""
+
+    def __init__(self, inputs: NetInputs, width: int = 16) -> None:
+        super().__init__(inputs, width)
+        names = [name for name in inputs.heads if name not in ("policy", "value")]
+        self.others = nn.ModuleDict({name: nn.Linear(width, inputs.heads[name]) for name in names})
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
+        """Heads by name."""
+        x = self.trunk(x)
+        others = {name: layer(x) for name, layer in self.others.items()}
+        return {"policy": self.policy(x), "value": self.value(x), **others}

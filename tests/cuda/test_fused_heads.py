@@ -34,6 +34,8 @@ ALL = HeadsConfig(wdl=ONE, score=Schedule.constant(0.5), hidden=Schedule.constan
 BOTH = replace(ALL, hidden=Schedule.constant(0.0))
 NET = NetConfig(hidden=(64, 32))
 SMALL = replace(COLLECT, games=32, steps=20)
+FLAGS: dict[str, dict[str, Any]] = {"shogi": {"max_plies": 9}, "skull_king": {"rounds": [2, 3]}}
+"""So that games end, or are cut, within a rollout."""
 
 
 class Anchor:
@@ -86,7 +88,7 @@ def with_heads(
     config = replace(PPO_, gamma_into=()) if game != "skull_king" else PPO_
     seats = {"skull_king": 4, "kuhhandel": 3}.get(game, 2)
     lineups = [Lineup((0,) * seats), Lineup((0, *("random",) * (seats - 1)))]
-    flags = {"max_plies": 9} if game == "shogi" else {}
+    flags = FLAGS.get(game, {})
     if on_host:
         pool = Pool(game, collect.games, config=flags, seed=seeds[0], lineups=lineups, slots=2)
         games: Any = HostGames(pool, "cuda")
@@ -215,7 +217,7 @@ def test_scores_and_truth_are_those_of_the_games(on_host: bool) -> None:
     truth = term.hidden.read(torch, held[first:], seat)
     hand = torch.from_numpy(ppo.rules.widen(rollout.obs[first:].cpu().numpy())[:, :74] > 0)
     assert not truth.cpu()[hand].any()  # nobody else holds a card of the own hand
-    assert (truth > 0).any(1).float().mean() > 0.8
+    assert (truth > 0).any(1).float().mean() > 0.7
 
 
 @pytest.mark.parametrize("game", ["skull_king", "shogi", "tic_tac_toe"])
@@ -250,6 +252,8 @@ def test_outcomes_are_those_of_loops(game: str) -> None:
                 assert np.allclose(result[place], said(at, game_), atol=1e-3)
                 checked["open"] += 1
     assert checked["open"] and (checked["over"] or game == "shogi")
+    if game == "tic_tac_toe":  # what is paid at the end is the score
+        assert np.array_equal(rollout.reward.cpu().numpy()[over][..., 0], scores[over])
     if game == "shogi":
         assert cut.any()
         ended = np.isfinite(result[rollout.carried :]).all(1)

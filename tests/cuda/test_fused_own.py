@@ -249,6 +249,7 @@ def test_a_population_of_them_is_trained(net: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("net", ["perceptron", "bytes"])
 def test_other_algorithms_learn_them_too(algo: str, net: str, tmp_path: Path) -> None:
     agent = train_with(
-        config(tmp_path, NETS[net], algo=algo, decisions=20_000, updates=0), quiet=True
+        config(tmp_path, NETS[net], algo=algo, ppo=PPOConfig(), decisions=20_000, updates=0),
+        quiet=True,
     )
     assert agent.ended in ("done", "early")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
+from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
 from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn import forward as forwards
@@ -15,6 +15,9 @@ from sparring.nets.grouped import GroupedNet, OneByOne, Stacked
 from sparring.nets.make import make_net
 from sparring.nets.recognised import Layers, from_perceptron, recognise, some_rows
 from sparring.pools import Pool
+from sparring.schedule import Schedule
+
+PPO_ = PPOConfig(minibatch=64)
 
 PAIRS = {
     "shared": (NetConfig(hidden=(16, 16)), ("Plain", ())),
@@ -94,6 +97,27 @@ def test_gradients_are_those_of_our_perceptron(pair: str, cpu: str) -> None:
     for name, parameter in theirs.net.named_parameters():
         largest = max(1.0, float(wanted[name].abs().max()))
         torch.testing.assert_close(parameter.grad, wanted[name], atol=1e-5 * largest, rtol=0)
+
+
+def test_further_heads_learn_natively_as_by_torch() -> None:
+    one = Schedule.constant(1.0)
+    heads, net = HeadsConfig(wdl=one, score=one), NetConfig(kind="own_nets:Judging")
+    found = {}
+    for cpu in ("torch", "float32"):
+        torch.manual_seed(5)
+        pool = Pool("tic_tac_toe", 12, seed=1, threads=1)
+        ppo = PPO(pool, CollectConfig(games=12, steps=24, cpu=cpu), PPO_, net, heads=heads)
+        assert ppo.net.score_parameters == (
+            "module.others.score.weight",
+            "module.others.score.bias",
+        )
+        found[cpu] = [ppo.iterate(0.0)[0].stats for _ in range(2)]
+    for mine, other in zip(found["float32"], found["torch"], strict=True):
+        assert (mine["learning/native"], other["learning/native"]) == (1, 0)
+        for name in ("losses/wdl", "losses/score", "losses/value_loss"):
+            assert mine[name] == pytest.approx(other[name], rel=2e-3), name
+    frozen = GroupedNet(Rules("tic_tac_toe"), net, 1)  # is asked for a policy alone
+    frozen.load(1, ppo.net.state_dict())
 
 
 UNLIKE = {

@@ -17,6 +17,7 @@ from sparring.config import NetConfig
 from sparring.games.things import Declared, Pairs, Points, Things, columns, rows, things_of
 from sparring.nets.attention import AttentionNet, spans_of
 from sparring.nets.captured import CapturedNet
+from sparring.nets.counts import count
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
@@ -352,5 +353,17 @@ def test_blocks_and_columns_are_found_by_name() -> None:
 
 def test_a_browser_does_not_run_it() -> None:
     rules = Rules("skull_king")
-    with pytest.raises(ConfigError, match=r"network with attention; a browser runs net[.]kind mlp"):
+    with pytest.raises(ConfigError, match=r"net[.]kind attention; a browser runs"):
         pack_network(Policy(rules, make(rules)))
+
+
+def test_products_are_counted() -> None:
+    """Tokens that are not asked cost nothing behind the last layer."""
+    rules, width, tokens, asked, cards, deck = Rules("skull_king"), 16, 15, 11, 10, 74
+    square = width * width
+    made = (len(rules.features) + width) * 4 * width + cards * deck * width + 4 * 32 * width
+    first = tokens * 8 * square + 2 * tokens * tokens * width
+    last = asked * 6 * square + tokens * 2 * square + 2 * asked * tokens * width
+    pointers = 2 * ((1 + cards) * square + cards * width + cards * deck)
+    linear = (11 + 1) * width
+    assert count(make(rules)).macs == made + first + last + pointers + linear

@@ -8,10 +8,8 @@ import torch
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets import captured
 from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
-from sparring.nets.net import Net
 from sparring.pools import Pool
 
 NETS = {
@@ -76,10 +74,13 @@ def test_the_value_head_comes_last() -> None:
     assert behind == ["value_head.weight", "value_head.bias"]
 
 
-def test_a_critic_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def critic(rules: Rules, config: NetConfig, *, memory: int = 0) -> Net:
-        return make_net(rules, config, heads={"value": 1}, memory=memory)
-
-    monkeypatch.setattr(captured, "make_net", critic)
+def test_a_critic_is_refused() -> None:
     with pytest.raises(ConfigError, match="needs a policy and a value"):
-        CapturedNet(Rules("tic_tac_toe"), NetConfig(), 1, bf16=False, device=torch.device("cpu"))
+        CapturedNet(
+            Rules("tic_tac_toe"),
+            NetConfig(),
+            1,
+            bf16=False,
+            device=torch.device("cpu"),
+            heads={"value": 1},
+        )

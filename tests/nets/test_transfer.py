@@ -174,6 +174,15 @@ def test_networks_without_anything_in_common_are_refused() -> None:
     ) as said:
         begun_with(rules, BOARD, theirs)
     assert "\n" not in str(said.value)
+    with pytest.raises(ConfigError, match="of which nothing fits"):
+        begun_with(rules, NetConfig(kind="own_nets:Plain"), theirs)
+
+
+def test_a_module_of_somebody_s_own_brings_its_unit_along() -> None:
+    rules, own = Rules("tic_tac_toe"), NetConfig(kind="own_nets:Plain")
+    mine, found = begun_with(rules, own, trained_like(rules, own))
+    assert mine.value_scale == 3
+    assert found.line().startswith("kept all ")
 
 
 def test_memory_and_attention_take_what_they_have_in_common() -> None:

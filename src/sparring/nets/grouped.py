@@ -33,6 +33,8 @@ from sparring.nets.own import OwnNet
 from sparring.nets.recognised import Layers, as_perceptron, recognise
 from sparring.nets.recurrent import RecurrentNet
 
+OWN = "module."
+"""In front of tensors of somebody's own network, which may have some for further heads alone."""
 PANEL = 32
 """Columns that lie together in the native layers; widths are filled up to multiples of it."""
 NATIVE_ACTIVATIONS = ("relu", "tanh", "silu")
@@ -260,7 +262,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], state: Mapping[str, Tens
                 "only networks of the learner's own shape fit"
             )
     for name in state:
-        if name not in shapes and not only_beside_policy(name):
+        if name not in shapes and not only_beside_policy(name) and not name.startswith(OWN):
             raise ConfigError(f"the network has {name}, which is unknown here; it is another kind")
 
 

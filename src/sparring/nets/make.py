@@ -69,8 +69,8 @@ def make_net(
         )
     if config.inputs and config.kind != "mlp":
         raise ConfigError(
-            f"net.inputs {' '.join(config.inputs)}: a {config.kind} network sees its whole board; "
-            "leave net.inputs out or set net.kind to mlp"
+            f"net.inputs {' '.join(config.inputs)}: only an mlp leaves blocks out, and net.kind is "
+            f"{config.kind!r}; leave net.inputs out or set net.kind to mlp"
         )
     for name in ("policy_hidden", "value_hidden"):
         if getattr(config, name) and config.kind != "mlp":

@@ -98,6 +98,11 @@ class Net(nn.Module):
         return ("value_head.weight", "value_head.bias") if VALUE in self.heads else ()
 
     @property
+    def score_parameters(self) -> tuple[str, ...]:
+        """The same of the score's unit."""
+        return ("score_head.weight", "score_head.bias") if SCORE in self.heads else ()
+
+    @property
     def convolves(self) -> bool:
         """Whether most of the work is torch's convolutions."""
         return False
@@ -142,8 +147,8 @@ class Net(nn.Module):
     def rescale_scores(self, scale: float) -> None:
         """The same of the score head."""
         ratio = float(self.score_scale) / scale
-        self.score_head.weight.mul_(ratio)
-        self.score_head.bias.mul_(ratio)
+        for name in self.score_parameters:
+            self.get_parameter(name).mul_(ratio)
         self.score_scale.fill_(scale)
 
 

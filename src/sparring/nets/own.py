@@ -17,9 +17,9 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import in_a_line, load_factory, read_keywords
 from sparring.games.rules import Rules
-from sparring.nets.net import POLICY, VALUE, Heads, Net, head_width
+from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net, head_width
 from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
-from sparring.nets.value_layer import find_value_layer
+from sparring.nets.value_layer import find_last_layer
 
 PROBED = 2
 """Rows that a module is tried with."""
@@ -68,12 +68,19 @@ class OwnNet(Net):
             value = heads[VALUE]
             value = value.squeeze(-1) if value.dim() == 2 else value
             heads[VALUE] = value if self.value_names else value / self.value_scale
+        if SCORE in heads and not self.score_names:
+            heads[SCORE] = heads[SCORE] / self.score_scale
         return heads
 
     @property
     def value_parameters(self) -> tuple[str, ...]:
         """What a change of the value's unit multiplies."""
         return self.value_names
+
+    @property
+    def score_parameters(self) -> tuple[str, ...]:
+        """What a change of the score's unit multiplies."""
+        return self.score_names
 
     @property
     def convolves(self) -> bool:
@@ -121,8 +128,10 @@ class OwnNet(Net):
             raise ConfigError(
                 f"{self.what}: it has no parameters, so that there is nothing to learn"
             )
-        self.value_names: tuple[str, ...] = find_value_layer(said, named)
+        self.value_names: tuple[str, ...] = find_last_layer(said, named, VALUE)
         """The parameters of the last layer of its values, () if that is no linear one."""
+        self.score_names: tuple[str, ...] = find_last_layer(said, named, SCORE)
+        """The same of its scores."""
 
     def _checked(self) -> Heads:
         """What it says about rows of zeros, if that is what it has to say."""

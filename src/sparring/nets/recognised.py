@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import POLICY, VALUE, Heads, Net
+from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net
 from sparring.nets.own import OwnNet
 from sparring.nets.own_inputs import FLOATS
 
@@ -103,8 +103,8 @@ def read_layers(net: OwnNet) -> Layers:
     learned = {f"{layer}.{part}" for layer in used_once for part in ("weight", "bias")}
     if unused := {name for name, _ in net.module.named_parameters()} - learned:
         raise UnlikeError(f"its {min(unused)} is in no layer")
-    if not net.value_names and VALUE in heads:
-        raise UnlikeError("its value has no layer of its own")
+    if (VALUE in heads and not net.value_names) or (SCORE in heads and not net.score_names):
+        raise UnlikeError("its value or score has no layer of its own")
     widths = {
         layer: (modules[layer].in_features, modules[layer].out_features) for layer in used_once
     }

@@ -150,7 +150,11 @@ def comes_along(name: str, kept: Mapping[str, Kept]) -> bool:
     if last not in UNITS:
         return last not in SETTINGS
     head = kept.get(f"{prefix}.{UNITS[last]}_head.weight".removeprefix("."))
-    return head is None or bool(head.kept)
+    if head is not None:
+        return bool(head.kept)
+    # A module of somebody's own, whose heads have names of their own.
+    others = (one for one in kept.values() if one.name.rpartition(".")[2] not in UNITS)
+    return any(one.kept for one in others)
 
 
 def demand_something(where: str, found: Transfer) -> None:

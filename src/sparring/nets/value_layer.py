@@ -1,4 +1,4 @@
-"""The last layer of a value, found in what autograd remembers of a forward pass.
+"""The last layer of a value or score, found in what autograd remembers of a forward pass.
 
 If it is linear, has one output and is nobody else's, multiplying its weight and bias multiplies the
 value of every row, and changes nothing else: that is how the unit of values is changed.
@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from sparring.nets.net import VALUE, Heads
+from sparring.nets.net import Heads
 
 RESHAPING = (
     "Squeeze",
@@ -29,12 +29,12 @@ PRODUCTS = ("Addmm", "Mm")
 LEAF = "AccumulateGrad"
 
 
-def find_value_layer(said: Heads, named: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Return the parameters of the linear layer that says the value, () if none does.
+def find_last_layer(said: Heads, named: Mapping[str, Tensor], head: str) -> tuple[str, ...]:
+    """Return the parameters of the linear layer that says a head of one number, () if none does.
 
     said: by a forward pass that autograd has seen. named: the network's parameters.
     """
-    value = said.get(VALUE)
+    value = said.get(head)
     step = value.grad_fn if value is not None else None
     while step is not None and kind_of(step) in RESHAPING:
         step = step.next_functions[0][0]
@@ -46,7 +46,7 @@ def find_value_layer(said: Heads, named: Mapping[str, Tensor]) -> tuple[str, ...
     if len(layer) < len(parts) or layer[0].dim() != 2 or len(layer[0]) != 1:
         return ()
     # Behind the layer itself nobody may read its parameters, nor may another head.
-    behind = [inputs[-2]] + [h.grad_fn for name, h in said.items() if name != VALUE]
+    behind = [inputs[-2]] + [h.grad_fn for name, h in said.items() if name != head]
     used = {id(tensor) for tensor in leaves(behind)}
     if any(id(part) in used for part in layer):
         return ()

@@ -29,7 +29,7 @@ from sparring.training.planning.settings import as_plain, written
 from sparring.training.records.episodes import EpisodesTable
 from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.rescue import save_elsewhere
-from sparring.training.records.run import EVENTS, NETWORK, RESULTS, Run
+from sparring.training.records.run import EVENTS, RESULTS, Run
 from sparring.training.status import PREVIOUS_BEST, Status, in_order, played_of, shown_of
 
 
@@ -112,7 +112,7 @@ class Member:
         if best >= 0 and not checkpoints.is_whole(named, segments=False):
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
             self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
-        self._write_json(EVENTS, self.events)
+        self.write_json(EVENTS, self.events)
         self._name_best()
 
     def record(
@@ -181,14 +181,14 @@ class Member:
     def note(self, what: str, **facts: Any) -> None:
         """Record something that came from beside, with the update at which it took effect."""
         self.events.append({"update": self.status.update, "event": what, **facts})
-        self._write_json(EVENTS, self.events)
+        self.write_json(EVENTS, self.events)
 
     def noted(self, what: str, **facts: Any) -> bool:
         """Whether something was recorded before."""
         wanted = {"event": what, **facts}
         return any(wanted.items() <= event.items() for event in self.events)
 
-    def _write_json(self, name: str, obj: Any) -> None:
+    def write_json(self, name: str, obj: Any) -> None:
         """Write a small file; a full disk does not stop training."""
         try:
             self.run.write_json(name, obj)
@@ -196,15 +196,11 @@ class Member:
             text = f"{self.run.path / name} was not written, training goes on: {wrong.strerror}"
             warnings.warn(SparringWarning(text), stacklevel=3)
 
-    def tell_network(self, network: Mapping[str, Any]) -> None:
-        """Say in a file how large the network is."""
-        self._write_json(NETWORK, network)
-
     def _name_best(self) -> None:
         """Say in a file which checkpoint is the best one."""
         if self.best["update"] >= 0:
             best = {"checkpoint": int(self.best["update"]), "strength": self.best["strength"]}
-            self._write_json(BEST, best)
+            self.write_json(BEST, best)
         else:
             (self.run.path / BEST).unlink(missing_ok=True)
 

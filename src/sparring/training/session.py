@@ -44,7 +44,7 @@ from sparring.training.planning.own_nets import computed_as, lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
-from sparring.training.records.run import Run, check_name
+from sparring.training.records.run import NETWORK, Run, check_name
 from sparring.training.starting import found_init, start_from
 from sparring.training.teaching.sources import lasting as lasting_source
 from sparring.training.teaching.sources import read_sources
@@ -241,7 +241,7 @@ class Session:
         network = counted(self.learner)
         for member in members if network else ():
             assert network
-            member.tell_network(network.plain())
+            member.write_json(NETWORK, network.plain())
             member.status.told = (f"network: {self.configs[0].net.kind}, {network.line()}",)
 
     def _calmer(

@@ -1,4 +1,7 @@
-"""What Kuhhandel names for networks with attention: kinds of animals, seats and kinds of money."""
+"""What Kuhhandel names for networks with attention: kinds of animals, and seats.
+
+Kinds of money would be six tokens more, for which nothing was learned faster (docs/attention.md).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from sparring.games.things import (
 )
 
 BY_SEAT = ("auctioneer", "high bidder", "passed", "excluded", "last bid", "challenger", "target")
-COMPOSED = ("asked for {}", "chosen {}", "offered {}")
 
 
 def things(rules: Rules) -> Declared:
@@ -38,7 +40,6 @@ def things(rules: Rules) -> Declared:
         (
             Things("animal", len(KINDS), told, facts=worth),
             Things("seat", rules.seats, seats(rules)),
-            Things("money", len(NOTES), money(rules)),
         ),
         (Pairs("animal", "seat", trades),),
     )
@@ -51,12 +52,3 @@ def seats(rules: Rules) -> Places:
     mine = (None, *chain.from_iterable(own), None, None, *total[0])
     marks = (columns(rules, block, range(rules.seats), "seat +{}") for block in BY_SEAT)
     return joined(rows(rules, "animals", "points"), (mine, *rows(rules, "opponent")), *marks)
-
-
-def money(rules: Rules) -> Places:
-    """What is told of every kind of money: who has it, and what is done with it now."""
-    return joined(
-        columns(rules, "own money", NOTES),
-        columns(rules, "opponent", NOTES, "known {}"),
-        *(columns(rules, "composing", NOTES, called) for called in COMPOSED),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -65,10 +65,16 @@ class Graphs:
             if not is_factory(self.kind) or isinstance(wrong, torch.OutOfMemoryError):
                 raise
             torch.cuda.set_stream(stream)  # a capture that fails leaves its own behind
+            self._end_capture()
             self._give_up(in_a_line(wrong.__context__ or wrong))
             return False
         self._captured[name], self._pool = graph, graph.pool()
         return True
+
+    def _end_capture(self) -> None:
+        """Free torch's random numbers of a capture that failed: they wait for one that ends."""
+        with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.zeros(1, device=self.device)
 
     def _give_up(self, why: str) -> None:
         """Launch everything from Python from now on."""

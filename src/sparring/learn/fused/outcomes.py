@@ -15,6 +15,7 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import MOST_UNITS, UNIT_MEMORY
 from sparring.learn.outcomes import WIDTH
 from sparring.learn.transitions import NOT_A_SAMPLE
+from sparring.nets.captured import CapturedNet
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.heads import RESULTS
 from sparring.nets.net import SCORE, WDL
@@ -132,7 +133,8 @@ class FusedOutcomes:
             before = net.units["score_scale"]
             unit = UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size
             unit = torch.where(count > 0, torch.maximum(unit, size / MOST_UNITS), before)
-            for name in ("score_head.weight", "score_head.bias"):
+            assert isinstance(net, CapturedNet)
+            for name in net.module.score_parameters:
                 held = net.view(net.weight, name)
                 held.mul_((before / unit).view(-1, *[1] * (held.dim() - 1)))
             before.copy_(unit)

@@ -13,6 +13,7 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory, is_given, lasting_name
 from sparring.games.rules import Rules
+from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
 from sparring.nets.memory import memory_of
 from sparring.nets.net import Net
@@ -70,7 +71,7 @@ def check_own_nets(rules: Rules, config: TrainConfig) -> None:
                 f"net.kind {net.kind}: other processes cannot find an object of this program; give "
                 "a class of a module, or leave actors, replicas and cluster out"
             )
-        made_own(rules, net)
+        made_own(rules, net, asked_heads(rules, config.heads))
 
 
 def computed_as(rules: Rules, net: NetConfig) -> str:
@@ -80,10 +81,10 @@ def computed_as(rules: Rules, net: NetConfig) -> str:
     return "mlp"
 
 
-def made_own(rules: Rules, net: NetConfig) -> Net:
-    """Make a network to look at."""
+def made_own(rules: Rules, net: NetConfig, heads: Mapping[str, int] | None = None) -> Net:
+    """Make a network to look at. heads: widths by name; left out, a policy and a value."""
     with torch.random.fork_rng(devices=[]):
-        return make_net(rules, net, memory=memory_of(rules, net))
+        return make_net(rules, net, heads=heads, memory=memory_of(rules, net))
 
 
 def own_weights(rules: Rules, net: NetConfig) -> int:
