@@ -37,10 +37,17 @@ NETS = {
     "stack": NetConfig(hidden=(64, 32), memory="stack", frames=3),
     "stack, odd widths": NetConfig(hidden=(60,), memory="stack", frames=2),
 }
-GAMES: dict[str, tuple[dict[str, Any], list[Lineup]]] = {
-    "skull_king": ({}, [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))]),
-    # Every game is cut, before its last decision; one seat is to move then.
-    "signal": ({"seats": 2, "limit": 9}, [Lineup((0, 0)), Lineup((0, "random"))]),
+TWO = [Lineup((0, 0)), Lineup((0, "random"))]
+GAMES: dict[str, tuple[str, dict[str, Any], list[Lineup]]] = {
+    "skull_king": (
+        "skull_king",
+        {},
+        [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))],
+    ),
+    "signal": ("signal", {"seats": 2}, TWO),
+    # Every game is cut before its last decision. One seat is to move then; the decision of the
+    # other, which alone is paid, is dropped.
+    "cut signal": ("signal", {"seats": 2, "limit": 9}, TWO),
 }
 UNPAID = replace(PPO_, gamma_into=())
 
@@ -57,8 +64,8 @@ def learner(
     slots: int = 0,
     lineups: list[Lineup] | None = None,
 ) -> FusedPPO:
-    flags, usual = GAMES[game]
-    rules, seated = Rules(game, flags), lineups or usual
+    name, flags, usual = GAMES[game]
+    rules, seated = Rules(name, flags), lineups or usual
     memory = memory_of(rules, NETS[net])
     held: HostGames | DeviceGames
     if on_host:
@@ -158,9 +165,9 @@ def test_what_is_remembered_is_that_of_the_cpu(net: str, game: str, on_host: boo
     turn(ppo)
     ppo._play()
     torch.cuda.synchronize()
-    met, cuts = check_rollout(ppo, GAMES[game][1])
+    met, cuts = check_rollout(ppo, GAMES[game][2])
     assert met > 100
-    assert (cuts > 10) == (game == "signal")
+    assert (cuts > 10) == (game == "cut signal")
 
 
 @pytest.mark.parametrize("on_host", [False, True])
@@ -253,7 +260,7 @@ def segments_of_cpu(ppo: FusedPPO, member: int) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", ["skull_king", "signal"])
 @pytest.mark.parametrize("net", ["gru", "gru, odd sizes"])
 def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None:
     config = replace(UNPAID, clip=0.02, value_clip=0.3)
@@ -300,6 +307,7 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
         reference = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
         assert len(reference) == len(list(module.parameters()))
         length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
+        assert length > 1e-2  # what cancels out cannot be compared
         for name, grad in reference.items():
             off = float((mine[name] - grad).norm() / length)
             assert off < 1e-4, f"{name}: {off:.2e} of the gradient's length"
@@ -398,7 +406,7 @@ def test_a_snapshot_is_that_of_the_readable_learner(net: str) -> None:
     for _ in range(2):
         fused.iterate(0.0)
     taken, memory = fused.snapshot(), fused.pool.memory_bytes
-    pool = Pool(fused.rules, 64, seed=0, threads=2, memory=memory, lineups=GAMES["skull_king"][1])
+    pool = Pool(fused.rules, 64, seed=0, threads=2, memory=memory, lineups=GAMES["skull_king"][2])
     readable = PPO(pool, COLLECT, UNPAID, NETS[net], seed=0)
     readable.restore(taken)
     again = readable.snapshot()
