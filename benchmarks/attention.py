@@ -31,13 +31,12 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
 from sparring.machine import machine_facts, warn_if_busy
 from sparring.measuring.configs import Planned, complete_one
-from sparring.nets import attend
 from sparring.nets.flat_kinds import make_flat
 from sparring.pools import Pool
 from sparring.training.records.told import joined
 
 SETTINGS = Path(__file__).resolve().parent / "settings" / "attention"
-PERCEPTRON, ATTENTION, BY_TORCH = "perceptron", "attention", "attention by torch"
+PERCEPTRON, ATTENTION = "perceptron", "attention"
 EVALUATION: dict[str, Any] = {"every_s": 15.0, "games": 512, "final_games": 2048}
 """Matches are played on the CPU, where attention takes its time: fewer games than usual."""
 BEST = 2
@@ -138,11 +137,9 @@ def passes(given: argparse.Namespace) -> list[dict[str, Any]]:
         nets = {
             PERCEPTRON: NetConfig(hidden=(512, 512, 256)),
             ATTENTION: NetConfig(**table["net"]),
-            BY_TORCH: NetConfig(**table["net"]),
         }
         for rows in given.rows:
             for kind, net in nets.items():
-                attend.OWN = kind != BY_TORCH
                 told = {"game": game, "net": kind, "rows": rows, **timed(rules, net, rows, given)}
                 found.append(told)
                 if not given.json:
