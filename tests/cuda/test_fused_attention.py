@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from learn.fused_helpers import COLLECT, PPO_, ROUNDED, learner
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.nets import attend, encoder
+from sparring.nets import encoder
 from sparring.nets.attention import AttentionNet
 from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
@@ -74,36 +75,24 @@ def length(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.cat([tensor.flatten() for tensor in tensors.values()]).norm()
 
 
-@pytest.mark.parametrize("bf16", [False, True])
-@pytest.mark.parametrize("asked", [15, 11])
-@pytest.mark.parametrize("masked", [False, True])
-def test_our_kernels_are_torchs(
-    bf16: bool, asked: int, masked: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A layer of the encoder, forward and back, with a few tokens that are not there."""
-    torch.manual_seed(1)
-    layer = encoder.Layer(64, 4).cuda()
-    for parameter in layer.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    x = torch.randn(1000, 15, 64, device="cuda")
-    there = torch.rand(1000, 15, device="cuda") < 0.6 if masked else None
-    if there is not None:
-        there[:, 0] = True
-    grad, found = torch.randn(1000, asked, 64, device="cuda"), []
-    for ours in (False, True):
-        monkeypatch.setattr(attend, "OWN", ours)
-        given = (x.bfloat16() if bf16 else x).detach().requires_grad_()
-        assert (attend.kernels_for(given, 16) is not None) == ours
-        with torch.autocast("cuda", torch.bfloat16, enabled=bf16):
-            out = layer(given, there, asked)
-        layer.zero_grad()
-        out.backward(grad.to(out.dtype))
-        found.append(
-            {"out": out, "x": given.grad, **{n: p.grad for n, p in layer.named_parameters()}}
-        )
-    for name, theirs in found[0].items():
-        far = (found[1][name].float() - theirs.float()).norm() / theirs.float().norm()
-        assert far < (0.03 if bf16 else 1e-4), name
+@pytest.mark.parametrize(
+    ("game", "kernel"),
+    [
+        ("skull_king", SDPBackend.EFFICIENT_ATTENTION),  # hands have empty places
+        ("kuhhandel", SDPBackend.FLASH_ATTENTION),  # everything is always there
+    ],
+)
+def test_attention_has_a_fused_kernel(game: str, kernel: SDPBackend) -> None:
+    """Nothing falls back to products that write out who looks at whom."""
+    rules = Rules(game)
+    flat = CapturedNet(rules, NET, 1, bf16=True, device=torch.device("cuda"))
+    flat.load(0, stirred(rules).state_dict())
+    at = flat.passing(64, learn=True)
+    at.read(rows_of(rules, 64).cuda())
+    with sdpa_kernel([kernel]):
+        at.forward()
+        at.backward()
+    assert torch.isfinite(flat.grad).all()
 
 
 def test_more_rows_than_a_kernel_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +101,6 @@ def test_more_rows_than_a_kernel_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     obs = rows_of(rules, rows).cuda()
     flat = CapturedNet(rules, NET, 1, bf16=True, device=torch.device("cuda"))
     flat.load(0, stirred(rules).state_dict())
-    monkeypatch.setattr(attend, "OWN", False)
     said = []
     for most in (encoder.MOST_ROWS, 9_000):
         monkeypatch.setattr(encoder, "MOST_ROWS", most)

@@ -32,6 +32,8 @@ TABLE_WIDTH = 4
 IDENTITY = 0.02
 """Size of what is special about an item, to begin with. Tokens of unlike size 1 hide what things
 have in common, and cost a fifth of what is learned in so many steps (docs/attention.md)."""
+MASK_STEP = 8
+"""Rows of a mask begin at multiples of this many numbers, as fused kernels want them."""
 
 
 class Tokens(nn.Module):
@@ -160,7 +162,7 @@ class AttentionNet(Net):
         self.encoder = nn.ModuleList(
             Layer(width, config.token_heads) for _ in range(config.token_layers)
         )
-        self.end = Norm(width, width // config.token_heads)
+        self.end = Norm(width)
         """Tokens that are asked, those of the table and of things that actions refer to, lie in
         front; the others are not needed behind the last layer."""
         self.spans, self.asked = spans_of(self.declared)
@@ -216,23 +218,26 @@ class AttentionNet(Net):
             there.append(seen)
             tokens.append(own(numbers, which[name]).to(tokens[0].dtype))
         x = torch.cat(tokens, dim=1)
-        return self.answer(self.encode(x, self.looked_at(there, x)), which)
+        return self.answer(self.encode(x, self.absent(there, x)), which)
 
-    def looked_at(self, there: list[Tensor | None], x: Tensor) -> Tensor | None:
-        """Which tokens are there: bool [rows, tokens], None if all always are."""
+    def absent(self, there: list[Tensor | None], x: Tensor) -> Tensor | None:
+        """What is added to the attention that a token gets [rows, 1, 1, tokens]."""
         if all(seen is None for seen in there):
             return None
         widths = [1, *(things.tokens for things in self.declared.sets)]
+        wide = -(-sum(widths) // MASK_STEP) * MASK_STEP
         parts = [
             x.new_ones(x.shape[0], width, dtype=torch.bool) if seen is None else seen
             for seen, width in zip(there, widths, strict=True)
         ]
-        return torch.cat(parts, 1)
+        parts.append(x.new_ones(x.shape[0], wide - sum(widths), dtype=torch.bool))
+        mask = x.new_zeros(x.shape[0], wide).masked_fill(~torch.cat(parts, 1), -math.inf)
+        return mask[:, None, None, : sum(widths)]
 
-    def encode(self, x: Tensor, there: Tensor | None) -> Tensor:
+    def encode(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Let tokens look at each other; returns those that are asked."""
         for at, layer in enumerate(self.encoder):
-            x = layer(x, there, self.asked if at == len(self.encoder) - 1 else x.shape[1])
+            x = layer(x, mask, self.asked if at == len(self.encoder) - 1 else x.shape[1])
         end: Tensor = self.end(x)
         return end
 

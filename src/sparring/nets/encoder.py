@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from sparring.nets.attend import MOST_TOKENS, Attend, NormTokens, kernels_for
 
 WIDER = 2
 """Numbers of a token's hidden layer, in widths of a token."""
@@ -29,18 +25,8 @@ def computed_in(x: Tensor) -> torch.dtype:
 class Norm(nn.LayerNorm):
     """Layer norm that keeps the type of its input: autocast would widen all tokens to float32."""
 
-    def __init__(self, width: int, each: int) -> None:
-        """each: numbers of a head, with whose kernels those of norms are compiled."""
-        super().__init__(width)
-        self.each = each
-
     def forward(self, x: Tensor) -> Tensor:
         """Return x centred and scaled, token by token."""
-        kernels = kernels_for(x, self.each)
-        if kernels is not None:
-            apply: Any = NormTokens.apply
-            ours: Tensor = apply(x, self.weight, self.bias, (self.eps, kernels))
-            return ours
         if not is_rounded(x):
             return super().forward(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -54,11 +40,11 @@ class Layer(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.before = Norm(width, width // heads)
+        self.before = Norm(width)
         self.look = nn.Linear(width, 3 * width)
         """Queries, keys and values in one product."""
         self.seen = nn.Linear(width, width)
-        self.between = Norm(width, width // heads)
+        self.between = Norm(width)
         self.up = nn.Linear(width, WIDER * width)
         self.down = nn.Linear(WIDER * width, width)
 
@@ -71,47 +57,43 @@ class Layer(nn.Module):
             nn.init.zeros_(own.weight)
             nn.init.zeros_(own.bias)
 
-    def forward(self, x: Tensor, there: Tensor | None, asked: int) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None, asked: int) -> Tensor:
         """Return the first `asked` of the tokens [rows, tokens, width], having looked at all.
 
-        there: bool [rows, tokens], those that are looked at; None: all of them.
+        mask: added to the attention that each of them gets [rows, 1, 1, tokens].
         """
-        x = x[:, :asked] + self.seen(self.looked(self.before(x), there, asked))
+        normed = self.before(x)
+        query, key, value = self.queries(normed, asked)
+        x = x[:, :asked] + self.seen(attend(query, key, value, mask).transpose(1, 2).flatten(2))
         added: Tensor = self.down(functional.relu(self.up(self.between(x))))
         return x + added
 
-    def looked(self, x: Tensor, there: Tensor | None, asked: int) -> Tensor:
-        """What the first tokens take from those that they look at [rows, asked, width]."""
-        width, weight, bias = x.shape[2], self.look.weight, self.look.bias
+    def queries(self, x: Tensor, asked: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of the first tokens, keys and values of all [rows, heads, tokens, each]."""
+        width = x.shape[2]
         if asked == x.shape[1]:
-            packed, query = self.look(x), None
+            query, key, value = self.look(x).chunk(3, dim=2)
         else:
+            weight, bias = self.look.weight, self.look.bias
             query = functional.linear(x[:, :asked], weight[:width], bias[:width])
-            packed = functional.linear(x, weight[width:], bias[width:])
-        if x.shape[1] <= MOST_TOKENS and kernels_for(packed[..., :width], width // self.heads):
-            apply: Any = Attend.apply
-            ours: Tensor = apply(packed, query, there, self.heads)
-            return ours
-        parts = torch.split(packed, width, dim=2)
-        asks = parts[0] if query is None else query
-        return attend(asks, parts[-2], parts[-1], there, heads=self.heads)
+            key, value = functional.linear(x, weight[width:], bias[width:]).chunk(2, dim=2)
+        return self.split(query), self.split(key), self.split(value)
+
+    def split(self, x: Tensor) -> Tensor:
+        """By head [rows, heads, tokens, each]."""
+        rows, tokens, width = x.shape
+        return x.view(rows, tokens, self.heads, width // self.heads).transpose(1, 2)
 
 
-def attend(
-    query: Tensor, key: Tensor, value: Tensor, there: Tensor | None, *, heads: int
-) -> Tensor:
-    """What every token takes from those that it looks at [rows, asked, width], by torch."""
-    if query.is_cuda and len(query) > MOST_ROWS:
-        parts = [torch.split(one, MOST_ROWS) for one in (query, key, value)]
-        masks = torch.split(there, MOST_ROWS) if there is not None else [None] * len(parts[0])
-        pieces = zip(*parts, masks, strict=True)
-        return torch.cat([attend(q, k, v, mask, heads=heads) for q, k, v, mask in pieces])
-    mask = there[:, None, None] if there is not None else None
-    q, k, v = (by_head(one, heads) for one in (query, key, value))
-    return functional.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)
-
-
-def by_head(x: Tensor, heads: int) -> Tensor:
-    """Tokens [rows, tokens, width] as [rows, heads, tokens, each]."""
-    rows, tokens, width = x.shape
-    return x.view(rows, tokens, heads, width // heads).transpose(1, 2)
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """What every token takes from those that it looks at [rows, heads, tokens, each]."""
+    if not query.is_cuda or len(query) <= MOST_ROWS:
+        return functional.scaled_dot_product_attention(query, key, value, mask)
+    parts = [torch.split(one, MOST_ROWS) for one in (query, key, value)]
+    masks = torch.split(mask, MOST_ROWS) if mask is not None else [None] * len(parts[0])
+    return torch.cat(
+        [
+            functional.scaled_dot_product_attention(q, k, v, m)
+            for q, k, v, m in zip(*parts, masks, strict=True)
+        ]
+    )
