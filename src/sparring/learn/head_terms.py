@@ -150,7 +150,8 @@ class Seen:
     def settle(self, learner: Any, samples: npt.NDArray[Any], returns: npt.NDArray[Any]) -> None:
         """Choose the units of scores and wins by what a rollout brought, before it is learned from.
 
-        A win is worth what returns gain with it: the slope of returns over win - loss.
+        A win is worth what returns gain with it: the slope of returns over win - loss. Where they
+        lose with it, as in rewards for something else, it is worth nothing.
         """
         found, net, together = self.of(learner), learner.net, learner.together
         if SCORE in net.heads:
@@ -165,7 +166,7 @@ class Seen:
             sums = [float((returns[known] * won).sum(dtype="f8")), float((won**2).sum(dtype="f8"))]
             paid, decided = together.totals(sums)
             if decided:
-                slope = (1 - UNIT_MEMORY) * paid / decided
+                slope = (1 - UNIT_MEMORY) * max(paid, 0.0) / decided
                 net.wdl_unit.fill_(UNIT_MEMORY * float(net.wdl_unit) + slope)
 
 

@@ -44,6 +44,6 @@ def demand_hidden(rules: Rules) -> Hidden:
     if hidden is None:
         raise ConfigError(
             f"heads.hidden: {rules.name} does not say what its seats do not see; leave it out, or "
-            "write games/hidden.py for it as Skull King has it"
+            f"declare it in games/{rules.name}/hidden.py, as Skull King does"
         )
     return hidden

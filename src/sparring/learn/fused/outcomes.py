@@ -145,7 +145,7 @@ class FusedOutcomes:
             returns = torch.where(known, rollout.advantage + rollout.value, 0.0)
             paid, decided = self._by_member(returns * won), self._by_member(won**2)
             unit = net.units["wdl_unit"]
-            slope = paid / decided.clamp(min=1e-6)
+            slope = paid.clamp(min=0.0) / decided.clamp(min=1e-6)
             moved = UNIT_MEMORY * unit + (1 - UNIT_MEMORY) * slope
             unit.copy_(torch.where(decided > 0, moved, unit))
 
