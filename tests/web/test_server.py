@@ -181,12 +181,13 @@ def test_a_stop_goes_only_to_the_process_that_holds_the_lock(client, tmp_path: P
     assert refused.status_code == 409
     assert "not being trained" in refused.json()["error"]
     holder = f"""
-import fcntl, os, sys, time
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 handle = os.open({str(run / LOCK)!r}, os.O_RDWR | os.O_CREAT)
 fcntl.flock(handle, fcntl.LOCK_EX)
 os.write(handle, str(os.getpid()).encode())
-print("held", flush=True)
 try:
+    print("held", flush=True)
     time.sleep(30)
 except KeyboardInterrupt:
     sys.exit(7)
