@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from learn.fused_helpers import COLLECT, PPO_, play, turn
+from learn.fused_helpers import COLLECT, PPO_, check_gradients, losses_of, play, turn
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.games.rules import Rules
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
-from sparring.learn.fused.rollout import mask_of
-from sparring.learn.ppo import LOGGED, PPO, ppo_loss
+from sparring.learn.ppo import LOGGED, PPO
 from sparring.learn.sequences import FRESH, STEP, in_sequence, say_in_sequence
 from sparring.learn.transitions import Transitions
 from sparring.nets.make import make_net
@@ -288,29 +287,9 @@ def test_gradients_of_segments_are_those_of_the_cpu(net: str, game: str) -> None
             FRESH: torch.tensor([fresh for _, fresh in where]),
         }
         heads = say_in_sequence(module, minibatch)
-        names = ppo.kernels.names("Statistics")
-        of = dict(zip(names, update.statistics[member].tolist(), strict=True))
-        advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
-        losses = ppo_loss(
-            heads["policy"],
-            heads["value"],
-            mask=mask_of(rollout.legal[places].cpu(), ppo.rules),
-            action=rollout.action[places].cpu(),
-            old_log_prob=rollout.log_prob[places].cpu(),
-            old_value=old / of["scale"],
-            advantage=(advantage - of["mean"]) * of["inverse_std"],
-            returns=(advantage + old) / of["scale"],
-            knobs=knobs[member],
-        )
-        losses.total.backward()
-        mine = ppo.net.unpack(ppo.net.grad[member] * ppo.net.scale)
-        reference = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
-        assert len(reference) == len(list(module.parameters()))
-        length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
+        losses = losses_of(ppo, member, heads, places, knobs[member])
+        length = check_gradients(ppo, member, module, losses, within=1e-4)
         assert length > 1e-2  # what cancels out cannot be compared
-        for name, grad in reference.items():
-            off = float((mine[name] - grad).norm() / length)
-            assert off < 1e-4, f"{name}: {off:.2e} of the gradient's length"
         found = update.means[update.minibatches - 1, member].tolist()
         for name, figure in zip(LOGGED, found, strict=True):
             wanted = float(getattr(losses, name).detach())

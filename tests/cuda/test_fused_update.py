@@ -12,13 +12,14 @@ from learn.fused_helpers import (
     NETS,
     PPO_,
     ROUNDED,
+    check_gradients,
     game_of,
     learner,
+    losses_of,
     play,
     turn,
 )
-from sparring.learn.fused.rollout import mask_of
-from sparring.learn.ppo import LOGGED, ppo_loss
+from sparring.learn.ppo import LOGGED
 from sparring.nets.captured import CapturedNet
 from sparring.nets.make import make_net
 
@@ -71,28 +72,8 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
         places = update.picked[-1, member]
         places = places[places >= 0].long()
         heads = module(rollout.obs[places].cpu())
-        names = ppo.kernels.names("Statistics")
-        of = dict(zip(names, update.statistics[member].tolist(), strict=True))
-        advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
-        losses = ppo_loss(
-            heads["policy"],
-            heads["value"],
-            mask=mask_of(rollout.legal[places].cpu(), ppo.rules),
-            action=rollout.action[places].cpu(),
-            old_log_prob=rollout.log_prob[places].cpu(),
-            old_value=old / of["scale"],
-            advantage=(advantage - of["mean"]) * of["inverse_std"],
-            returns=(advantage + old) / of["scale"],
-            knobs=knobs[member],
-        )
-        losses.total.backward()
-        mine = ppo.net.unpack(ppo.net.grad[member] * ppo.net.scale)
-        reference = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
-        assert len(reference) == len(list(module.parameters()))
-        length = torch.cat([grad.flatten() for grad in reference.values()]).norm()
-        for name, grad in reference.items():
-            off = float((mine[name] - grad).norm() / length)
-            assert off < (0.02 if bf16 else 1e-4), f"{name}: {off:.2e} of the gradient's length"
+        losses = losses_of(ppo, member, heads, places, knobs[member])
+        check_gradients(ppo, member, module, losses, within=0.02 if bf16 else 1e-4)
         assert ppo.kernels.names("Losses") == list(LOGGED)
         found = update.means[update.minibatches - 1, member].tolist()
         for name, figure in zip(LOGGED, found, strict=True):

@@ -9,8 +9,9 @@ import torch
 
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.fused import DeviceGames, FusedPPO
-from sparring.learn.ppo import Knobs
-from sparring.nets.net import head_width
+from sparring.learn.fused.rollout import mask_of
+from sparring.learn.ppo import Knobs, Losses, ppo_loss
+from sparring.nets.net import Heads, head_width
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment
@@ -90,3 +91,38 @@ def policy_bias(ppo: FusedPPO, member: int = 0) -> torch.Tensor:
 
 def arrays(ppo: FusedPPO, *names: str) -> dict[str, np.ndarray]:
     return {name: getattr(ppo.rollout, name).cpu().numpy() for name in (*NAMES, *names)}
+
+
+def losses_of(
+    ppo: FusedPPO, member: int, heads: Heads, places: torch.Tensor, knobs: Knobs
+) -> Losses:
+    """The losses at some places of a rollout, as the readable learner has them."""
+    rollout, names = ppo.rollout, ppo.kernels.names("Statistics")
+    of = dict(zip(names, ppo.update.statistics[member].tolist(), strict=True))
+    advantage, old = rollout.advantage[places].cpu(), rollout.value[places].cpu()
+    return ppo_loss(
+        heads["policy"],
+        heads["value"],
+        mask=mask_of(rollout.legal[places].cpu(), ppo.rules),
+        action=rollout.action[places].cpu(),
+        old_log_prob=rollout.log_prob[places].cpu(),
+        old_value=old / of["scale"],
+        advantage=(advantage - of["mean"]) * of["inverse_std"],
+        returns=(advantage + old) / of["scale"],
+        knobs=knobs,
+    )
+
+
+def check_gradients(
+    ppo: FusedPPO, member: int, module: torch.nn.Module, losses: Losses, *, within: float
+) -> float:
+    """Hold a member's gradient against autograd's of a module; returns the length of that."""
+    losses.total.backward()
+    mine = ppo.net.unpack(ppo.net.grad[member] * ppo.net.scale)
+    reference = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+    assert len(reference) == len(list(module.parameters()))
+    length = float(torch.cat([grad.flatten() for grad in reference.values()]).norm())
+    for name, grad in reference.items():
+        off = float((mine[name] - grad).norm()) / length
+        assert off < within, f"{name}: {off:.2e} of the gradient's length"
+    return length
