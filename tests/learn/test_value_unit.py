@@ -9,7 +9,8 @@ import sparring
 from sparring import Pool
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.learner import DivergedError
-from sparring.learn.ppo import MOST_UNITS, PPO, next_unit
+from sparring.learn.ppo import PPO
+from sparring.learn.units import MOST_UNITS, next_unit
 
 LONG = CollectConfig(games=4, steps=64)
 """Far shorter than a game of Kuhhandel, which pays at its end alone."""

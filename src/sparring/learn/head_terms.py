@@ -20,6 +20,7 @@ from sparring.games.hidden import Hidden, StateField, field_of
 from sparring.games.rules import Rules
 from sparring.learn.outcomes import WIDTH, Outcomes, outcomes_of
 from sparring.learn.terms import Arrays, Term
+from sparring.learn.units import UNIT_MEMORY, next_unit
 from sparring.nets.heads import RESULTS, asked_heads, demand_hidden
 from sparring.nets.net import HIDDEN, SCORE, WDL, Heads
 from sparring.schedule import Moment, Schedule
@@ -27,10 +28,6 @@ from sparring.schedule import Moment, Schedule
 if TYPE_CHECKING:
     from sparring.learn.hosted import HostedLearner
 
-UNIT_MEMORY = 0.9
-"""Share of an old unit that an update keeps, as PPO does with that of values."""
-MOST_UNITS = 3.0
-"""Most units that the scores of a rollout measure."""
 SEAT = "hidden_seat"
 """What a minibatch calls the seat that does not see what is hidden."""
 
@@ -159,7 +156,8 @@ class Seen:
                 [float((found.scores**2).sum(dtype="f8")), float(len(found.scores))]
             )
             if count:
-                net.rescale_scores(next_score_unit(float(net.score_scale), (total / count) ** 0.5))
+                size = max((total / count) ** 0.5, 1e-6)
+                net.rescale_scores(next_unit(float(net.score_scale), size))
         if self.blend:
             known = found.final[samples]
             won = (found.result[samples, 0] - found.result[samples, 2])[known]
@@ -168,12 +166,6 @@ class Seen:
             if decided:
                 slope = (1 - UNIT_MEMORY) * max(paid, 0.0) / decided
                 net.wdl_unit.fill_(UNIT_MEMORY * float(net.wdl_unit) + slope)
-
-
-def next_score_unit(before: float, size: float) -> float:
-    """The unit of scores behind a rollout whose scores have this size."""
-    size = max(size, 1e-6)
-    return max(UNIT_MEMORY * before + (1 - UNIT_MEMORY) * size, size / MOST_UNITS)
 
 
 def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:

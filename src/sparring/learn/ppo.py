@@ -26,6 +26,7 @@ from sparring.learn.on_policy import Arrays, OnPolicy
 from sparring.learn.sequences import STEP, in_sequence, say_in_sequence
 from sparring.learn.steps import PLACE, Shown
 from sparring.learn.terms import Term, measure, shown_of, weighing
+from sparring.learn.units import next_unit
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.native_net import NativeNet
 from sparring.pools.protocol import GamePool
@@ -33,17 +34,6 @@ from sparring.schedule import Moment
 
 EPS = 1e-5
 """Adam's."""
-SCALE_MEMORY = 0.9
-"""Share of the old value scale that an update keeps. Returns may shrink tenfold in the first
-seconds of a run; values that are measured in the old unit meanwhile hardly learn."""
-MOST_UNITS = 3.0
-"""Most units that the returns of a rollout measure. Where rewards are rare, returns may grow a
-hundredfold in one update; in the old unit their squares would drown everything else."""
-
-
-def next_unit(before: float, size: float) -> float:
-    """The unit of values behind a rollout whose returns have this size."""
-    return max(SCALE_MEMORY * before + (1 - SCALE_MEMORY) * size, size / MOST_UNITS)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.head_terms import MOST_UNITS, UNIT_MEMORY
 from sparring.learn.outcomes import WIDTH
 from sparring.learn.transitions import NOT_A_SAMPLE
+from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.captured import CapturedNet
 from sparring.nets.flat import FlatNet, Pass
 from sparring.nets.heads import RESULTS

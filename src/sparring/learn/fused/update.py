@@ -26,7 +26,8 @@ from sparring.learn.fused.minibatches import put_back, room_of
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.fused.sequences import sequences_for
 from sparring.learn.fused.terms import FusedTerm, FusedTerms
-from sparring.learn.ppo import MOST_UNITS, SCALE_MEMORY, Knobs
+from sparring.learn.ppo import Knobs
+from sparring.learn.units import MOST_UNITS, UNIT_MEMORY
 from sparring.nets.flat import FlatNet, Pass
 from sparring.schedule import Moment
 
@@ -286,7 +287,7 @@ class Update:
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
             has_unit=self.has_unit,
-            keep=SCALE_MEMORY,
+            keep=UNIT_MEMORY,
             most=MOST_UNITS,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
