@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from sparring import trusted
+
+OWN = ("own_*.py", "*_envs.py", "reinforce.py", "rememberer.py")
+"""Modules of tests that have environments, networks and learners of somebody's own."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,6 +23,19 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARRING_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is named in tests is remembered for them alone; their own modules are named."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(trusted.STATE, str(tmp_path_factory.mktemp("state")))
+        tests = Path(__file__).parent
+        for file in (file for kind in OWN for file in tests.rglob(kind)):
+            module = ".".join(file.relative_to(tests).with_suffix("").parts)
+            for name in re.findall(r"^(?:class |def )?(\w+)", file.read_text(), re.MULTILINE):
+                trusted.name(f"{module}:{name}", f"{file}:{name}")
+        yield
 
 
 @pytest.fixture

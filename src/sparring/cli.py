@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from sparring import trusted
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
 """What is printed where the output does not know a character."""
 OK, USAGE, FAILED, INTERRUPTED = 0, 2, 3, 130
+TRUST_HELP = "--trust NAME, with any command: run this module:factory, which a file asks for."
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            return dispatch(args)
+            return dispatch(trusted.name_typed(args))
     except ConfigError as wrong:
         return complain(str(wrong), USAGE)
     except SparringError as wrong:
@@ -151,6 +153,7 @@ def overview(commands: Sequence[Command] = COMMANDS) -> str:
             *lines,
             "",
             "sparring COMMAND --help lists the options; sparring --version prints the version.",
+            TRUST_HELP,
         ]
     )
 
@@ -203,6 +206,7 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
             )
     except SystemExit as stop:
         if stop.code in (0, None):
+            print(TRUST_HELP)
             return None
         refused = refusal_behind(stop)
         if refused:

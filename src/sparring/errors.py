@@ -14,6 +14,10 @@ class ConfigError(SparringError, ValueError):
     """A configuration key or value that does not exist or does not fit."""
 
 
+class UntrustedError(ConfigError):
+    """Code that a file asks for and that nobody has named. It was not run."""
+
+
 class IllegalActionError(SparringError, ValueError):
     """An action that the rules do not allow. Nothing was changed."""
 

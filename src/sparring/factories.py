@@ -18,7 +18,9 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
+from sparring import trusted
 from sparring.errors import ConfigError, SparringError
+from sparring.trusted import is_factory as is_factory  # noqa: PLC0414 - asked for here
 
 _given: dict[str, Callable[..., Any]] = {}
 """What this program itself has under a name: its module is not loaded a second time."""
@@ -30,15 +32,8 @@ _files: list[ModuleType] = []
 """Modules that were loaded from files: another file of the same name may take their place."""
 
 
-def is_factory(word: str) -> bool:
-    """Whether a word has the form of a factory's name."""
-    module, colon, name = word.rpartition(":")
-    relative = module.startswith(".") and not module.endswith(".py")
-    return bool(colon and module and name) and not relative
-
-
 def load_factory(word: str, what: str) -> Callable[..., Any]:
-    """Return what a name stands for, which runs its module's code.
+    """Return what a name stands for, which runs its module's code: only if the person named it.
 
     what: the setting that the name was given for, the first word of errors.
     """
@@ -50,6 +45,7 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
         )
     if not is_factory(word):
         raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
+    require_named(word, what)
     module, _, name = word.rpartition(":")
     found: Any = load_module(module, what)
     try:
@@ -61,6 +57,12 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
         raise ConfigError(f"{what} {word!r}: {name} cannot be called")
     factory: Callable[..., Any] = found
     return factory
+
+
+def require_named(word: str, what: str) -> None:
+    """Refuse a factory that neither the person nor this program named; other words are fine."""
+    if is_factory(word) and word not in _given and not is_given(word):
+        trusted.require(word, what)
 
 
 def load_module(name: str, what: str) -> ModuleType:
@@ -167,6 +169,7 @@ def keep_factory(factory: Callable[..., Any]) -> str:
     name = name_of_factory(factory)
     if name:
         _given[name] = factory
+        trusted.name(name)
     return name
 
 
@@ -177,6 +180,7 @@ def keep_object(factory: Callable[..., Any], name: str) -> str:
     """
     word = name if is_factory(name) else f"{GIVEN}:{name}"
     _given[word] = factory
+    trusted.name(word)  # by its old name other processes find the class
     return word
 
 
@@ -185,12 +189,14 @@ def is_given(word: str) -> bool:
     return word.startswith(f"{GIVEN}:")
 
 
+def is_here(word: str) -> bool:
+    """Whether a name means an object of this program, or was named for this very process."""
+    return word in _given or trusted.is_named(word)
+
+
 def lasting_name(word: str) -> str:
     """The same name with the whole path of a file, so that it is found from everywhere."""
-    module, _, name = word.rpartition(":")
-    if not is_factory(word) or not module.endswith(".py"):
-        return word
-    lasting = f"{Path(module).resolve()}:{name}"
+    lasting = trusted.lasting(word)
     if word in _given:
         _given[lasting] = _given[word]
     return lasting

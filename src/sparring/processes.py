@@ -20,6 +20,8 @@ from typing import IO, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from sparring import trusted
+
 PR_SET_PDEATHSIG = 1
 LAST_WORDS = 2000
 """Characters of a dead process that are looked at."""
@@ -93,7 +95,7 @@ def start_python(
     return subprocess.Popen(
         [sys.executable, "-m", module, *words],
         pass_fds=tuple(fds),
-        env={**os.environ, **room, **(variables or {})},
+        env={**os.environ, **trusted.variables(), **room, **(variables or {})},
         process_group=0,
         **options,
     )

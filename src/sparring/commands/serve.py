@@ -10,6 +10,7 @@ import webbrowser
 from pathlib import Path
 from urllib.parse import quote
 
+from sparring import trusted
 from sparring.config import ServeConfig
 from sparring.errors import ConfigError
 from sparring.store.folders import RUNS
@@ -24,6 +25,7 @@ def run(config: ServeConfig) -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
+    trusted.forget_memory()  # whoever asks is not who named something here before
     root = Path(config.runs)
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"{root}: no such folder; give the one that holds the runs")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.curriculum.places import about, found_in
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
@@ -60,6 +61,7 @@ def read_table(file: str) -> dict[str, Any]:
         table = {"phases": table}
     if not isinstance(table, dict):
         raise ConfigError(f"curriculum: {file} holds no table of phases")
+    trusted.admit(Path(file), table)
     cleaned: dict[str, Any] = without_null(table)
     return cleaned
 

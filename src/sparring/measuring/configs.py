@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError
@@ -74,6 +75,7 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
         table = tomllib.loads(Path(file).read_text("utf-8"))
     except (OSError, ValueError) as wrong:
         raise ConfigError(why_unreadable(file, wrong)) from None
+    trusted.admit(Path(file), table)
     inner, targets = table.pop("configs", None), table.pop("targets", ())
     if not isinstance(inner, dict) or not all(isinstance(one, dict) for one in inner.values()):
         raise ConfigError(f"{file} has no [configs.NAME] tables; give one for each configuration")

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
-from sparring.factories import in_a_line, load_factory, read_keywords
+from sparring.errors import ConfigError, UntrustedError
+from sparring.factories import in_a_line, is_here, load_factory, read_keywords
 from sparring.games.rules import Rules
 from sparring.nets.net import POLICY, SCORE, VALUE, Heads, Net, head_width
 from sparring.nets.own_inputs import BYTES, FLOATS, READS, Reader, describe_inputs
@@ -181,6 +181,12 @@ def make_module(config: NetConfig, given: Any) -> nn.Module:
     named = read_keywords(config.set, "net.set")
     if isinstance(kind, type) and not issubclass(kind, nn.Module):
         raise ConfigError(f"{what} is no torch.nn.Module; have the class inherit from it")
+    if not isinstance(kind, type) and not is_here(config.kind):
+        raise UntrustedError(
+            f"{what} is a function, which runs only where it is named each time: --trust "
+            f"{config.kind} (in Python: trust={config.kind!r}); a class of torch.nn.Module is "
+            "named once"
+        )
     try:
         made = kind(given, **named)
     except ConfigError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.config import ProfileConfig, TrainConfig
 from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
@@ -16,6 +17,7 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
 from sparring.profiling.tree import running
 from sparring.store.folders import RUNS, find
+from sparring.training.planning.own_nets import require_code
 from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_held, is_run
 from sparring.training.records.run import LOCK
@@ -52,7 +54,9 @@ def find_target(config: ProfileConfig) -> Target:
     if not is_run(folder):
         raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` named")
     overview = Overview(folder)
+    trusted.admit(folder, overview.config)
     settings = read_config(overview.config, str(folder))
+    require_code(settings)
     if not is_held(folder / LOCK):
         return Target(overview.name, changed(settings, config))
     given = [f"--{name}" for name in OF_TRAINING if getattr(config, name) != usual(name)]

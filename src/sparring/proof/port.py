@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sparring import trusted
 from sparring.errors import ConfigError, nearest
 from sparring.factories import load_factory
 from sparring.games.rules import Rules
@@ -101,6 +102,8 @@ def port(
     for word in ignore:
         if word not in COMPARED:
             raise ConfigError(f"ignore {word!r} is not compared anyway{nearest(word, COMPARED)}")
+    if isinstance(factory, str):
+        trusted.name(factory)
     function = load_factory(factory, "env") if isinstance(factory, str) else factory
     word = factory if isinstance(factory, str) else getattr(function, "__name__", "the factory")
     with warnings.catch_warnings():

@@ -6,10 +6,11 @@ import glob
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, SparringWarning, nearest
 from sparring.factories import is_factory
@@ -40,19 +41,28 @@ MADE_BY = "made_by"
 
 
 def load_policy(
-    path: str | Path, *, name: str = "", device: str = "cpu", threads: int = 1, net: Any = None
+    path: str | Path,
+    *,
+    name: str = "",
+    device: str = "cpu",
+    threads: int = 1,
+    net: Any = None,
+    trust: str | Sequence[str] = (),
 ) -> Policy:
     """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
-    Of a run it is the best checkpoint, or the newest before any was measured. A network of
-    somebody's own is made by the class that the policy names, whose code is run.
+    Of a run it is the best checkpoint, or the newest before any was measured. No code of the file's
+    author is run: a network or environment of somebody's own has to be named by you.
     path: see `locate`.
     net: that network, or its class, where it was an object of the program that trained it.
+    trust: classes and factories that the policy may use, such as my_nets:Net.
     """
+    trusted.name(*([trust] if isinstance(trust, str) else trust))
     found = locate(path)
     if found is None:
         raise ConfigError(f"no folder {path}; give a run, a checkpoint or a saved policy")
     folder, saved = whole_checkpoint(found)
+    trusted.admit(source_of(folder), saved.meta)
     rules = rules_of(folder, saved.meta)
     if net is not None and is_factory(saved.meta["net"]["kind"]):
         keep_net(net, saved.meta["net"]["kind"])
@@ -106,6 +116,13 @@ def _located(path: Path) -> Path | None:
     if path.name == LATEST or any(within.glob(f"{glob.escape(path.name)}*/{CONFIG}")):
         return find(path, RUNS)
     return None
+
+
+def source_of(path: Path) -> Path:
+    """Return the run that a checkpoint or a snapshot belongs to, or what was given."""
+    path = path.resolve()
+    runs = [near for near in path.parents[:2] if (near / CONFIG).is_file()]
+    return next((run for run in runs if (run / CHECKPOINTS).is_dir()), path)
 
 
 def snapshot_file(run: Path, number: int) -> Path:
@@ -265,6 +282,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
         if target.exists():
             target.rename(workshop / "replaced")
         made.rename(target)
+        trusted.remember(target, trusted.texts(meta))
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
     return target

@@ -10,6 +10,7 @@ from typing import Any
 
 import tomlkit
 
+from sparring import trusted
 from sparring.config import SweepConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.machine import cores
@@ -141,6 +142,7 @@ def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
     """Options of which nothing is said now are those of the beginning."""
     usual = SweepConfig("")
     before = folder.options if folder.is_sweep else {}
+    trusted.admit(folder.path / FILE, before)
     return replace(
         options,
         **{
@@ -205,6 +207,7 @@ def conduct(
     folder = sweep.folder
     if not folder.is_sweep:
         Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
+    trusted.remember(folder.path / FILE, trusted.texts([sweep.file.table, sweep.options]))
     with folder.held():
         folder.keep(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)
@@ -253,6 +256,7 @@ def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmed | None) -> Path
     head = "".join(f"# {' '.join(line.split())}\n" for line in said)
     table = preset_of(sweep.file, best.settings)
     write_atomic(path, f"{head}\n{tomlkit.dumps(table)}".encode())
+    trusted.remember(path, trusted.texts(table))
     return path
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import demand_loaded, keep_factory
@@ -58,10 +59,12 @@ def train(
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
     opponents: words as on the command line; policies, agents and functions (obs, mask, rng) ->
         actions may be among them.
+    trust: classes and factories that the files which are read may use, such as my_nets:Net.
     net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
     """
     demand_loaded("sparring.train")
     changes: dict[str, Any] = dict(settings)
+    trusted.name(*trusted.texts([game, changes, changes.pop("trust", ())]))
     opponents = given_opponents(changes)
     name_net(changes)
     if isinstance(changes.get("league"), str):
@@ -200,6 +203,7 @@ def resume(
     game: Any = None,
     opponents: Sequence[Any] = (),
     net: Any = None,
+    trust: str | Sequence[str] = (),
     clear_replay: bool = False,
     quiet: bool = False,
     on_update: Any = None,
@@ -214,9 +218,11 @@ def resume(
     opponents: those that were objects of the program which began the run, once more.
     net: the network of your own, once more, where that was an object. One by its class's name is
         made anew without it.
+    trust: classes and factories that the run may use, such as my_nets:Net, if it is not yours.
     clear_replay: forget what is remembered and begin the replay anew.
     """
     demand_loaded("sparring.resume")
+    trusted.name(*([trust] if isinstance(trust, str) else trust))
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import tomlkit
 
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
@@ -76,3 +77,4 @@ def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]
     if tomllib.loads(text) != plain:
         raise ConfigError("the settings do not survive TOML; use tables, lists and values")
     write_atomic(path, text.encode())
+    trusted.remember(path, trusted.texts(plain))

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sparring import trusted
 from sparring.cluster.ray.reaper import DONE
 from sparring.errors import ConfigError, SparringError
 from sparring.processes import start_python
@@ -97,6 +98,8 @@ def connect(word: str, *, cpus: int = 0) -> Cluster:
     cpus: that a local one has at least, however many cores there are: actors share them then, as
         processes do.
     """
+    if trusted.is_factory(word):  # an address: whoever answers there may send code
+        trusted.require(word, "cluster")
     if importlib.util.find_spec("ray") is None:
         raise ConfigError(
             f"cluster {word}: Ray is not installed; install it with: "
@@ -194,7 +197,12 @@ def initialised(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> An
     cleanup.callback(ended, ray)
     try:
         with own_signals(), muted():
-            ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+            ray.init(
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": trusted.variables()},
+                **options,
+            )
     except SparringError:
         raise
     except Exception as wrong:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sparring import trusted
 from sparring.errors import ConfigError
 from sparring.factories import load_factory, name_of_factory
 from sparring.pools.foreign.encoding import encoding_of
@@ -52,6 +53,8 @@ def check_env(
     steps: an episode that lasts longer is taken for endless.
     settings: keyword arguments of the factory.
     """
+    if isinstance(factory, str):
+        trusted.name(factory)
     function = load_factory(factory, "game") if isinstance(factory, str) else factory
     word = factory if isinstance(factory, str) else name_of_factory(function)
     limits = {"games": games, "steps": steps, "seed": seed}

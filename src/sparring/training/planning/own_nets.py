@@ -11,7 +11,7 @@ import torch
 
 from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory, is_given, lasting_name
+from sparring.factories import is_factory, is_given, lasting_name, require_named
 from sparring.games.rules import Rules
 from sparring.nets.heads import asked_heads
 from sparring.nets.make import make_net
@@ -54,6 +54,17 @@ def lasting_net(net: NetConfig) -> NetConfig:
 def is_own_net(config: TrainConfig) -> bool:
     """Whether any network of a run is somebody's own."""
     return is_factory(config.net.kind) or any(".net.kind=" in word for word in config.roles)
+
+
+def require_code(config: TrainConfig) -> None:
+    """Refuse settings that name code which nobody at this keyboard named, before any is loaded."""
+    named = [("game", config.game), ("algo", config.algo), ("net.kind", config.net.kind)]
+    for word in config.roles:
+        key, _, value = word.partition("=")
+        if key.endswith(".net.kind"):
+            named.append((f"roles {key}", value))
+    for what, word in named:
+        require_named(word, what)
 
 
 def only_here(config: TrainConfig) -> bool:

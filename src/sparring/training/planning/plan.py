@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -12,7 +13,6 @@ import torch
 from sparring.config import CollectConfig, TrainConfig
 from sparring.curriculum.curriculum import BEGINNING, Curriculum
 from sparring.errors import ConfigError
-from sparring.factories import load_factory
 from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.games.seeds import checked_seed
@@ -39,7 +39,7 @@ from sparring.training.planning.members import (
 )
 from sparring.training.planning.memory import check_memory, demand_one_chain
 from sparring.training.planning.own import by_factory, one_game, own_pool, rules_of
-from sparring.training.planning.own_nets import computed_as
+from sparring.training.planning.own_nets import computed_as, require_code
 from sparring.training.planning.place import Place, choose_place, played_elsewhere
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
@@ -71,6 +71,8 @@ def resolve(
     config, own = configs[0], pool is not None or by_factory(configs[0])
     elsewhere = played_elsewhere(config) or not played
     demand_alike(configs)
+    for member in configs:
+        require_code(member)
     rules = rules_of(config, pool)
     demand_meant(configs, rules, pool)
     cast = cast_of(rules, config, opponents, read_phases(rules, config))
@@ -166,13 +168,11 @@ def demand_games(
         check_own(games, curriculum, named=by_factory(config))
 
 
-FLEET = "sparring.cluster.actors.learner:make_learner"
-"""What makes a learner whose games are played by other processes. By name: it is loaded only when
-it is asked for, and stands above, as an actor plans its part of a run like any other."""
-
-
-REPLICATED = "sparring.cluster.replicas.learner:make_learner"
-"""What makes a learner that shares its work with others."""
+FLEET = "sparring.cluster.actors.learner"
+"""Makes a learner whose games are played by other processes. By name: it is loaded only when it is
+asked for, and stands above, as an actor plans its part of a run like any other."""
+REPLICATED = "sparring.cluster.replicas.learner"
+"""Makes a learner that shares its work with others."""
 
 
 def make_learner(config: TrainConfig, plan: Plan) -> Learner:
@@ -180,10 +180,10 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     torch.set_num_threads(plan.threads)
     with within_memory(config, plan):
         if config.replicas > 1:
-            first: Learner = load_factory(REPLICATED, "replicas")(config, plan)
+            first: Learner = import_module(REPLICATED).make_learner(config, plan)
             return first
         if played_elsewhere(config):
-            learner: Learner = load_factory(FLEET, "actors")(config, plan)
+            learner: Learner = import_module(FLEET).make_learner(config, plan)
             return learner
         return factory_of(config.algo)(plan)
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
@@ -137,7 +138,9 @@ def read_file(file: str) -> dict[str, Any]:
         raise ConfigError(f"config: {why_unreadable(file, wrong)}") from None
     except RecursionError:
         raise ConfigError(f"config: {file} is nested too deeply; use tables of settings") from None
-    if (Path(file).parent / CHECKPOINTS).is_dir():
+    of_run = (Path(file).parent / CHECKPOINTS).is_dir()
+    trusted.admit(Path(file).parent if of_run else Path(file), given)
+    if of_run:
         given = {key: value for key, value in given.items() if key not in OF_A_RUN}
         return modernised(given)
     return given

@@ -21,6 +21,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from sparring import trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, remove_stale_files, write_atomic
@@ -99,6 +100,7 @@ class Run:
                 fill(path)
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
+            trusted.remember(path, trusted.texts(run.config))
         except (OSError, sqlite3.Error, SparringError) as wrong:
             if path:
                 shutil.rmtree(path, ignore_errors=True)
@@ -158,6 +160,7 @@ class Run:
         except (OSError, ValueError) as wrong:
             raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong}") from wrong
         remove_stale_files(folder)
+        trusted.admit(folder, config)
         return cls(folder, config)
 
     def write_json(self, name: str, obj: Any) -> Path:
