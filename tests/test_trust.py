@@ -306,7 +306,7 @@ def test_a_copied_run_asks_and_a_typed_name_is_remembered(
     copy = Path(shutil.copytree(run, "runs/copy")).resolve()
     assert typed(f"eval {copy} --games 2") == 2
     assert complaint(capsys) == (
-        f"sparring: {copy} asks for net.kind {mine}:Net, code that you have not named; to run it: "
+        f"sparring: {copy} asks for net.kind {mine}:Net, code that you have not named; to use it: "
         f"--trust {mine}:Net (in Python: trust='{mine}:Net')"
     )
     assert typed(f"eval {copy} --games 2 --trust {mine}:Net") == 0

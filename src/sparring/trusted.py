@@ -44,6 +44,11 @@ def is_factory(word: str) -> bool:
     return bool(colon and module and name) and not relative
 
 
+def is_address(word: str) -> bool:
+    """Whether a name is host:port, where somebody may answer who sends code."""
+    return word.rpartition(":")[2].isdecimal()
+
+
 def lasting(word: str) -> str:
     """The same name with the whole path of a file, so that it is found from everywhere."""
     module, _, name = word.rpartition(":")
@@ -99,8 +104,10 @@ def require(word: str, what: str) -> None:
         return
     file, changed = _asked_by.get(word, ("", False))
     asks = f"{file} asks for {what} {word}" if file else f"{what} {word}"
-    why = "whose code has changed since you named it" if changed else "code that you have not named"
-    raise UntrustedError(f"{asks}, {why}; to run it: --trust {word} (in Python: trust={word!r})")
+    why = f"{'an address' if is_address(word) else 'code'} that you have not named"
+    if changed:
+        why = "whose code has changed since you named it"
+    raise UntrustedError(f"{asks}, {why}; to use it: --trust {word} (in Python: trust={word!r})")
 
 
 def admit(source: Path, values: Any) -> None:
@@ -199,8 +206,8 @@ def fingerprint(word: str) -> str:
     Nothing is imported for it. What these files import themselves is not looked at. The address of
     a cluster is a name like any other: whoever answers there may send code.
     """
-    module, _, name = word.rpartition(":")
-    if name.isdecimal():  # host:port
+    module, _, _ = word.rpartition(":")
+    if is_address(word):
         return "an address"
     files = [Path(module)] if module.endswith(".py") else sources_of(module)
     total = hashlib.sha256()

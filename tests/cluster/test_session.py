@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cluster.crews import settings
+from sparring import trusted
 from sparring.cluster.actors.body import Body
 from sparring.cluster.actors.crew import Order
 from sparring.cluster.actors.learner import places_of
@@ -28,6 +29,7 @@ from sparring.training.planning.settings import members_of, value_at, written
 @pytest.fixture(autouse=True)
 def _no_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    trusted.name("10.0.0.1:6379", "127.0.0.1:1")
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
 
