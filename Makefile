@@ -32,8 +32,8 @@ web: install  ## Add the games as WebAssembly, and what tests them in a real bro
 	SPARRING_WASM=1 $(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,wasm,browser]'
 
-train: install  ## Train the default game for ten minutes at most and measure the agent
-	$(BIN)/sparring train skull_king
+train: install  ## Train the default game and measure the agent, ten minutes at most; OPTIONS="--minutes 1"
+	$(BIN)/sparring train skull_king $(OPTIONS)
 
 test: install lint native-test  ## Everything that takes less than ten minutes
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests

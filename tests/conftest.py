@@ -17,6 +17,14 @@ OWN = ("own_*.py", "*_envs.py", "reinforce.py", "rememberer.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
+def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests run in a folder of their own: what was trained in the checkout is nothing to them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("folder"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What is measured of this machine is kept for these tests alone, and for their processes."""
     folder = tmp_path_factory.mktemp("cache")
