@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TextIO
 
 from sparring import trusted
@@ -77,6 +76,7 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    open_closed()
     print_anything()
     try:
         with warnings.catch_warnings():
@@ -105,11 +105,23 @@ def give_up_output(wrong: OSError) -> int:
     return complain(f"{place}{wrong.strerror or wrong}", FAILED)
 
 
+def open_closed() -> None:
+    """Open what whoever started us has closed of stdin, stdout and stderr, on nothing.
+
+    Otherwise the next files that are opened get their numbers, and what is printed goes into these.
+    """
+    for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
+
+
 def print_anything() -> None:
     """Let output that knows few characters get similar ones for the rest, instead of an error."""
     codecs.register_error("sparring", similar)
-    if sys.stdout is None:  # closed by whoever started us
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="sparring")
