@@ -18,12 +18,20 @@ class UntrustedError(ConfigError):
     """Code that a file asks for and that nobody has named. It was not run."""
 
 
+class EnvError(SparringError):
+    """An environment of somebody's own has failed. What was learned before can still be saved."""
+
+
 class IllegalActionError(SparringError, ValueError):
     """An action that the rules do not allow. Nothing was changed."""
 
 
 class StateError(SparringError, ValueError):
     """Saved bytes that do not belong to this game, configuration or rules version."""
+
+
+RAISED = (Exception, SystemExit)
+"""What is caught of somebody's own code: every error, and `sys.exit`. Ctrl-C is the person's."""
 
 
 class SparringWarning(UserWarning):

@@ -2,76 +2,114 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
-QUICK = [
-    "--collect.games",
-    "2",
-    "--collect.steps",
-    "8",
-    "--net.hidden",
-    "8",
-    "--ppo.epochs",
-    "1",
-    "--ppo.minibatch",
-    "8",
-    "--threads",
-    "1",
-    "--no-tensorboard",
-    "--eval.final-games",
-    "4",
-]
-QUIET = ("--eval.off",)
+import sparring
+from sparring.cli import main
+from sparring.store import checkpoint as checkpoints
+
+pytestmark = pytest.mark.filterwarnings("always::sparring.errors.SparringWarning")
+QUICK = ["--collect.games", "2", "--collect.steps", "8", "--net.hidden", "8", "--threads", "1"]
+QUICK += ["--no-tensorboard", "--eval.final-games", "4"]
+OFF = "--eval.off"
 
 
-def sparring(
-    *words: str, cwd: Path, shell: str = "", **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a person does. shell: what follows the command, such as >&-."""
-    command = [sys.executable, "-m", "sparring", *words]
-    if shell:
-        command = ["sh", "-c", f'exec "$@" {shell}', "sh", *command]
-    path = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        **options,
-    )
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that commands are typed in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def train(
-    factory: str, *words: str, cwd: Path, updates: int = 4, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Train on one of `hostile_envs` in a run called r."""
+def train(factory: str, *words: str, updates: int = 4) -> int:
+    """Train on one of `hostile_envs` in a run called r; returns the exit code."""
     game = ["train", f"hostile_envs:{factory}", "--name", "r", "--updates", str(updates)]
-    return sparring(*game, *QUICK, *words, cwd=cwd, **options)
+    return main([*game, *QUICK, *words])
 
 
-def complaint(ended: subprocess.CompletedProcess[str]) -> str:
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
     """The one line of a command that failed; nothing else may look like an error."""
-    assert "Traceback" not in ended.stderr, ended.stderr
-    lines = [line for line in ended.stderr.splitlines() if line.startswith("sparring: ")]
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    lines = [line for line in said.splitlines() if line.startswith("sparring: ")]
     found = [line for line in lines if not line.startswith("sparring: warning: ")]
-    assert len(found) == 1, ended.stderr
+    assert len(found) == 1, said
     return found[0]
+
+
+def saved(run: Path) -> list[int]:
+    """The whole checkpoints of a run, by number."""
+    return [n for n in checkpoints.numbers(run / "checkpoints") if whole(run, n)]
+
+
+def whole(run: Path, number: int) -> bool:
+    """Whether a checkpoint can be read."""
+    return checkpoints.is_whole(run / "checkpoints" / f"{number:08d}")
 
 
 @pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-"])
 def test_descriptors_that_are_closed_do_not_end_a_training(closed: str, tmp_path: Path) -> None:
     """Files of the run would get their numbers, and what is printed would go into these."""
-    words = ["train", "tic_tac_toe", "--name", "r", "--updates", "2", "--eval.off"]
-    ended = sparring(*words, *QUICK, cwd=tmp_path, shell=closed)
-    assert ended.returncode == 0, ended.stderr
+    words = ["train", "tic_tac_toe", "--name", "r", "--updates", "2", OFF, *QUICK]
+    command = [sys.executable, "-m", "sparring", *words]
+    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    assert subprocess.run(shell, cwd=tmp_path, timeout=120, check=False).returncode == 0
     assert (tmp_path / "runs/r/results.json").is_file()
+
+
+# Environments that end the program
+
+
+@pytest.mark.parametrize(
+    ("factory", "told", "algo"),
+    [
+        ("make_leaving", "Hostile failed in step 21: SystemExit: 3 (hostile_envs.py:", "ppo"),
+        ("make_leaving_at_reset", "Hostile failed in step 20: SystemExit: 3", "ppo"),
+        ("make_failing", "Hostile failed in step 21: ValueError: the simulator lost", "dqn"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_an_env_that_exits_on_the_way_is_told_and_the_run_is_saved(
+    factory: str, told: str, algo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(factory, OFF, "--algo", algo) == 3
+    assert told in complaint(capsys)
+    run = Path("runs/r")
+    assert saved(run)
+    events = json.loads((run / "events.json").read_text())
+    assert told in next(event["why"] for event in events if event["event"] == "lost")
+    if algo == "ppo":
+        assert saved(run) == [2]
+        assert sparring.resume("runs/r", updates=3, quiet=True).policy.meta["update"] == 3
+
+
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("leave_factory", "cannot be made: SystemExit: 3"),
+        ("make_leaving_at_once", "cannot be reset: SystemExit: 3"),
+        ("make_leaving_at_close", "cannot be closed: SystemExit: 3"),
+    ],
+)
+def test_an_env_that_exits_at_once_is_refused(
+    factory: str, told: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(factory, OFF) == 2
+    assert told in complaint(capsys)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_interrupt_is_the_persons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("make_interrupting", OFF) == 130
+    assert "interrupted" in complaint(capsys)
+
+
+def test_check_says_that_an_env_exits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "hostile_envs:make_leaving_at_once", "--seconds", "1"]) == 3
+    assert "raised SystemExit: 3" in capsys.readouterr().out

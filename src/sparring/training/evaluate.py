@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from sparring.errors import SparringError, SparringWarning
+from sparring.errors import RAISED, SparringError, SparringWarning
 from sparring.processes import answering, end_group, end_with_children, follow_parent, start_python
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def answer(line: str, threads: int = 1) -> Answer:
         results = play(request, threads)
     except SparringError as wrong:
         return {"id": number, "error": str(wrong)}
-    except Exception as wrong:
+    except RAISED as wrong:
         return {"id": number, "error": f"{type(wrong).__name__}: {wrong}"}
     return {"id": number, "results": results, "seconds": time.monotonic() - started}
 

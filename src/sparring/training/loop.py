@@ -14,7 +14,7 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.curriculum.course import Course
-from sparring.errors import SparringWarning
+from sparring.errors import EnvError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.cast import Cast
 from sparring.learn.learner import DivergedError, Learner, LostError, Report, Snapshot
@@ -175,7 +175,7 @@ class Trainer:
                 for _, member in self._active():
                     member.note("diverged", why=str(wrong), seconds=self.status.seconds)
                 raise
-            except LostError as wrong:
+            except (LostError, EnvError) as wrong:
                 self._save_last()
                 for _, member in self._active():
                     member.note("lost", why=str(wrong), seconds=self.status.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.config.algorithms import RATES
 from sparring.curriculum.course import Course
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, EnvError, SparringWarning
 from sparring.factories import lasting_name
 from sparring.games.starts import lasting as lasting_start
 from sparring.kernels import compiling
@@ -289,7 +290,10 @@ def counted(learner: Learner) -> Counts | None:
 def close_games(plan: Plan, *, brought: bool) -> None:
     """Close environments that a plan has made; those of the program are its own."""
     if isinstance(plan.foreign, ForeignPool) and not brought:
-        plan.foreign.close()
+        try:
+            plan.foreign.close()
+        except EnvError as wrong:  # what was trained is not lost by that
+            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
 
 
 @contextmanager

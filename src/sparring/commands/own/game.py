@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.commands.players import player_called
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated, random_player
 from sparring.nets.remembering import Remembering
@@ -20,6 +20,7 @@ from sparring.pools.foreign.again import (
     modes_of,
     tables_of,
 )
+from sparring.pools.foreign.faults import told
 
 
 class OwnGame:
@@ -58,8 +59,9 @@ class OwnGame:
 
     def start(self, seed: int) -> None:
         """Begin anew."""
-        self.table.start(seed)
-        self.table.check()
+        with told(f"{self.rules.name} failed in its reset"):
+            self.table.start(seed)
+            self.table.check()
         self.score[:] = 0
         self.steps, self.seed = 0, seed
         self._minds.clear()
@@ -88,18 +90,16 @@ class OwnGame:
         for row, action in actions:
             own[row] = action
         self.table.reward.fill(0)
-        self.table.play(rules.env_actions(own))
-        self.table.check()
+        with told(f"{rules.name} failed in step {self.steps + 1}"):
+            self.table.play(rules.env_actions(own))
+            self.table.check()
         self.score += self.table.reward
         self.steps += 1
 
     def render(self) -> Any:
         """What the environment shows of itself; what it raises is told in one line."""
-        try:
+        with told(f"{self.rules.name}: render() failed"):
             return self.env.render()
-        except Exception as wrong:  # somebody's own code, whatever is wrong with it
-            text = f"{type(wrong).__name__}: {wrong}".splitlines()[0]
-            raise SparringError(f"{self.rules.name}: render() failed: {text}") from wrong
 
 
 def own_player(word: str, rules: Rules) -> Seated:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringError
 from sparring.factories import load_factory
 from sparring.games.rules import Rules
 from sparring.pools.foreign.base import ForeignPool
@@ -86,7 +86,7 @@ def tables_of(pool: ForeignPool) -> list[Table]:
 
 def close(pool: ForeignPool) -> None:
     """Let go of what environments hold, such as windows or simulators."""
-    with suppress(Exception):  # at the end of a program nobody can do anything about it
+    with suppress(SparringError):  # at the end of a program nobody can do anything about it
         pool.close()
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, IllegalActionError, SparringError
-from sparring.factories import in_a_line
+from sparring.errors import ConfigError, EnvError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import ANY_ENV, checked_seed
+from sparring.pools.foreign.faults import told
 from sparring.pools.foreign.layout import ROW_ALIGNMENT
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, Sheet
@@ -168,7 +168,8 @@ class ForeignPool(ABC):
         batch.ask_nobody(slice(None))
         for array in (batch.reward, batch.terminated, batch.truncated):
             array.fill(0)
-        self._reset(seed)
+        with told(f"{self.rules.name} failed in its reset"):
+            self._reset(seed)
         self._seat(batch, np.arange(self.num_games))
         self._check_masks(batch)
         self._running = True
@@ -183,15 +184,11 @@ class ForeignPool(ABC):
         # An env that raises, or whose answer is refused below, leaves games half stepped.
         self._running = False
         self.steps += 1
-        try:
+        with told(
+            f"{self.rules.name} failed in step {self.steps}",
+            "; worker processes go on after such a fault (--workers)",
+        ):
             self._step(given)
-        except SparringError:
-            raise
-        except Exception as wrong:  # somebody's own code, whatever is wrong with it
-            raise SparringError(
-                f"{self.rules.name} failed in step {self.steps}: {in_a_line(wrong)}; worker "
-                "processes go on after such a fault (--workers)"
-            ) from wrong
         self._settle(batch)
         self._running = True
         return batch
@@ -313,9 +310,15 @@ class ForeignPool(ABC):
             "bytes; call reset(): a resumed run starts with new episodes"
         )
 
-    @abstractmethod
     def close(self) -> None:
         """Close the envs; nothing can be played afterwards."""
+        self._running = False
+        with told(f"{self.rules.name} failed in close()"):
+            self._close()
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close all envs, also if one of them raises something."""
 
     def _seat(self, batch: ForeignBatch, games: npt.NDArray[Any]) -> None:
         """Draw who sits in games of a batch that begin, and show in every row who is asked."""
@@ -404,7 +407,7 @@ class ForeignPool(ABC):
         stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
             where = self._where(batch.first + row // self.rules.rows)
-            raise SparringError(
+            raise EnvError(
                 f"{where}: seat {batch.seat[row]} is to act and its "
                 "action mask allows nothing; end the episode instead"
             )

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import RAISED, ConfigError, EnvError, SparringError
 from sparring.factories import in_a_line, load_factory, name_of_factory
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.encoding import library
+from sparring.pools.foreign.faults import first_line
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.solo import SoloPool, demand_env
@@ -43,7 +44,10 @@ def facts_of(factory: str | Factory) -> Facts:
     pool = make_pool(factory, 0, copies=1)
     begin(pool, named(factory))
     facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
-    pool.close()
+    try:
+        pool.close()
+    except EnvError as wrong:
+        raise ConfigError(f"{named(factory)} cannot be closed: {first_line(wrong)}") from wrong
     if isinstance(factory, str):
         _facts[factory] = facts
     return facts
@@ -103,7 +107,7 @@ def made(factory: Factory, what: str) -> Any:
         return factory()
     except SparringError:
         raise
-    except Exception as wrong:  # somebody's own code, whatever is wrong with it
+    except RAISED as wrong:
         raise ConfigError(f"{what} cannot be made: {in_a_line(wrong)}") from wrong
 
 
@@ -111,11 +115,10 @@ def begin(pool: ForeignPool, what: str) -> None:
     """Reset a pool; what is wrong then is told in one line, before a run has begun."""
     try:
         pool.reset()
-    except Exception as wrong:  # somebody's own code, whatever is wrong with it
-        with suppress(Exception):  # an environment that never began may not be closed either
+    except SparringError as wrong:
+        with suppress(SparringError):  # an environment that never began may not be closed either
             pool.close()
-        why = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
-        raise ConfigError(f"{what} cannot be reset: {why}") from wrong
+        raise ConfigError(f"{what} cannot be reset: {first_line(wrong)}") from wrong
 
 
 def kind_of(env: Any, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -66,10 +67,10 @@ class TablesPool(ForeignPool):
         self._playing.start(seeds_of(seed, self.first_game, self.num_games))
         self._batch.take(self._playing.sheet)
 
-    def close(self) -> None:
-        """Close the envs; nothing can be played afterwards."""
-        for table in self.tables:
-            table.env.close()
+    def _close(self) -> None:
+        with ExitStack() as closing:
+            for table in reversed(self.tables):
+                closing.callback(table.env.close)
 
     def demand_flags(self, flags: Iterable[str]) -> None:
         """Refuse flags that the envs have no place for; nothing changes."""

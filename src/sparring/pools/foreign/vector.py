@@ -63,8 +63,7 @@ class VectorEnvPool(ForeignPool):
         mask, known = self._masks(obs, info)
         self._ask(numbers, mask, known)
 
-    def close(self) -> None:
-        """Close the envs; nothing can be played afterwards."""
+    def _close(self) -> None:
         self.env.close()
 
     def demand_flags(self, flags: Iterable[str]) -> None:

@@ -239,9 +239,8 @@ class WorkerPool(ForeignPool):
             "workers/memory_mib": self.memory_mib(),
         }
 
-    def close(self) -> None:
-        """End all workers; the pool cannot be used any more."""
-        self._running = False
+    def _close(self) -> None:
+        """End all workers."""
         self._finalizer()
 
     def __enter__(self) -> Self:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from sparring.errors import RAISED
 from sparring.pools.foreign.encoding import MASK, library
 from sparring.pools.foreign.make import SOLO, TOGETHER, TURNS, VECTOR, kind_of
 from sparring.proof.contract.findings import Fault
@@ -125,7 +126,7 @@ class Driver(ABC):
         """Call a method of the env."""
         try:
             return getattr(self.env, name)(*words, **keywords)
-        except Exception as error:
+        except RAISED as error:
             raise EnvRaisedError(f"{name}()", error) from error
 
     def timed_step(self, actions: Any) -> Any:
@@ -249,7 +250,7 @@ class SoloDriver(Driver):
             return None
         try:
             return method()
-        except Exception as error:
+        except RAISED as error:
             raise EnvRaisedError("action_masks()", error) from error
 
 

@@ -1,0 +1,31 @@
+"""What environments of somebody's own raise, told in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparring.errors import RAISED, ConfigError, EnvError, SparringError
+from sparring.factories import in_a_line
+
+
+@contextmanager
+def told(doing: str, advice: str = "") -> Iterator[None]:
+    """Turn whatever an environment raises into an `EnvError`, `sys.exit` too.
+
+    doing: what has failed then, the beginning of the line. advice: its end.
+    """
+    try:
+        yield
+    except (ConfigError, EnvError):
+        raise
+    except SparringError as wrong:  # what the environment answered was refused
+        raise EnvError(str(wrong)) from wrong
+    except RAISED as wrong:
+        raise EnvError(f"{doing}: {in_a_line(wrong)}{advice}") from wrong
+
+
+def first_line(wrong: BaseException) -> str:
+    """What the environment itself raised, or what was refused of it."""
+    raised = wrong.__cause__ if isinstance(wrong, EnvError) and wrong.__cause__ else wrong
+    return str(raised) if isinstance(raised, SparringError) else in_a_line(raised)
