@@ -11,6 +11,7 @@ import pytest
 
 import sparring
 from sparring.cli import main
+from sparring.pools.workers import WorkerPool
 from sparring.store import checkpoint as checkpoints
 
 pytestmark = pytest.mark.filterwarnings("always::sparring.errors.SparringWarning")
@@ -32,10 +33,13 @@ def train(factory: str, *words: str, updates: int = 4) -> int:
     return main([*game, *QUICK, *words])
 
 
-def complaint(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line of a command that failed; nothing else may look like an error."""
+def complaint(capsys: pytest.CaptureFixture[str], tracebacks: int = 0) -> str:
+    """The one line of a command that failed; nothing else may look like an error.
+
+    tracebacks: those that workers have shown, the same one once.
+    """
     said = capsys.readouterr().err
-    assert "Traceback" not in said
+    assert said.count("Traceback") == tracebacks
     lines = [line for line in said.splitlines() if line.startswith("sparring: ")]
     found = [line for line in lines if not line.startswith("sparring: warning: ")]
     assert len(found) == 1, said
@@ -113,3 +117,31 @@ def test_an_interrupt_is_the_persons(capsys: pytest.CaptureFixture[str]) -> None
 def test_check_says_that_an_env_exits(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "hostile_envs:make_leaving_at_once", "--seconds", "1"]) == 3
     assert "raised SystemExit: 3" in capsys.readouterr().out
+
+
+# Environments that fail for ever
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_env_that_always_fails_in_workers_ends_the_run_in_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What one update brought is saved; the next ones never come."""
+    words = ["--workers", "1", "--env.most-in-a-row", "2", "--collect.steps", "2"]
+    assert train("make_always_failing", OFF, *words, updates=100) == 3
+    told = complaint(capsys, tracebacks=1)
+    assert "make_always_failing failed 3 times in a row without an episode that ended" in told
+    assert "more than env.most_in_a_row 2: ValueError: the simulator lost its way" in told
+    (last,) = saved(Path("runs/r"))
+    assert last >= 1
+    config = (Path("runs/r") / "config.toml").read_text()
+    assert "most_in_a_row = 2" in config
+
+
+def test_an_episode_that_ends_forgives_failures() -> None:
+    """A worker that fails after every few episodes is bounded by env.most_restarts alone."""
+    with WorkerPool("hostile_envs:make_failing", 1, workers=1, most_in_a_row=1) as pool:
+        pool.reset()
+        for _ in range(50):
+            pool.step([0])
+        assert pool.restarts == 2

@@ -144,6 +144,9 @@ class EnvConfig(Checked, section="env"):
     """Seconds that a worker may take to make its environments."""
     most_restarts: Annotated[int, at_least(0)] = 100
     """Workers that may die in a run before it gives up."""
+    most_in_a_row: Annotated[int, at_least(1)] = 10
+    """Times that one worker may die without having ended a single episode in between before the run
+    gives up. Higher bears long episodes of a fragile simulator."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ class Playing:
                 setattr(table, name, whole[game])
         self._score = np.zeros((len(tables), rules.seats))
         self._length = np.zeros(len(tables), np.int32)
+        self.ended = 0
+        """Episodes that have come to their end."""
         self._game = np.repeat(np.arange(len(tables)), rules.rows)
         """Of every row."""
 
@@ -84,6 +86,7 @@ class Playing:
     def _end(self, games: npt.NDArray[np.intp]) -> None:
         """Write down episodes that are over, and begin the next ones."""
         sheet, cut = self.sheet, self.truncated[games]
+        self.ended += len(games)
         sheet.end[games] = np.where(cut.any(axis=1), CUT, OVER)
         last = np.zeros((len(games), *sheet.last_obs.shape[1:]), np.uint8)
         self.rules.layout.write(last, self.numbers[games])

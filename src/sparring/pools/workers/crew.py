@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
 from sparring.games.seeds import mixed_seed
 from sparring.pools.workers.lines import codes
 from sparring.pools.workers.parts import Part, Seeds
@@ -38,6 +38,8 @@ class Limits:
     start_s: float = 120.0
     """For all envs of a worker to be made."""
     restarts: int = 100
+    in_a_row: int = 10
+    """Of one worker, without an episode that ends in between."""
 
 
 class Crew:
@@ -262,17 +264,13 @@ class Crew:
         self._answered()  # what it finished is finished
         if self.memory is None:
             raise self._failed_start(worker)
-        worker.fruitless = 0 if worker.steady else worker.fruitless + 1
         self.restarts += 1
-        if self.restarts > self.limits.restarts or worker.fruitless >= IN_A_ROW:
-            often = f"{self.restarts} times, more than env.most_restarts {self.limits.restarts}"
-            if worker.fruitless >= IN_A_ROW:
-                often = f"{IN_A_ROW} times in a row without a single step"
+        if often := self._too_often(worker):
             text, how = worker.farewell(), worker.how()
             self.end()
             if how not in self._shown:
                 warnings.warn(SparringWarning(text), stacklevel=2)
-            raise SparringError(f"workers of {self.job['word']} failed {often}: {how}")
+            raise EnvError(f"workers of {self.job['word']} failed {often}: {how}")
         worker.life += 1
         for part in worker.parts:
             part.lost = part.lost or part.running
@@ -282,6 +280,25 @@ class Crew:
         text, how = worker.farewell(), worker.how()
         self._start(worker)
         self._show(worker, how, text)
+
+    def _too_often(self, worker: Worker) -> str:
+        """How often a worker, or all of them, failed, if it was once too often; "" if not."""
+        assert self.memory is not None
+        ended, limits = int(self.memory["ended"][worker.index, 0]), self.limits
+        worker.fruitless = 0 if worker.steady else worker.fruitless + 1
+        worker.in_a_row = 0 if ended > worker.ended else worker.in_a_row
+        worker.in_a_row += not worker.was_killed  # which is no fault of the environment's
+        worker.ended = ended
+        if worker.fruitless >= IN_A_ROW:
+            return f"{IN_A_ROW} times in a row without a single step"
+        if worker.in_a_row > limits.in_a_row:
+            return (
+                f"{worker.in_a_row} times in a row without an episode that ended, more than "
+                f"env.most_in_a_row {limits.in_a_row}"
+            )
+        if self.restarts > limits.restarts:
+            return f"{self.restarts} times, more than env.most_restarts {limits.restarts}"
+        return ""
 
     def _failed_start(self, worker: Worker) -> Exception:
         """What to say when environments cannot even be made."""

@@ -81,4 +81,5 @@ def shared_shapes(rules: ForeignRules, games: int, workers: int, memory: int) ->
         "action": action,
         "beat": (np.int64, (workers, LINE)),
         "busy": (np.float64, (workers, LINE)),
+        "ended": (np.int64, (workers, LINE)),
     }

@@ -46,6 +46,7 @@ class WorkerPool(ForeignPool):
         step_limit_s: float = 60.0,
         start_limit_s: float = 120.0,
         most_restarts: int = 100,
+        most_in_a_row: int = 10,
     ) -> None:
         """Start workers and let them make their environments.
 
@@ -60,7 +61,8 @@ class WorkerPool(ForeignPool):
             "all_games": games,
             "memory": memory,
         }
-        crew = Crew(job, parts, Limits(step_limit_s, start_limit_s, most_restarts))
+        limits = Limits(step_limit_s, start_limit_s, most_restarts, most_in_a_row)
+        crew = Crew(job, parts, limits)
         # The crew does not know the pool: it ends with it, also at the end of the program.
         self._finalizer = weakref.finalize(self, crew.end)
         rules = ForeignRules(**crew.hello["hello"])

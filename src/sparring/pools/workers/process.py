@@ -32,6 +32,7 @@ class Service:
         self.pool, self.memory, mine = pool, memory, job["worker"]
         self.action = memory["action"]
         beat, self.busy = memoryview(memory["beat"][mine]), memory["busy"][mine]
+        self.ended = memory["ended"][mine]
 
         def answered() -> None:
             beat[0] += 1
@@ -46,7 +47,9 @@ class Service:
     def step(self, part: int) -> None:
         """Step the games of a part with the actions that lie in the memory."""
         playing, rows = self.parts[part]
+        before = playing.ended
         playing.step(self.action[rows])
+        self.ended[0] += playing.ended - before
 
     def hear(self, message: dict[str, Any]) -> dict[str, Any]:
         """Do what was said in a line; return an answer, empty where a part's number is one."""

@@ -40,6 +40,10 @@ class Worker:
         """Whether it was said something that it has not answered."""
         self.fruitless = 0
         """Lives in a row in which it answered nothing."""
+        self.in_a_row = 0
+        """Lives in a row in which it ended no episode."""
+        self.ended = 0
+        """Episodes that it had ended when it was last lost."""
         self.said: dict[str, Any] | None = None
         """Its traceback."""
         self.tail = b""
@@ -156,6 +160,11 @@ class Worker:
         with contextlib.suppress(BlockingIOError):
             while not self.lines.closed:
                 self.hear()
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether somebody else ended the process: a person, or a system without memory."""
+        return self.said is None and self.process.returncode == -signal.SIGKILL
 
     def farewell(self) -> str:
         """Its last words, or how it ended."""
