@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import types
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +185,42 @@ def test_a_sink_that_fails_is_left_out_and_said(
     out.add(2, {"a": 2.0}, seconds=0)
     out.close()
     assert read(tmp_path)["a"][2].tolist() == [1.0, 2.0]
+
+
+def test_a_table_comes_back_after_a_full_disk(small_disk: Path) -> None:
+    """No line is missing, torn or doubled once there is space; until then it is said once."""
+    filler = small_disk / "filler"
+    out = writer(small_disk, csv=True)
+    out.add(1, {"a": 0.5}, seconds=1)
+    out.flush()
+    with filler.open("wb") as file, suppress(OSError):
+        while True:
+            os.write(file.fileno(), bytes(512))
+    names = [f"a/{number}" for number in range(300)]  # more than what is left of a page
+    with pytest.warns(SparringWarning) as told:
+        for update in (2, 3):
+            out.add(update, dict.fromkeys(names, 0.25), seconds=update)
+            out.flush()
+    lacks = [one for one in told if "metrics.csv lacks lines from update 2" in str(one.message)]
+    assert len(lacks) == 1
+    filler.unlink()
+    out.add(4, {"a": 2.0}, seconds=4)
+    out.close()
+    lines = (small_disk / "metrics.csv").read_text().splitlines()
+    assert lines[:2] == ["update,seconds,name,value", "1,1.000,a,0.5"]
+    filled = [f"{update},{update}.000,{name},0.25" for update in (2, 3) for name in names]
+    assert lines[2:] == [*filled, "4,4.000,a,2.0"]
+
+
+def test_a_table_on_a_disk_that_stays_full_says_what_it_lacks(small_disk: Path) -> None:
+    out = writer(small_disk, csv=True)
+    with (small_disk / "filler").open("wb") as file, suppress(OSError):
+        while True:
+            os.write(file.fileno(), bytes(512))
+    out.add(7, {"a": 0.5}, seconds=1)
+    with pytest.warns(SparringWarning) as told:
+        out.close()
+    assert any("metrics.csv lacks lines from update 7 on" in str(one.message) for one in told)
 
 
 def test_a_clean_end_leaves_one_file(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from sparring.learn.learner import Report, Snapshot
 from sparring.pools.foreign.again import is_own
 from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
-from sparring.store.folders import SNAPSHOT
+from sparring.store.folders import SNAPSHOT, shown_path
 from sparring.store.policies import BEST, foreign_meta
 from sparring.training.budget import BUDGETS, budget_of, set_budget
 from sparring.training.league import League
@@ -49,7 +49,7 @@ class Member:
     ) -> None:
         self.league, self.course = league, course
         self.config, self.run, self.rules, self.lr_factor = config, run, rules, lr_factor
-        self.status = Status(rules.name, run.path)
+        self.status = Status(rules.name, shown_path(run.path))
         set_budget(self.status, *budget_of(config))
         self.active = True
         """False for a member of a population that has diverged."""
@@ -445,5 +445,7 @@ class Member:
         except checkpoints.CheckpointError as wrong:
             warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
         self.metrics.close()
+        if self.episodes_csv:
+            self.episodes_csv.close()
         if self.league:
             self.league.close(self.status.update, self.status.decisions)

@@ -9,7 +9,7 @@ from sparring.errors import SparringWarning
 from sparring.games.rules import Rules
 from sparring.learn.rollout import Episodes
 from sparring.pools.lineups import LEARNER, player_id
-from sparring.training.records.sinks import CsvFile
+from sparring.training.records.sinks import CsvFile, WaitingError
 
 FILE = "episodes.csv"
 
@@ -37,11 +37,19 @@ class EpisodesTable:
         ]
         try:
             self._table.append(lines)
-        except OSError as wrong:
+            self._told = False
+        except WaitingError as wrong:
             if not self._told:
-                text = f"{FILE} lacks games from update {update} on: {wrong.strerror}"
+                text = f"{wrong}; training goes on, they are kept for now"
                 warnings.warn(SparringWarning(text), stacklevel=2)
             self._told = True
+
+    def close(self) -> None:
+        """Write the games that wait for a disk with space."""
+        try:
+            self._table.close()
+        except WaitingError as wrong:
+            warnings.warn(SparringWarning(str(wrong)), stacklevel=2)
 
     def _called(self, policy: int) -> str:
         return self._names.get(policy, f"policy {policy}")

@@ -20,7 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError, SparringWarning
-from sparring.training.records.sinks import MetricsTable, Row, Sink, TensorBoard, WeightsAndBiases
+from sparring.training.records.sinks import (
+    MetricsTable,
+    Row,
+    Sink,
+    TensorBoard,
+    WaitingError,
+    WeightsAndBiases,
+)
 
 FILE = "metrics.sqlite"
 BATCH_S = 1.0
@@ -81,6 +88,8 @@ class MetricsWriter:
         self._sinks = [make(run_folder) for asked, make in wanted if asked]
         self._queue: queue.SimpleQueue[Row | threading.Event | None] = queue.SimpleQueue()
         self._late: list[Row] = []
+        self._waiting: set[Sink] = set()
+        """Sinks that have said that a disk is full."""
         self._wrong: list[str] = []
         try:
             connect(run_folder).close()
@@ -159,8 +168,12 @@ class MetricsWriter:
             for event in waiting:
                 event.set()
         for sink in self._sinks:
-            with suppress(Exception):  # the numbers are in SQLite by now
+            try:
                 sink.close()
+            except WaitingError as wrong:
+                self._wrong.append(str(wrong))
+            except Exception:  # the numbers are in SQLite by now
+                continue
         with suppress(sqlite3.Error), closing(connect(self.folder)) as db:
             # Readers then need no files beside this one.
             db.execute("PRAGMA journal_mode = DELETE")
@@ -187,10 +200,15 @@ class MetricsWriter:
                 )
 
     def _show(self, rows: list[Row]) -> None:
-        """Hand rows to the other places; one that fails gets no more of them."""
+        """Hand rows to the other places; one that fails gets no more, unless it keeps them."""
         for sink in list(self._sinks) if rows else []:
             try:
                 sink.write(rows)
+                self._waiting.discard(sink)
+            except WaitingError as wrong:
+                if sink not in self._waiting:
+                    self._wrong.append(f"{wrong}; training goes on, they are kept for now")
+                self._waiting.add(sink)
             except Exception as wrong:
                 self._sinks.remove(sink)
                 name = type(sink).__name__

@@ -1,6 +1,7 @@
 """Where numbers go besides our own file: TensorBoard, Weights & Biases, CSV.
 
-A sink that fails is closed and said once; the numbers are in SQLite all the same.
+A sink that fails is closed and said once; the numbers are in SQLite all the same. What a full disk
+refuses of a table waits in memory, and is written once there is space.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +23,12 @@ from sparring.store.files import write_atomic
 
 CSV = "metrics.csv"
 CSV_HEAD = ("update", "seconds", "name", "value")
+MOST_LATE = 500_000
+"""How many lines of a table wait at most for a disk that has space again."""
+
+
+class WaitingError(Exception):
+    """A disk took nothing; what was to be written waits until it does."""
 
 
 @dataclass(frozen=True)
@@ -166,15 +174,33 @@ class CsvFile:
 
     def __init__(self, file: Path, head: Sequence[str]) -> None:
         self.file, self.head = file, head
+        self._late: list[Sequence[Any]] = []
+        """Lines that the disk did not take yet."""
 
     def append(self, lines: Sequence[Sequence[Any]]) -> None:
-        """Add some lines, below the names of the columns."""
-        fresh = not self.file.exists() or not self.file.stat().st_size
-        with self.file.open("a", newline="", encoding="utf-8") as out:
-            csv.writer(out).writerows([self.head, *lines] if fresh else lines)
+        """Add some lines, below the names of the columns and behind those that wait."""
+        self._late += lines
+        size = self.file.stat().st_size if self.file.exists() else 0
+        try:
+            with self.file.open("a", newline="", encoding="utf-8") as out:
+                csv.writer(out).writerows(self._late if size else [self.head, *self._late])
+        except OSError as wrong:
+            with suppress(OSError):  # the last line may be torn
+                os.truncate(self.file, size)
+            del self._late[:-MOST_LATE]
+            why = wrong.strerror or str(wrong)
+            since = f" from update {self._late[0][0]} on" if self._late else ""
+            raise WaitingError(f"{self.file} lacks lines{since}: {why}") from wrong
+        self._late.clear()
+
+    def close(self) -> None:
+        """Write what has waited, if the disk takes it now."""
+        if self._late:
+            self.append([])
 
     def truncate_after(self, update: int) -> None:
         """Drop the lines of later updates, and one that a full disk tore."""
+        self._late = [line for line in self._late if line[0] <= update]
         if not self.file.exists():
             return
         with self.file.open(newline="", encoding="utf-8", errors="replace") as old:
@@ -210,4 +236,5 @@ class MetricsTable:
         self._table.truncate_after(update)
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Write what has waited."""
+        self._table.close()
