@@ -13,6 +13,7 @@ import sparring
 from sparring.cli import main
 from sparring.pools.workers import WorkerPool
 from sparring.store import checkpoint as checkpoints
+from sparring.training.records.metrics import read
 
 pytestmark = pytest.mark.filterwarnings("always::sparring.errors.SparringWarning")
 QUICK = ["--collect.games", "2", "--collect.steps", "8", "--net.hidden", "8", "--threads", "1"]
@@ -145,3 +146,46 @@ def test_an_episode_that_ends_forgives_failures() -> None:
         for _ in range(50):
             pool.step([0])
         assert pool.restarts == 2
+
+
+# Environments that go to another folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        pytest.param(["--workers", "1"], marks=pytest.mark.slow),
+        pytest.param(["--actors", "1"], marks=pytest.mark.slow),
+    ],
+)
+def test_an_env_that_changes_the_folder_keeps_its_run(
+    words: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every file is where the command was typed, and what it prints can be typed there."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    extra = ["--csv", "--episodes-csv", "--eval.every-decisions", "16", "--checkpoint-every-s", "0"]
+    assert train("make_moving", *words, *extra, "--eval.games", "2") == 0
+    shown = capsys.readouterr()
+    assert "not written" not in shown.err
+    assert "run: runs/r; next: " in shown.out
+    assert Path.cwd() == folder
+    run = folder / "runs/r"
+    assert saved(run)[-1] == 4
+    names = ["best.json", "metrics.csv", "episodes.csv", "results.json", "plot.png"]
+    assert [name for name in names if not (run / name).is_file()] == []
+    curves = read(run)
+    assert curves["charts/decisions"][0].tolist() == [1, 2, 3, 4]
+    assert "eval/alone/score" in curves
+    assert [path.name for path in folder.iterdir()] == ["runs"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_run_of_such_an_env_goes_on_by_its_relative_path() -> None:
+    assert train("make_moving", OFF, updates=1) == 0
+    agent = sparring.resume("runs/r", updates=2, quiet=True)
+    assert agent.run == Path.cwd() / "runs/r"
+    assert saved(agent.run)[-1] == 2

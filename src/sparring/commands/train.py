@@ -22,6 +22,7 @@ from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
+from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
 from sparring.training.budget import BUDGETS, one_budget
 from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
@@ -122,12 +123,15 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         if agent is None:
             print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
             return wrong.code
-        print(f"{wrong.name} while measuring; the run is saved in {agent.run}", file=sys.stderr)
+        print(
+            f"{wrong.name} while measuring; the run is saved in {shown_path(agent.run)}",
+            file=sys.stderr,
+        )
         print(f"measure it with: {measuring(agent)}", file=sys.stderr)
         return wrong.code
     plots = drawn(agent)
     summary: dict[str, Any] = {
-        "run": str(agent.run),
+        "run": str(shown_path(agent.run)),
         "ended": agent.ended,
         "seconds": trained_s,
         "decisions": agent.decisions,
@@ -149,7 +153,8 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print(f"{name}: {value:,.2f}")
     if plots:
         print(f"curves: {', '.join(str(path) for path in plots)}")
-    print(f"run: {agent.run}; next: {next_command(agent.policy.rules, agent.run)}")
+    where = shown_path(agent.run)
+    print(f"run: {where}; next: {next_command(agent.policy.rules, where)}")
     return code
 
 
@@ -169,7 +174,7 @@ def why_early(agent: Agent) -> str:
 
 def measuring(agent: Agent) -> str:
     """Return the command that measures a run; resume would train one on that ended early."""
-    return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {agent.run}"
+    return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {shown_path(agent.run)}"
 
 
 def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
@@ -182,9 +187,9 @@ def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
 def drawn(agent: Agent) -> list[Path]:
     """Draw the curves; a disk without space for a picture spoils nothing."""
     try:
-        return list(plot_run(agent.run))
+        return [shown_path(path) for path in plot_run(agent.run)]
     except (OSError, SparringError) as wrong:
-        text = f"the curves of {agent.run} were not drawn: {wrong}"
+        text = f"the curves of {shown_path(agent.run)} were not drawn: {wrong}"
         warnings.warn(SparringWarning(text), stacklevel=2)
         return []
 
@@ -216,7 +221,12 @@ def report_several(config: TrainConfig) -> int:
                 found = {name: one.summary() for name, one in results.items()}
                 what = varied(config, member)
                 rows.append(
-                    {"run": str(agent.run), "seed": member.seed, "varied": what, "results": found}
+                    {
+                        "run": str(shown_path(agent.run)),
+                        "seed": member.seed,
+                        "varied": what,
+                        "results": found,
+                    }
                 )
     except Interrupted as wrong:
         if not agents:

@@ -18,6 +18,14 @@ SNAPSHOT = ".safetensors"
 """How the name of a frozen network's file ends."""
 
 
+def shown_path(path: Path) -> Path:
+    """A path as people read and type it: from the folder that they are in, if it lies there."""
+    with suppress(OSError):
+        here = Path.cwd()
+        return path.relative_to(here) if path.is_relative_to(here) else path
+    return path
+
+
 def find(path: Path, root: Path) -> Path:
     """Return the folder that is meant; an error names what there is instead."""
     if path.is_dir():

@@ -62,6 +62,7 @@ class EvalWorker:
         threads: for games and networks. More than 1 only where training leaves cores free.
         """
         self._threads = str(threads)
+        self._folder = Path.cwd()
         self._priority = (str(nice), str(int(idle)))
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
@@ -158,6 +159,7 @@ class EvalWorker:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             bufsize=0,
+            cwd=self._folder,
         )
         assert self._process.stdin and self._process.stdout
         os.set_blocking(self._process.stdin.fileno(), False)

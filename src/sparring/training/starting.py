@@ -27,7 +27,7 @@ def found_init(text: str) -> str:
     if place is None:
         raise ConfigError(f"init: no folder {text}; give a run, a checkpoint or a saved policy")
     folder, _ = whole_checkpoint(place)
-    return str(folder)
+    return str(folder.absolute())
 
 
 def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:

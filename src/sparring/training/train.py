@@ -12,9 +12,11 @@ from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import demand_loaded, keep_factory
+from sparring.pools.foreign.faults import same_folder
 from sparring.pools.foreign.make import Facts
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
+from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
 from sparring.training.budget import one_budget, only_one
 from sparring.training.callbacks import Callbacks
@@ -163,22 +165,24 @@ def train_with(
 
     opponents: instead of the words of the configuration, with policies and functions among them.
     """
-    session, configs = Session.begin(
-        [config], pool=pool, callbacks=callbacks, opponents=opponents, quiet=quiet
-    )
-    with nothing_left_in(config.runs) as runs:
-        runs.append(new_run(configs[0]))
-        with holding(runs):
-            return session.finish(runs)[0]
+    options = {"pool": pool, "callbacks": callbacks, "opponents": opponents}
+    return train_all([config], quiet=quiet, **options)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
     """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
-    session, configs = Session.begin(members_of(config), quiet=quiet)
-    with nothing_left_in(config.runs) as runs:
-        runs += [new_run(member) for member in configs]
-        with holding(runs):
-            return session.finish(runs)
+    return train_all(members_of(config), quiet=quiet)
+
+
+def train_all(members: Sequence[TrainConfig], **options: Any) -> list[Agent]:
+    """Train new runs together. Environments may go where they like meanwhile, their folders not."""
+    root = Path(members[0].runs).absolute()
+    with same_folder():
+        session, configs = Session.begin(members, **options)
+        with nothing_left_in(root) as runs:
+            runs += [new_run(member, root) for member in configs]
+            with holding(runs):
+                return session.finish(runs)
 
 
 def at_once(config: TrainConfig) -> bool:
@@ -186,10 +190,10 @@ def at_once(config: TrainConfig) -> bool:
     return config.population > 1 or uses_gpu(config.device)
 
 
-def new_run(config: TrainConfig) -> Run:
-    """Make the folder of a run."""
+def new_run(config: TrainConfig, root: Path | None = None) -> Run:
+    """Make the folder of a run. root: where all runs lie, if not where its settings say."""
     words = (word_of(config.game) or "env", word_of(config.algo))
-    return Run.create(Path(config.runs), *words, written(config), name=config.name)
+    return Run.create(root or Path(config.runs), *words, written(config), name=config.name)
 
 
 def resume(
@@ -226,7 +230,10 @@ def resume(
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
-    with run.held():  # nobody may save or prune between what is read here and what is trained
+    with (
+        same_folder(),
+        run.held(),
+    ):  # nobody may save or prune between what is read here and what is trained
         newest = checkpoints.newest_valid(run.checkpoints, segments=not clear_replay)
         if newest is None:
             return begin_again(run, number, callbacks=callbacks, opponents=opponents, quiet=quiet)
@@ -259,9 +266,9 @@ def resume(
             return go_on(session, run, saved, clear_replay=clear_replay)
         new = run.branch(saved.number, written(config), best=int(saved.meta["best"]["update"]))
     if not quiet:
-        text = f"{run.name} has newer checkpoints and stays as it is; going on in {new.path}"
-        print(text, file=sys.stderr)
-    with new.held():
+        text = f"{run.name} has newer checkpoints and stays as it is; going on in "
+        print(f"{text}{shown_path(new.path)}", file=sys.stderr)
+    with same_folder(), new.held():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
         return go_on(session, new, saved, clear_replay=clear_replay)
 

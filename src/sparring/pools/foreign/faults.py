@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,6 +24,21 @@ def told(doing: str, advice: str = "") -> Iterator[None]:
         raise EnvError(str(wrong)) from wrong
     except RAISED as wrong:
         raise EnvError(f"{doing}: {in_a_line(wrong)}{advice}") from wrong
+
+
+@contextmanager
+def same_folder() -> Iterator[None]:
+    """Come back to the folder that this program is in, where an environment leaves it."""
+    try:
+        here = os.open(os.curdir, os.O_RDONLY)
+    except OSError:  # it is gone, or may not be read
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
 
 
 def first_line(wrong: BaseException) -> str:

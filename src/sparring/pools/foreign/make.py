@@ -12,7 +12,7 @@ from sparring.errors import RAISED, ConfigError, EnvError, SparringError
 from sparring.factories import in_a_line, load_factory, name_of_factory
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.encoding import library
-from sparring.pools.foreign.faults import first_line
+from sparring.pools.foreign.faults import first_line, same_folder
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.solo import SoloPool, demand_env
@@ -38,18 +38,26 @@ class Facts:
 
 
 def facts_of(factory: str | Factory) -> Facts:
-    """Make one environment, begin an episode in it and close it; of a name this is done once."""
+    """What is known of a factory's environments; of a name it is found out once."""
     if isinstance(factory, str) and factory in _facts:
         return _facts[factory]
-    pool = make_pool(factory, 0, copies=1)
-    begin(pool, named(factory))
+    make = load_factory(factory, "game") if isinstance(factory, str) else factory
+    with same_folder():
+        facts = look_at(make, named(factory))
+    if isinstance(factory, str):
+        _facts[factory] = facts
+    return facts
+
+
+def look_at(factory: Factory, what: str) -> Facts:
+    """Make one environment, begin an episode in it and close it."""
+    pool = make_pool(factory, 0, copies=1, what=what)
+    begin(pool, what)
     facts = Facts(pool.rules, pool.num_games if isinstance(pool, VectorEnvPool) else 0)
     try:
         pool.close()
     except EnvError as wrong:
-        raise ConfigError(f"{named(factory)} cannot be closed: {first_line(wrong)}") from wrong
-    if isinstance(factory, str):
-        _facts[factory] = facts
+        raise ConfigError(f"{what} cannot be closed: {first_line(wrong)}") from wrong
     return facts
 
 
@@ -64,6 +72,7 @@ def make_pool(
     first_game: int = 0,
     memory: int = 0,
     copies: int = USUAL_GAMES,
+    what: str = "",
 ) -> ForeignPool:
     """Return a pool of environments that a factory makes, all in this process.
 
@@ -73,8 +82,9 @@ def make_pool(
     first_game: how many games of the same run are played elsewhere before these; game i is seeded
         with seed + first_game + i when it first begins.
     memory: bytes per (game, seat) that are shown behind the observation.
+    what: how errors call the factory, if not by its own name.
     """
-    what = named(factory)
+    what = what or named(factory)
     make = load_factory(factory, "game") if isinstance(factory, str) else factory
     first = made(make, what)
     kind = kind_of(first, what)

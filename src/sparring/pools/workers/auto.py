@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
+from sparring.pools.foreign.faults import same_folder
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.vector import VectorEnvPool
 from sparring.pools.workers.pool import WorkerPool
@@ -50,6 +51,11 @@ class Choice:
 
 def choose_workers(word: str, games: int, cores: int) -> Choice:
     """Decide between this process and others. Envs are made, stepped and closed again."""
+    with same_folder():
+        return _choose(word, games, cores)
+
+
+def _choose(word: str, games: int, cores: int) -> Choice:
     pool = make_pool(word, copies=1)
     try:
         if isinstance(pool, VectorEnvPool):

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
@@ -50,7 +51,9 @@ class Crew:
 
         job: what every worker is told; "seed", "first_game" and "word" are read here too.
         """
-        self.job, self.parts, self.limits = job, parts, limits
+        # Where the program is now: later on its own environments may have left this folder.
+        self.job = {**job, "folder": str(Path.cwd())}
+        self.parts, self.limits = parts, limits
         self.restarts = 0
         """Of all workers together."""
         self.flags: dict[str, Any] = {}

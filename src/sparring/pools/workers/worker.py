@@ -80,7 +80,7 @@ class Worker:
         self.up, self.steady, self.said, self.tail, self.answers = False, False, None, b"", []
         self.since, self.beat, self.owes = time.monotonic(), 0, False
         with contextlib.suppress(OSError):  # it may be gone already, which is noticed later
-            self.lines.send({**job, "folder": str(Path.cwd()), "path": sys.path})
+            self.lines.send({**job, "path": sys.path})
 
     def share(self, fd: int) -> None:
         """Hand over the memory; it may play now."""

@@ -187,13 +187,14 @@ def has_login() -> bool:
 
 
 @contextmanager
-def nothing_left_in(folder: str) -> Iterator[list[Run]]:
+def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
     """Take away new runs whose settings turn out not to work at the first update.
 
     The runs are put into the list that this gives.
     """
     runs: list[Run] = []
-    was_there = Path(folder).exists()
+    root = Path(folder).absolute()
+    was_there = root.exists()
     try:
         yield runs
     except ConfigError:
@@ -202,7 +203,7 @@ def nothing_left_in(folder: str) -> Iterator[list[Run]]:
                 shutil.rmtree(run.path)
         if not was_there:
             with suppress(OSError):  # another run is in it by now
-                Path(folder).rmdir()
+                root.rmdir()
         raise
 
 

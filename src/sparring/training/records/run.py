@@ -50,10 +50,10 @@ HEADER = "# Every setting. With a budget in updates, decisions or episodes the r
 
 
 class Run:
-    """A run's folder."""
+    """A run's folder, by its whole path: an environment may go to another folder meanwhile."""
 
     def __init__(self, path: Path, config: dict[str, Any]) -> None:
-        self.path, self.config = path, config
+        self.path, self.config = path.absolute(), config
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
