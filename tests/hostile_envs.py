@@ -55,8 +55,8 @@ def sleep() -> None:
 
 
 def hold() -> None:
-    """Never come back from C code that holds Python's lock, deaf to what can be heard."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Never come back from C code that holds Python's lock and hears no signal."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     ctypes.PyDLL(None).sleep(1000)
 
 
@@ -124,7 +124,7 @@ make_leaving_at_close = partial(Hostile, leave, "close")
 make_failing = partial(Hostile, fail, begins=20)
 make_always_failing = partial(Hostile, fail, begins=2)
 make_interrupting = partial(Hostile, interrupt, begins=20)
-make_holding = partial(Hostile, hold, begins=20)
+make_stuck = partial(Hostile, hold)
 make_rich = partial(Hostile, int, paid=1e30)
 
 measure_leaving = partial(Hostile, leave, measured=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import mmap
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -23,6 +25,9 @@ import numpy.typing as npt
 from sparring import trusted
 
 PR_SET_PDEATHSIG = 1
+F_SETSIG = 10
+LIFELINE = "SPARRING_LIFELINE"
+"""Variable of a process of `start_python`: the end of a pipe that closes with its parent."""
 LAST_WORDS = 2000
 """Characters of a dead process that are looked at."""
 ALIGNMENT = 64
@@ -92,13 +97,21 @@ def start_python(
     variables: of its environment, beside those of this process.
     """
     room = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    room[LIFELINE] = str(lifeline())
     return subprocess.Popen(
         [sys.executable, "-m", module, *words],
-        pass_fds=tuple(fds),
+        pass_fds=(*fds, lifeline()),
         env={**os.environ, **trusted.variables(), **room, **(variables or {})},
         process_group=0,
         **options,
     )
+
+
+@cache
+def lifeline() -> int:
+    """Return the end of a pipe whose other end stays open until this process ends."""
+    theirs, _ = os.pipe()
+    return theirs
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -155,4 +168,21 @@ def follow_parent(parent: int) -> None:
     if sys.platform == "linux":
         signal.signal(signal.SIGUSR1, look)
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGUSR1)
+        hold_lifeline()
     look()  # it may have died before we asked for the signal
+
+
+def hold_lifeline() -> None:
+    """Have the system kill this group when the parent ends, also while Python hears nothing.
+
+    A handler of Python's waits for C code to come back; what the system sends needs nobody.
+    """
+    inherited = os.environ.pop(LIFELINE, "")
+    if not inherited or os.getpgrp() != os.getpid():
+        return
+    # Opened anew: who is signalled belongs to the opened file, which others have inherited too.
+    mine = os.open(f"/proc/self/fd/{inherited}", os.O_RDONLY | os.O_NONBLOCK)
+    os.close(int(inherited))
+    fcntl.fcntl(mine, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(mine, F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(mine, fcntl.F_SETFL, fcntl.fcntl(mine, fcntl.F_GETFL) | os.O_ASYNC)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from sparring.processes import lifeline
 
 NAMES = (
     *("obs", "mask", "seat", "role", "policy", "reward", "skipped", "terminated", "truncated"),
@@ -45,8 +48,25 @@ def gone(pids: list[int], within_s: float = 20.0) -> bool:
     return True
 
 
+def stuck(pids: list[int], within_s: float = 20.0) -> bool:
+    """Whether these processes come to hear no SIGTERM, as `hostile_envs.hold` has it."""
+    until, bit = time.monotonic() + within_s, 1 << (signal.SIGTERM - 1)
+
+    def deaf(pid: int) -> bool:
+        status = Path(f"/proc/{pid}/status").read_text()
+        (mask,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")]
+        return bool(int(mask, 16) & bit)
+
+    while not all(map(deaf, pids)):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
+
+
 def open_files() -> int:
-    """How many files this process has open."""
+    """How many files this process has open, and the one pipe that tells others of its end."""
+    lifeline()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pools.workers.faulty_envs import DIE, HANG, RAISE, SPEAK, STAY
-from pools.workers.helpers import alive, copied, gone, memory_maps, open_files
+from pools.workers.helpers import alive, copied, gone, memory_maps, open_files, stuck
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.pools.workers import WorkerPool
 
@@ -164,6 +164,26 @@ def test_nothing_outlives_its_parent(killed_by: signal.Signals, tmp_path: Path) 
         child.wait()
         assert child.stdout is not None
         child.stdout.close()
+
+
+@pytest.mark.parametrize("killed_by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_worker_that_is_stuck_in_c_code_does_not_outlive_its_parent(
+    killed_by: signal.Signals,
+) -> None:
+    """It holds Python's lock and ignores what it could be asked by."""
+    path = os.pathsep.join(filter(None, sys.path))
+    words = [sys.executable, "-c", PROGRAM, "hostile_envs:make_stuck", "0"]
+    child = subprocess.Popen(
+        words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}, text=True
+    )
+    assert child.stdout is not None
+    with child, child.stdout:
+        pids = [int(pid) for pid in child.stdout.readline().split()]
+        assert len(pids) == 2
+        assert stuck(pids)
+        child.send_signal(killed_by)
+        assert child.wait(30) != 0
+        assert gone(pids)
 
 
 @pytest.mark.slow

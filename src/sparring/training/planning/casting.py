@@ -94,7 +94,7 @@ def pinned_name(rules: Rules, name: str) -> str:
     assert place is not None
     folder, _ = whole_checkpoint(place)
     style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
-    path = str(folder.absolute())
+    path = str(folder)
     if any(sign in path for sign in ",="):
         raise ConfigError(f"opponents: {path} has a comma or = in its name; move it elsewhere")
     return f"{path}@{style}" if style else path
