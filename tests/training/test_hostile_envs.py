@@ -120,6 +120,15 @@ def test_check_says_that_an_env_exits(capsys: pytest.CaptureFixture[str]) -> Non
     assert "raised SystemExit: 3" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("folder")
+def test_a_reward_beyond_all_bounds_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without numpy's warnings and lines of our sources before it."""
+    assert train("make_rich", OFF) == 3
+    said = capsys.readouterr().err
+    assert "RuntimeWarning" not in said
+    assert "the loss is inf" in said.splitlines()[-1]
+
+
 # Environments that fail for ever
 
 

@@ -141,6 +141,7 @@ class PolicyDescent(Descent):
         self.steps.shown = (*LOGGED, *shown_of(weighing(self.terms)))
         return super().passes(*given, **options)
 
+    @np.errstate(over="ignore", invalid="ignore")  # a loss that is not finite is told instead
     def choose_unit(self, returns: npt.NDArray[np.float32]) -> None:
         """Measure values in the size of the returns; without any payment there is none."""
         size = float(np.sqrt(np.float32(self.together.mean(returns**2))))
@@ -151,6 +152,7 @@ class PolicyDescent(Descent):
         self.net.rescale_values(next_unit(before, size) if self.has_unit else size)
         self.has_unit = True
 
+    @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, rows: Arrays, samples: npt.NDArray[np.intp], targets: Arrays) -> Arrays:
         """Rows and targets; advantages normalised, values in units of the value scale.
 

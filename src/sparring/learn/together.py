@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
@@ -56,6 +57,7 @@ class Together:
         total, count = self.totals([float(array.sum(dtype="f8")), len(array)])
         return total / max(count, 1)
 
+    @np.errstate(over="ignore", invalid="ignore")  # who asks looks whether it is finite
     def variance(self, array: npt.NDArray[Any]) -> float:
         """Return their variance."""
         if self.size == 1:
