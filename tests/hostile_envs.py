@@ -116,6 +116,19 @@ class Hostile(gymnasium.Env[Any, Any]):
         return np.array([self.age, 1.0], np.float32)
 
 
+class Blind(Hostile):
+    """Sees what is no number once it is old enough."""
+
+    def __init__(self, age: int) -> None:
+        super().__init__(int)
+        self.sees_until = age
+
+    def _seen(self) -> Any:
+        return np.array([self.age if self.age < self.sees_until else np.nan, 1.0], np.float32)
+
+
+make_blind = partial(Blind, 0)
+make_blind_later = partial(Blind, 3)
 make_moving = partial(Hostile, move)
 make_leaving = partial(Hostile, leave, begins=20)
 make_leaving_at_reset = partial(Hostile, leave, "reset", begins=5)
@@ -138,3 +151,8 @@ measure_holding = partial(Hostile, hold, "reset", measured=True)
 def leave_factory() -> None:
     """Make nothing, and try to end the program."""
     leave()
+
+
+def measure_sleeping_vector() -> Any:
+    """Make two that step together."""
+    return gymnasium.vector.SyncVectorEnv([measure_sleeping] * 2)

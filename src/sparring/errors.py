@@ -18,6 +18,10 @@ class UntrustedError(ConfigError):
     """Code that a file asks for and that nobody has named. It was not run."""
 
 
+class VectorError(ConfigError):
+    """A factory of environments makes a vector of them where single ones are needed."""
+
+
 class EnvError(SparringError):
     """An environment of somebody's own has failed. What was learned before can still be saved."""
 

@@ -194,6 +194,11 @@ def is_here(word: str) -> bool:
     return word in _given or trusted.is_named(word)
 
 
+def is_of_this_program(word: str) -> bool:
+    """Whether a name means what no other process has, or what it would have to run anew for."""
+    return is_given(word) or getattr(_given.get(word), "__module__", "") == "__main__"
+
+
 def lasting_name(word: str) -> str:
     """The same name with the whole path of a file, so that it is found from everywhere."""
     lasting = trusted.lasting(word)

@@ -198,3 +198,34 @@ def test_a_run_of_such_an_env_goes_on_by_its_relative_path() -> None:
     agent = sparring.resume("runs/r", updates=2, quiet=True)
     assert agent.run == Path.cwd() / "runs/r"
     assert saved(agent.run)[-1] == 2
+
+
+# Environments that fail when they are measured
+
+
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        ("measure_vanishing", "ended with exit code 5"),
+        pytest.param("measure_crashing", "killed by SIGSEGV", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_run_that_cannot_be_measured_is_whole(
+    factory: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(factory, OFF) == 3
+    shown = capsys.readouterr()
+    (line,) = [line for line in shown.err.splitlines() if line.startswith("sparring: runs/r")]
+    assert (
+        line == f"sparring: runs/r was not measured: game 'hostile_envs:{factory}' failed: {told}"
+    )
+    assert "Traceback" not in shown.err
+    assert "run: runs/r; next: " in shown.out
+    run = Path("runs/r")
+    results = json.loads((run / "results.json").read_text())
+    assert results["results"] == {}
+    assert told in results["not_measured"]
+    assert saved(run)[-1] == 4
+    assert main(["eval", "runs/r", "--games", "2"]) == 3
+    assert complaint(capsys) == f"sparring: game 'hostile_envs:{factory}' failed: {told}"

@@ -15,10 +15,10 @@ import pytest
 
 import own_envs
 import sparring
-from pools.workers.faulty_envs import HANG
 from pools.workers.helpers import gone
+from sparring import factories
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
 from sparring.league import own
 from sparring.league.arena import evaluate
 from sparring.league.round_robin import joined
@@ -31,8 +31,6 @@ from sparring.store.policies import load_policy, save_policy
 from sparring.training.evaluate import EvalWorker, play
 from sparring.training.own import SEED
 from sparring.training.records.metrics import read
-from sparring.training.records.results import measure
-from sparring.training.train import complete
 
 CARDS, TABLE = "own_envs:make_cards", "own_envs:make_table"
 QUICK: dict[str, Any] = {
@@ -241,26 +239,13 @@ def test_what_environments_have_started_ends_with_the_process_that_measures(
     assert gone(pids)
 
 
-@pytest.fixture
-def hanging(tmp_path: Path) -> Policy:
-    """An agent whose environment never comes back from its first step."""
-    import torch
-
-    word = "pools.workers.faulty_envs:make_trouble"
-    policy = policy_of(word)
-    head = policy.net.get_submodule("policy_head")
-    torch.nn.init.zeros_(head.weight)
-    torch.nn.init.zeros_(head.bias)
-    with torch.no_grad():
-        head.bias[HANG] = 1.0
-    return policy
-
-
 @pytest.mark.slow
-def test_a_measurement_that_hangs_is_ended_and_the_next_one_goes_on(
-    hanging: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_vector_that_hangs_is_ended_and_the_next_measurement_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It steps its environments itself, so that the process that measures is ended."""
     monkeypatch.setattr("sparring.training.evaluate.MAKING_S", 2.0)
+    hanging = policy_of("hostile_envs:measure_sleeping_vector")
     saved = str(save_policy(hanging, tmp_path / "policy"))
     fine = str(save_policy(policy_of(CARDS), tmp_path / "cards"))
     paths = [place for place in sys.path if place]
@@ -273,26 +258,52 @@ def test_a_measurement_that_hangs_is_ended_and_the_next_one_goes_on(
         worker.submit({"id": 2, **request, "checkpoint": fine})
         (answer,) = worker.drain(60)
         assert answer["results"]["alone"]["games"] == 2
-    run = SimpleNamespace(
-        run=tmp_path, policy=hanging, save=lambda path: save_policy(hanging, path)
-    )
-    config = complete("own_envs:make_cards", "", {"eval": {"limit_s": 0.01}})
-    with pytest.raises(SparringError, match=r"was not measured: .*hangs"):
-        measure(run, config)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("when", ["reset", "step"])
-def test_numbers_that_are_none_are_refused_as_in_training(
-    when: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def poisoned(self: Any) -> Any:
-        age = np.nan if (self.age > 2) or when == "reset" else self.age
-        return np.array([age, 0, 0, 0], np.float32)
-
-    policy = policy_of("own_envs:make_walk")
-    monkeypatch.setattr(own_envs.Walk, "_seen", poisoned)
-    with pytest.raises(SparringError, match=r"Walk env \d.*observation\[0\] is nan"):
+@pytest.mark.parametrize("factory", ["make_blind", "make_blind_later"])
+def test_numbers_that_are_none_are_refused_as_in_training(factory: str) -> None:
+    policy = policy_of(f"hostile_envs:{factory}")
+    with pytest.raises(SparringError, match=r"Blind env \d.*observation\[0\] is nan"):
         evaluate(policy, [], games=4)
+
+
+FAULTS = {
+    "measure_leaving": r"SystemExit: 3 \(hostile_envs.py:\d+\)$",
+    "measure_failing": r"ValueError: the simulator lost its way \(hostile_envs.py:\d+\)$",
+    "measure_vanishing": "ended with exit code 5$",
+    "measure_crashing": "killed by SIGSEGV$",
+    "measure_sleeping": r"a step or reset took longer than env.step_limit_s 0.5$",
+    "measure_holding": r"a step or reset took longer than env.step_limit_s 0.5$",
+}
+
+
+@pytest.mark.parametrize("factory", FAULTS)
+def test_a_fault_costs_the_measurement_and_nothing_else(factory: str) -> None:
+    """Whatever the environment does to its process, hanging too; the next one is another."""
+    policy = policy_of(f"hostile_envs:{factory}")
+    policy.meta["config"] = {"env": {"step_limit_s": 0.5}}
+    with pytest.raises(
+        EnvError, match=f"game 'hostile_envs:{factory}' failed: .*{FAULTS[factory]}"
+    ):
+        evaluate(policy, [], games=4)
+    assert evaluate(policy_of(CARDS), [], games=4)["alone"].games == 4
+
+
+def test_what_only_this_program_has_is_measured_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function of the main file, which no other process could import without running it."""
+    policy = policy_of(CARDS, seed=3)
+    wanted = evaluate(policy, [], games=5, seed=2)["alone"].record
+
+    def make() -> Any:
+        return own_envs.make_cards()
+
+    monkeypatch.setattr(make, "__module__", "__main__")
+    word = "/no/such/file.py:make"
+    monkeypatch.setitem(factories._given, word, make)
+    policy.rules.factory = word  # type: ignore[attr-defined]
+    same = evaluate(policy, [], games=5, seed=2)["alone"].record
+    assert same.score.tolist() == wanted.score.tolist()
+    assert same.moves.tolist() == wanted.moves.tolist()
 
 
 def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ from sparring.training.planning.settings import (
     with_preset,
 )
 from sparring.training.records.overview import Overview, events_of
-from sparring.training.records.results import measure, rates
+from sparring.training.records.results import UnmeasuredError, measure, rates
 from sparring.training.records.run import Run, check_name
 from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
@@ -111,6 +111,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     """Do the work, evaluate the result, draw the curves and say what to do next."""
     started = time.perf_counter()
     agent: Agent | None = None
+    missing = ""
     try:
         with interruptible():  # the loop hears signals itself; before and after it nobody else does
             agent = work()
@@ -118,7 +119,10 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
             if agent.ended.startswith("SIG"):
                 return stopped([agent])
             settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
-            results = measured(agent, settings)
+            try:
+                results = measured(agent, settings)
+            except UnmeasuredError as wrong:
+                results, missing = wrong.results, str(wrong)
     except Interrupted as wrong:
         if agent is None:
             print(f"{wrong.name}; `sparring runs` lists what was saved", file=sys.stderr)
@@ -138,16 +142,20 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         "minutes": agent.minutes,
         "results": {name: found.summary() for name, found in results.items()},
         "progress": rates(agent),
+        **({"not_measured": missing} if missing else {}),
         **of_the_network(agent),
     }
-    code = FAILED if agent.unsaved else OK  # measured all the same
+    code = FAILED if agent.unsaved or missing else OK
+    if missing:
+        print(f"sparring: {missing}", file=sys.stderr)
     if as_json:
         print_json(summary)
         return code
     if agent.ended != "done":
         say(f"ended before its time: {why_early(agent)}")
-    print_table(results_table(results, score_word(agent.policy.rules)))
-    for line in draw_lines(results):
+    if results:
+        print_table(results_table(results, score_word(agent.policy.rules)))
+    for line in draw_lines(results) if results else ():
         say(line)
     for name, value in summary["progress"].items():
         print(f"{name}: {value:,.2f}")
@@ -217,7 +225,12 @@ def report_several(config: TrainConfig) -> int:
                 code = FAILED if agent.ended == "diverged" or agent.unsaved else code
                 if agent.ended.startswith("SIG"):
                     return stopped([one for one in agents if one.ended.startswith("SIG")])
-                results = measured(agent, member)
+                try:
+                    results = measured(agent, member)
+                except UnmeasuredError as wrong:
+                    print(f"sparring: {wrong}", file=sys.stderr)
+                    code = FAILED
+                    continue
                 found = {name: one.summary() for name, one in results.items()}
                 what = varied(config, member)
                 rows.append(

@@ -139,7 +139,7 @@ class EnvConfig(Checked, section="env"):
     ask the network in smaller batches. 0: two for every worker."""
     step_limit_s: Annotated[float, above(0, 86_400)] = 60.0
     """Seconds after which a step, or a reset, is taken to hang: its worker is killed and started
-    again."""
+    again. A measurement fails then."""
     start_limit_s: Annotated[float, above(0, 86_400)] = 120.0
     """Seconds that a worker may take to make its environments."""
     most_restarts: Annotated[int, at_least(0)] = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import SparringError
+from sparring.config import EnvConfig
+from sparring.errors import SparringError, VectorError
 from sparring.games.rules import Rules
 from sparring.league.players import Seated
 from sparring.league.results import Record
 from sparring.nets.remembering import Memories
-from sparring.pools.foreign.again import check_same, factory_of, made_again, tables_of
+from sparring.pools.foreign.again import check_same, factory_of, made_again
 from sparring.pools.foreign.base import TERMINATED, TRUNCATED, ForeignPool
-from sparring.pools.foreign.tables import Table
+from sparring.pools.foreign.sheet import CUT, RUNNING
 from sparring.pools.lineups import NOBODY
+from sparring.pools.workers.crew import Limits
+from sparring.pools.workers.episodes import Episodes, episodes_of
 
 OWN_GAMES = 128
 """Episodes of a measurement, unless somebody says otherwise: they may take seconds each."""
@@ -79,6 +82,10 @@ class Results:
 
     def __post_init__(self) -> None:
         """Start the clock."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Start the clock, once environments are there."""
         self.started = time.monotonic()
 
     def add(self, line: Episode) -> None:
@@ -110,12 +117,18 @@ def play_own(
     further on. told: called with the number of episodes that are over.
     """
     deals = -(-terms.games // rules.seats)
-    pool = made_again(factory_of(rules), min(AT_ONCE, deals * rules.seats))
-    for player in players:
-        check_same(player.name, rules, pool.rules)
     results = Results(terms, deals * rules.seats, told)
-    play = by_tables if tables_of(pool) else by_vector
-    play(pool, players, results, deals)
+    word, games = factory_of(rules), min(AT_ONCE, deals * rules.seats)
+    try:
+        episodes = episodes_of(word, games, limits_of(players))
+    except VectorError:
+        pool = made_again(word, games)
+        check_players(players, rules, pool.rules)
+        by_vector(pool, players, results, deals)
+    else:
+        check_players(players, rules, episodes.rules)
+        results.restart()
+        by_tables(episodes, players, results, deals)
     lines = whole_deals(results.lines, rules.seats)
     if len(lines) < 2:
         raise SparringError(
@@ -126,6 +139,23 @@ def play_own(
     return record_of(lines, rules.seats)
 
 
+def check_players(players: Sequence[Seated], rules: Rules, now: Rules) -> None:
+    """Refuse players for whom the environment is another one by now."""
+    for player in players:
+        check_same(player.name, rules, now)
+
+
+def limits_of(players: Sequence[Seated]) -> Limits:
+    """How long a step may take: as long as in the runs that the players come from."""
+    known = [getattr(player, "meta", {}).get("config", {}).get("env", {}) for player in players]
+
+    def longest(name: str, usual: float) -> float:
+        return max((float(one[name]) for one in known if name in one), default=usual)
+
+    step_s = longest("step_limit_s", EnvConfig.step_limit_s)
+    return Limits(step_s, longest("start_limit_s", EnvConfig.start_limit_s), restarts=0)
+
+
 def seed_of(seed: int, deal: int) -> int:
     """What an environment is seeded with."""
     return (FIRST_SEED + seed + deal) % SEEDS
@@ -134,78 +164,72 @@ def seed_of(seed: int, deal: int) -> int:
 # Environments one by one
 
 
-def by_tables(pool: ForeignPool, players: Sequence[Seated], results: Results, deals: int) -> None:
-    """Play every episode at whichever table is free next."""
-    seats, seed = pool.rules.seats, results.terms.seed
+def by_tables(games: Episodes, players: Sequence[Seated], results: Results, deals: int) -> None:
+    """Play every episode in whichever environment is free next."""
+    seats, seed = games.rules.seats, results.terms.seed
     waiting = (
         Episode(deal, ahead, np.zeros(seats)) for deal in range(deals) for ahead in range(seats)
     )
-    free, going = tables_of(pool)[:], list[tuple[Table, Episode]]()
+    free, going = [*range(len(games.sheets))], dict[int, Episode]()
     step = 0
     while results.may_go_on:
         for episode in islice(waiting, len(free)) if results.may_begin else ():
-            table = free.pop()
-            table.steps = 0
-            table.start(seed_of(seed, episode.deal))
-            table.check()
-            going.append((table, episode))
+            game = free.pop()
+            games.start(game, seed_of(seed, episode.deal))
+            going[game] = episode
+        games.wait()
         if not going:
             return
-        answers = answer_tables(pool, players, going, results.terms, step)
-        for (table, episode), action in zip(going, answers, strict=True):
-            step_table(pool, table, episode, action)
+        answers = answer_games(games, players, going, results.terms, step)
+        for game, action in answers.items():
+            sheet = games.sheets[game]
+            going[game].note(sheet.obs, action, int((sheet.seat >= 0).sum()))
+            games.step(game, action)
+        games.wait()
         step += 1
-        for table, episode in [each for each in going if each[0].over]:
-            episode.held.clear()
-            results.add(episode)
-            free.append(table)
-        going = [each for each in going if not each[0].over]
+        for game in answers:
+            sheet, episode = games.sheets[game], going[game]
+            episode.score += sheet.reward[0]
+            if sheet.end[0] != RUNNING:
+                episode.end = TRUNCATED if sheet.end[0] == CUT else TERMINATED
+                episode.held.clear()
+                results.add(going.pop(game))
+                free.append(game)
 
 
-def step_table(pool: ForeignPool, table: Table, episode: Episode, action: npt.NDArray[Any]) -> None:
-    """Play one step of one episode."""
-    episode.note(table.numbers, action, sum(seat >= 0 for seat in table.deciding()))
-    table.reward.fill(0)
-    table.play(pool.rules.env_actions(action))
-    table.check()
-    episode.score += table.reward
-    if table.over and table.truncated.any():
-        episode.end = TRUNCATED
-
-
-def answer_tables(
-    pool: ForeignPool,
+def answer_games(
+    games: Episodes,
     players: Sequence[Seated],
-    going: Sequence[tuple[Table, Episode]],
+    going: Mapping[int, Episode],
     terms: Terms,
     step: int,
-) -> list[npt.NDArray[Any]]:
-    """Ask whoever is to decide, each player once for all tables; actions [rows] of every table."""
-    rules = pool.rules
+) -> dict[int, npt.NDArray[Any]]:
+    """Ask whoever is to decide, each player once for all games; actions [rows] of every game."""
+    rules = games.rules
     shape = (rules.rows, rules.box) if rules.box else (rules.rows,)
     kind = np.float32 if rules.box else np.int64
-    actions = [np.zeros(shape, kind) for _ in going]
+    actions = {game: np.zeros(shape, kind) for game in going}
     asked: dict[int, list[tuple[int, int, int]]] = {}
-    for at, (table, episode) in enumerate(going):
-        for row, seat in enumerate(table.deciding()):
+    for game, episode in going.items():
+        for row, seat in enumerate(games.sheets[game].seat.tolist()):
             if seat >= 0:
                 number = (seat - episode.ahead) % rules.seats
-                asked.setdefault(number, []).append((at, row, seat))
+                asked.setdefault(number, []).append((game, row, seat))
     for number, places in asked.items():
-        player, tables = players[number], [(*going[at], seat) for at, _, seat in places]
+        player = players[number]
         nothing = np.zeros(player.memory_bytes, np.uint8)
         answers, memory = player.decide(
-            rules.pack(np.stack([table.numbers[seat] for table, _, seat in tables])),
-            np.stack([table.mask[seat] for table, _, seat in tables]),
-            np.stack([episode.held.get(seat, nothing) for _, episode, seat in tables]),
+            np.stack([games.sheets[game].obs[row] for game, row, _ in places]),
+            np.stack([games.sheets[game].mask[row] for game, row, _ in places]),
+            np.stack([going[game].held.get(seat, nothing) for game, _, seat in places]),
             greedy=terms.greedy,
             seed=terms.seed,
             rollout=number,
             step=step,
         )
-        for (at, row, seat), action, held in zip(places, answers, memory, strict=True):
-            actions[at][row] = action
-            going[at][1].held[seat] = held
+        for (game, row, seat), action, held in zip(places, answers, memory, strict=True):
+            actions[game][row] = action
+            going[game].held[seat] = held
     return actions
 
 

@@ -77,8 +77,7 @@ class Member:
             run.path, tensorboard=config.tensorboard, wandb=config.wandb, csv=config.csv
         )
         self.episodes_csv = EpisodesTable(run.path, rules) if config.episodes_csv else None
-        known = resume.segments if resume else {}
-        self.saver = checkpoints.BackgroundSaver(run.checkpoints, known)
+        self.saver = checkpoints.BackgroundSaver(run.checkpoints, resume.segments if resume else {})
         if resume is not None:
             self._go_on(resume)
         self.opponents = list(config.eval.against or usual_opponents(rules, 2))

@@ -30,9 +30,16 @@ class Playing:
         rules: ForeignRules,
         sheet: Sheet,
         beat: Callable[[], None] | None = None,
+        *,
+        again: bool = True,
     ) -> None:
-        """Take over tables. beat: called whenever one of them has answered."""
+        """Take over tables.
+
+        beat: called whenever one of them has answered.
+        again: whether what ends begins anew at once; otherwise it rests until it is started.
+        """
         self.tables, self.rules, self.sheet, self.beat = tuple(tables), rules, sheet, beat
+        self._again = again
         for name in TOGETHER:
             whole = np.stack([getattr(table, name) for table in tables])
             setattr(self, name, whole)
@@ -64,7 +71,7 @@ class Playing:
         self._show()
 
     def step(self, action: npt.NDArray[Any]) -> None:
-        """Answer all rows; what ends begins anew. Actions for nobody are ignored."""
+        """Answer all rows; what ends begins anew or rests. Actions for nobody are ignored."""
         rows, sheet = self.rules.rows, self.sheet
         own = self.rules.env_actions(action)
         self._length += (sheet.seat >= 0).reshape(-1, rows).sum(axis=1, dtype=np.int32)
@@ -95,7 +102,7 @@ class Playing:
         sheet.last_over[games] = ~cut
         sheet.last_score[games], sheet.last_length[games] = self._score[games], self._length[games]
         self._score[games], self._length[games] = 0, 0
-        for game in games:
+        for game in games if self._again else ():
             self._start(self.tables[game], None)
 
     def _start(self, table: Table, seed: int | None) -> None:

@@ -58,10 +58,17 @@ class TablesPool(ForeignPool):
         return env_name(env)
 
     def playing(
-        self, first: int, games: int, sheet: Sheet, beat: Callable[[], None] | None = None
+        self,
+        first: int,
+        games: int,
+        sheet: Sheet,
+        beat: Callable[[], None] | None = None,
+        *,
+        again: bool = True,
     ) -> Playing:
         """Who steps a stretch of the games and writes onto a sheet of its own."""
-        return Playing(self.tables[first : first + games], self.rules, sheet, beat)
+        tables = self.tables[first : first + games]
+        return Playing(tables, self.rules, sheet, beat, again=again)
 
     def _reset(self, seed: int | None) -> None:
         self._playing.start(seeds_of(seed, self.first_game, self.num_games))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning
+from sparring.errors import ConfigError, EnvError, SparringError, SparringWarning, VectorError
 from sparring.games.seeds import mixed_seed
 from sparring.pools.workers.lines import codes
 from sparring.pools.workers.parts import Part, Seeds
@@ -271,6 +271,8 @@ class Crew:
         if often := self._too_often(worker):
             text, how = worker.farewell(), worker.how()
             self.end()
+            if not self.limits.restarts:
+                raise EnvError(f"game {self.job['word']!r} failed: {how}")
             if how not in self._shown:
                 warnings.warn(SparringWarning(text), stacklevel=2)
             raise EnvError(f"workers of {self.job['word']} failed {often}: {how}")
@@ -308,7 +310,8 @@ class Crew:
         refused = bool(worker.said and worker.said["refused"])
         said = worker.how() if worker.said else worker.farewell()
         text = said if refused else f"game {self.job['word']!r} cannot be made: {said}"
-        return ConfigError(text)
+        vector = worker.said and worker.said.get("vector")
+        return VectorError(text) if vector else ConfigError(text)
 
     def _show(self, worker: Worker, how: str, text: str) -> None:
         """Tell a fault, the same one once."""

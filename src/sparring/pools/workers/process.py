@@ -12,7 +12,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError, SparringError, VectorError
+from sparring.factories import in_a_line
 from sparring.pools.foreign.make import make_pool
 from sparring.pools.foreign.playing import Playing
 from sparring.pools.foreign.rules import ForeignRules
@@ -41,7 +42,8 @@ class Service:
         self.parts: dict[int, tuple[Playing, slice]] = {}
         for index, first, games in job["parts"]:
             local = first - job["first"]
-            playing = pool.playing(local, games, sheet.part(rows, first, games), answered)
+            own, again = sheet.part(rows, first, games), job.get("again", True)
+            playing = pool.playing(local, games, own, answered, again=again)
             self.parts[index] = playing, slice(first * rows, (first + games) * rows)
 
     def step(self, part: int) -> None:
@@ -94,7 +96,7 @@ def make(job: dict[str, Any]) -> TablesPool:
     """Make the environments; vectors are refused."""
     pool = make_pool(job["word"], copies=job["games"])  # seeds come when games begin
     if not isinstance(pool, TablesPool):
-        raise ConfigError(
+        raise VectorError(
             f"workers: {job['word']} makes a vector of {pool.num_games} envs, which steps them "
             "itself; give a factory of single envs, or --workers 0"
         )
@@ -106,8 +108,9 @@ def make(job: dict[str, Any]) -> TablesPool:
 def last_words(wrong: BaseException) -> dict[str, Any]:
     """What is told of a fault: everything, and its last line."""
     text = "".join(traceback.format_exception(wrong))
-    last = str(wrong) if isinstance(wrong, SparringError) else f"{type(wrong).__name__}: {wrong}"
-    return {"raised": text, "last": last, "refused": isinstance(wrong, ConfigError)}
+    last = str(wrong) if isinstance(wrong, SparringError) else in_a_line(wrong)
+    told = {"raised": text, "last": last, "refused": isinstance(wrong, ConfigError)}
+    return {**told, "vector": isinstance(wrong, VectorError)}
 
 
 def work(lines: Lines, go: int, done: int) -> None:

@@ -34,6 +34,8 @@ COPIES = 5
 """Of a network while it learns: weights, gradients, two moments, and what is saved."""
 CRITICS = 2
 """Of SAC; each has a target besides."""
+MEASURED = ("step_limit_s", "start_limit_s")
+"""Settings of worker processes that measurements heed too: they have such a process in any case."""
 OFFLINE = ("offline", "disabled", "dryrun")
 """Modes of wandb that need no account."""
 
@@ -63,6 +65,8 @@ def demand_processes(config: TrainConfig) -> None:
     for group, (unused, needs) in groups.items():
         for field in fields(getattr(usual, group)) if unused else ():
             given = getattr(getattr(config, group), field.name)
+            if field.name in MEASURED and group == "env":
+                continue
             if given != getattr(getattr(usual, group), field.name):
                 raise ConfigError(
                     f"{group}.{field.name} {given}: there is nobody whom it would concern; add "

@@ -17,6 +17,7 @@ from sparring.errors import SparringError, SparringWarning
 from sparring.league.arena import ALONE, usual_opponents
 from sparring.league.results import MatchResult, load_result
 from sparring.pools.foreign.rules import ForeignRules
+from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
 from sparring.training.evaluate import EvalWorker
 from sparring.training.records.metrics import read
@@ -30,11 +31,21 @@ FINAL_LIMIT = 10.0
 bounded."""
 
 
+class UnmeasuredError(SparringError):
+    """A run that could not be measured to the end; it is whole all the same."""
+
+    def __init__(self, text: str, results: dict[str, MatchResult]) -> None:
+        """results: of the matches before."""
+        super().__init__(text)
+        self.results = results
+
+
 def measure(
     agent: Agent, settings: TrainConfig, told: Callable[[str], None] | None = None
 ) -> dict[str, MatchResult]:
     """Play the final games, one match after the other, and keep what they say in the run.
 
+    What keeps them from being played is kept too, and raised as `UnmeasuredError`.
     told: called with the name of every opponent before its match.
     """
     against = settings.eval.against or usual_opponents(agent.policy.rules)
@@ -45,14 +56,19 @@ def measure(
     for number, match in enumerate(matches):
         if told:
             told(*match or (ALONE,))
-        results |= played(
-            agent,
-            *match,
-            games=settings.eval.final_games,
-            seed=FINAL_SEED + number,
-            threads=settings.threads or 1,
-            limit_s=FINAL_LIMIT * settings.eval.limit_s,
-        )
+        try:
+            results |= played(
+                agent,
+                *match,
+                games=settings.eval.final_games,
+                seed=FINAL_SEED + number,
+                threads=settings.threads or 1,
+                limit_s=FINAL_LIMIT * settings.eval.limit_s,
+            )
+        except SparringError as wrong:
+            keep(agent, results, why_not=str(wrong))
+            where = shown_path(agent.run)
+            raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
     keep(agent, results)
     return results
 
@@ -74,7 +90,7 @@ def beside(
             worker.submit(request)
             (answer,) = worker.drain(math.inf)
         if "error" in answer:
-            raise SparringError(f"{agent.run} was not measured: {answer['error']}")
+            raise SparringError(answer["error"])
         rules = agent.policy.rules
         return {
             name: load_result(Path(folder) / f"{number}.npz", rules)
@@ -82,8 +98,11 @@ def beside(
         }
 
 
-def keep(agent: Agent, results: dict[str, MatchResult]) -> None:
-    """Write results.json; a full disk is said, the results are there all the same."""
+def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> None:
+    """Write results.json; a full disk is said, the results are there all the same.
+
+    why_not: what kept further matches from being played.
+    """
     meta = agent.policy.meta
     found = {
         "policy": agent.policy.name,
@@ -93,6 +112,7 @@ def keep(agent: Agent, results: dict[str, MatchResult]) -> None:
         "ended": agent.ended,
         "results": {name: result.summary() for name, result in results.items()},
         "progress": rates(agent),
+        **({"not_measured": why_not} if why_not else {}),
     }
     try:
         Run.open(agent.run).write_json(RESULTS, found)

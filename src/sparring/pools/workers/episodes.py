@@ -1,0 +1,160 @@
+"""Single episodes in environments of somebody's own, each begun with a seed of its own.
+
+They are played in a process that can be ended: a step that hangs, exits or crashes there costs a
+measurement and nothing else. `Here` is the same in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy.typing as npt
+
+from sparring.errors import SparringError, VectorError
+from sparring.factories import is_of_this_program
+from sparring.pools.foreign.faults import told
+from sparring.pools.foreign.make import make_pool
+from sparring.pools.foreign.rules import ForeignRules
+from sparring.pools.foreign.seats import TablesPool
+from sparring.pools.foreign.sheet import Sheet
+from sparring.pools.workers.crew import Crew, Limits
+from sparring.pools.workers.parts import parts_of, shared_shapes
+from sparring.processes import SharedArrays
+
+
+class Episodes(ABC):
+    """Some games of a factory's. One that has ended rests until it is started again."""
+
+    rules: ForeignRules
+    sheets: list[Sheet]
+    """What every game shows, once it was waited for."""
+
+    @abstractmethod
+    def start(self, game: int, seed: int) -> None:
+        """Begin an episode."""
+
+    @abstractmethod
+    def step(self, game: int, action: npt.NDArray[Any]) -> None:
+        """Answer the rows of a game that is running."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Wait until all that was asked for is done. `EnvError` says what went wrong."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the environments."""
+
+
+class Away(Episodes):
+    """Games in a worker process."""
+
+    def __init__(self, word: str, games: int, limits: Limits) -> None:
+        job = {"word": word, "seed": 0, "first_game": 0, "all_games": games, "memory": 0}
+        self._parts = parts_of(games, 1, games)
+        self._crew = Crew({**job, "again": False}, self._parts, limits)
+        self._end: Callable[[], Any] = weakref.finalize(self, self._crew.end)
+        self.rules = ForeignRules(**self._crew.hello["hello"])
+        shared = SharedArrays(shared_shapes(self.rules, games, 1, 0))
+        self._action, whole = shared["action"], Sheet.of(shared.items())
+        self._crew.share(shared)
+        self.sheets = [whole.part(self.rules.rows, game, 1) for game in range(games)]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._crew.ended
+
+    def start(self, game: int, seed: int) -> None:
+        """Ask for the beginning of an episode."""
+        self._crew.begin(self._parts[game], [seed])
+
+    def step(self, game: int, action: npt.NDArray[Any]) -> None:
+        """Ask for a step."""
+        first = game * self.rules.rows
+        self._action[first : first + self.rules.rows] = action
+        self._crew.step(self._parts[game])
+
+    def wait(self) -> None:
+        """Wait until all that was asked for is done."""
+        self._crew.wait(self._parts)
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+
+
+class Here(Episodes):
+    """Games in this process."""
+
+    ended = False
+
+    def __init__(self, pool: TablesPool) -> None:
+        self._pool, self.rules = pool, pool.rules
+        whole, games = Sheet.make(pool.rules, pool.num_games), range(pool.num_games)
+        self.sheets = [whole.part(self.rules.rows, game, 1) for game in games]
+        self._playing = [pool.playing(game, 1, self.sheets[game], again=False) for game in games]
+
+    def start(self, game: int, seed: int) -> None:
+        """Begin an episode."""
+        with told(f"{self.rules.name} failed in its reset"):
+            self._playing[game].start([seed])
+
+    def step(self, game: int, action: npt.NDArray[Any]) -> None:
+        """Play a step."""
+        with told(f"{self.rules.name} failed in a step"):
+            self._playing[game].step(action)
+
+    def wait(self) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._pool.close()
+
+
+KEPT = 2
+"""Environments of so many factories are kept, as some take long to start."""
+_kept: dict[tuple[str, int, Limits], Away | Here] = {}
+
+
+def episodes_of(word: str, games: int, limits: Limits) -> Episodes:
+    """Make games by their factory's name, or take those that are kept.
+
+    What only this program has, or would begin anew elsewhere, is played in this process.
+    """
+    key = word, games, limits
+    found = _kept.pop(key, None)
+    if found is None or found.ended:
+        found = here(word, games) if is_of_this_program(word) else Away(word, games, limits)
+    _kept[key] = found  # the newest is the last
+    while len(_kept) > KEPT:
+        close(_kept.pop(next(iter(_kept))))
+    return found
+
+
+def here(word: str, games: int) -> Here:
+    """Make games in this process."""
+    pool = make_pool(word, copies=games)
+    if not isinstance(pool, TablesPool):
+        pool.close()
+        raise VectorError(f"{word} makes a vector of envs, which steps them itself")
+    return Here(pool)
+
+
+@atexit.register
+def close_kept() -> None:
+    """Close all that are kept."""
+    while _kept:
+        close(_kept.popitem()[1])
+
+
+def close(episodes: Episodes) -> None:
+    """Let go of what environments hold, such as windows or simulators."""
+    with suppress(SparringError):  # nobody needs them any more
+        episodes.close()
