@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process or the power ends."""
+"""Files that are there whole or not at all, and reading of those that nobody vouches for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,8 @@ TEMP = ".tmp-"
 STALE_S = 3600.0
 """Age after which an unfinished small file has no writer any more."""
 POLL_S = 0.02
+MOST_BYTES = 64 * 2**20
+"""What `read_regular` reads at most, unless it is told otherwise: far above any file of texts."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -35,6 +38,65 @@ def write_file(path: Path, data: bytes) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_regular(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
+    """Return the content of a file that somebody else may have put there; it never blocks.
+
+    Directories, FIFOs, sockets, devices and files above `most` bytes are an OSError before anything
+    is read. A file that grows meanwhile is read up to the size that it had.
+    within: the folder that links must not lead out of.
+    """
+    if within is not None:
+        require_inside(path, within)
+    with _odd_names(path):
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        size = _regular_size(path, os.fstat(handle), most)
+        parts = []
+        while size and (part := os.read(handle, size)):
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
+
+
+def require_regular(path: Path, most: int, *, within: Path | None = None) -> int:
+    """Return the size of a file that another library is to open; OSError as `read_regular`."""
+    if within is not None:
+        require_inside(path, within)
+    with _odd_names(path):
+        return _regular_size(path, path.stat(), most)
+
+
+def _regular_size(path: Path, known: os.stat_result, most: int) -> int:
+    if stat.S_ISDIR(known.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(known.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    if known.st_size > most:
+        raise OSError(errno.EFBIG, f"{known.st_size} bytes, at most {most} are read", str(path))
+    return known.st_size
+
+
+def require_inside(path: Path, folder: Path) -> None:
+    """Raise a PermissionError if a path leads out of a folder, by links or by `..`."""
+    with _odd_names(path):
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    if not is_inside:
+        raise PermissionError(errno.EACCES, f"a link that leaves {folder}", str(path))
+
+
+@contextmanager
+def _odd_names(path: Path) -> Iterator[None]:
+    """Make an OSError of what Python raises itself before it asks the system."""
+    try:
+        yield
+    except ValueError:  # a zero byte, or half of a character
+        raise OSError(errno.EINVAL, "a name that no file can have", repr(path)) from None
+    except RuntimeError:
+        raise OSError(errno.ELOOP, "a circle of links", str(path)) from None
 
 
 def sync_folder(folder: Path) -> None:
