@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import types
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -345,3 +345,32 @@ def test_curves_of_older_runs_have_the_names_of_today(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert list(found) == ["losses/clipfrac"]
     assert found["losses/clipfrac"][2].tolist() == [0.1, 0.2, 0.9]
+
+
+def test_a_file_that_was_only_begun_has_no_curves_yet(tmp_path: Path) -> None:
+    (tmp_path / metrics.FILE).touch()
+    assert metrics.read(tmp_path) == {}
+    with closing(sqlite3.connect(tmp_path / metrics.FILE)) as db:
+        db.execute("PRAGMA journal_mode = WAL")  # what a writer does before it makes the table
+        assert metrics.read(tmp_path) == {}
+        assert metrics.last(tmp_path, "charts/decisions") is None
+
+
+def test_curves_in_something_else_than_a_table_are_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / metrics.FILE)) as db:
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n"
+        db.execute(f"CREATE VIEW metrics AS {endless}")
+    with pytest.raises(metrics.MetricsError, match="no table metrics"):
+        metrics.read(tmp_path)
+
+
+def test_reading_ends_after_its_processor_time(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / metrics.FILE)) as db, db:
+        db.execute(metrics.SCHEMA)
+        db.execute(
+            "INSERT INTO metrics WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+            "LIMIT 100000) SELECT i, 'a', 1.0, 1.0 FROM n"
+        )
+    with pytest.raises(metrics.MetricsError, match="takes more than"):
+        metrics.read(tmp_path, limit_s=1e-6)
+    assert len(metrics.read(tmp_path)["a"][0]) == 100_000

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sparring.store.faults import ArchiveError
 from sparring.store.folders import SNAPSHOT
+from sparring.store.tables import EmptyError, reading
 
 FILE = "league.sqlite"
 FOLDER = "league"
 """Where the files of snapshots are, by the hash of their bytes."""
+TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
 """How long a writer waits for another one."""
 FORMAT = 1
@@ -219,18 +220,12 @@ CHOSEN = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
 
 def fetch(path: Path, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     """Read rows while somebody else may write."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
+        with reading(path, *TABLES) as db:
             check_format(path, db)
             return db.execute(query, values).fetchall()
-    except sqlite3.OperationalError:
-        # On read-only media a file in WAL mode cannot be locked, and need not be.
-        wal = path.with_name(f"{path.name}-wal")
-        if wal.exists() and wal.stat().st_size:
-            raise
-        with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as db:
-            return db.execute(query, values).fetchall()
+    except EmptyError:
+        return []
 
 
 def check_format(path: Path, db: sqlite3.Connection) -> None:

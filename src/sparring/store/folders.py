@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,6 +47,27 @@ def find(path: Path, root: Path) -> Path:
     close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
     raise ConfigError(f"no run {str(path)!r} in {within}; {hint}")
+
+
+def mode_of(path: Path) -> int:
+    """Return what a path is, as `stat` has it; 0 where there is nothing that we may see.
+
+    `Path.is_file` and its like raise for names that are too long and folders that are closed.
+    """
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path is a regular file that we may see."""
+    return stat.S_ISREG(mode_of(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is a folder that we may see."""
+    return stat.S_ISDIR(mode_of(path))
 
 
 def sorted_runs(root: Path) -> list[Path]:

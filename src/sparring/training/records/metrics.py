@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import SparringError, SparringWarning
+from sparring.store.folders import mode_of
+from sparring.store.tables import LIMIT_S, EmptyError, reading
 from sparring.training.records.sinks import (
     MetricsTable,
     Row,
@@ -29,7 +31,7 @@ from sparring.training.records.sinks import (
     WeightsAndBiases,
 )
 
-FILE = "metrics.sqlite"
+FILE, TABLE = "metrics.sqlite", "metrics"
 BATCH_S = 1.0
 """How long values wait for company before they are written. So much a dying process loses."""
 BUSY_S = 30.0
@@ -38,6 +40,8 @@ MOST_LATE = 100_000
 """How many updates wait at most for a disk that has space again."""
 EARLIEST = -(2**31)
 """Below any update. What is learned before a run plays has numbers below 0, the last is -1."""
+DAMAGED = ("malformed", "not a database", "no table", "too big", "takes more", "not a regular")
+"""Words of errors that no space on the disk would help against."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS metrics (
   update_number INTEGER NOT NULL,
@@ -250,74 +254,89 @@ def copy(run_folder: Path, other: Path) -> None:
 
 def explain(run_folder: Path, wrong: Exception) -> str:
     """Say what failed and what to do."""
+    if isinstance(wrong, (TypeError, ValueError, OverflowError)):
+        wrong = ValueError(f"the database is malformed: {wrong}")
     text = f"metrics of {run_folder}: {wrong}"
     if "full" in str(wrong):
         return f"{text}; free some space on this disk"
-    if "malformed" in str(wrong) or "not a database" in str(wrong):
+    if any(word in str(wrong) for word in DAMAGED):
         return f"{text}; move {FILE} away, the run goes on without its past curves"
     return f"{text}; check that the folder is there, can be written and has space"
 
 
-def read(run_folder: Path, *only: str, since: int = 0) -> dict[str, Curve]:
+def read(
+    run_folder: Path, *only: str, since: int = 0, limit_s: float = LIMIT_S
+) -> dict[str, Curve]:
     """Return every curve of a run by name, also while it trains; {} if there is none yet.
 
     only: names of curves, * for any ending; a long run has many more numbers than a list needs.
     since: the first update that is wanted.
+    limit_s: processor time that it may take.
     """
     path = run_folder / FILE
-    if not path.exists():
+    if not mode_of(path):
         return {}
     try:
-        rows = fetch(path, only, since)
-    except sqlite3.Error as wrong:
+        curves = curves_of(fetch(path, only, since, limit_s=limit_s))
+    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong
-    curves: dict[str, Curve] = {}
-    for name, group in itertools.groupby(rows, key=lambda row: row[0]):
-        _, updates, seconds, values = zip(*group, strict=True)
-        curves[name] = (
-            np.array(updates, np.int64),
-            np.array(seconds, np.float64),
-            np.array(values, np.float64),  # None becomes NaN
-        )
     for old, new in RENAMED.items():
         if old in curves and new not in curves:
             curves[new] = curves.pop(old)
     return curves
 
 
-def last(run_folder: Path, name: str) -> tuple[int, float] | None:
-    """Return the last update of a curve and its seconds, None without one: a quick look."""
+def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str, Curve]:
+    """Return rows as arrays by name; ValueError or TypeError where they hold no numbers."""
+    curves: dict[str, Curve] = {}
+    for name, group in itertools.groupby(rows, key=lambda row: row[0]):
+        if not isinstance(name, str):
+            raise TypeError("it has a curve whose name is no text")
+        _, updates, seconds, values = zip(*group, strict=True)
+        curves[name] = (
+            np.array(updates, np.int64),
+            np.array(seconds, np.float64),
+            np.array(values, np.float64),  # None becomes NaN
+        )
+    return curves
+
+
+def read_last(run_folder: Path, name: str, *, limit_s: float = LIMIT_S) -> dict[str, Curve]:
+    """Return a curve with nothing but its last point, {} without one: a quick look."""
     path = run_folder / FILE
-    if not path.exists():
-        return None
-    query = "SELECT update_number, seconds FROM metrics WHERE name = ? ORDER BY 1 DESC LIMIT 1"
+    if not mode_of(path):
+        return {}
+    columns = "name, update_number, seconds, value"
+    query = f"SELECT {columns} FROM {TABLE} WHERE name = ? ORDER BY 2 DESC LIMIT 1"
     try:
-        rows = ask(path, query, (name,))
-    except sqlite3.Error as wrong:
+        return curves_of(ask(path, query, (name,), limit_s=limit_s))
+    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
         raise MetricsError(explain(run_folder, wrong)) from wrong
-    return (int(rows[0][0]), float(rows[0][1])) if rows else None
+
+
+def last(run_folder: Path, name: str) -> tuple[int, float] | None:
+    """Return the last update of a curve and its seconds, None without one."""
+    for updates, seconds, _ in read_last(run_folder, name).values():
+        return int(updates[0]), float(seconds[0])
+    return None
 
 
 def fetch(
-    path: Path, only: Sequence[str] = (), since: int = 0
+    path: Path, only: Sequence[str] = (), since: int = 0, *, limit_s: float = LIMIT_S
 ) -> list[tuple[str, int, float, float | None]]:
     """Read all rows, or those of some names from an update on, ordered by name and update."""
     which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
     columns = "name, update_number, seconds, value"
     query = f"SELECT {columns} FROM metrics WHERE update_number >= ? {which} ORDER BY 1, 2"
-    return ask(path, query, (since, *only))
+    return ask(path, query, (since, *only), limit_s=limit_s)
 
 
-def ask(path: Path, query: str, values: Sequence[str | int]) -> list[Any]:
-    """Ask a file that somebody may be writing."""
-    uri = f"{path.absolute().as_uri()}?mode=ro"
+def ask(
+    path: Path, query: str, values: Sequence[str | int], *, limit_s: float = LIMIT_S
+) -> list[Any]:
+    """Ask a file that somebody may be writing; one that has just begun knows nothing."""
     try:
-        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as db:
+        with reading(path, TABLE, limit_s=limit_s) as db:
             return db.execute(query, values).fetchall()
-    except sqlite3.OperationalError:
-        # On read-only media a file in WAL mode cannot be locked, and need not be.
-        wal = path.with_name(f"{FILE}-wal")
-        if wal.exists() and wal.stat().st_size:
-            raise
-        with closing(sqlite3.connect(f"{uri}&immutable=1", uri=True)) as db:
-            return db.execute(query, values).fetchall()
+    except EmptyError:
+        return []

@@ -1,0 +1,52 @@
+"""JSON and TOML out of files that anybody may have written: bounded before they are parsed."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from sparring.store.files import read_regular
+
+MOST_JSON = 4 * 2**20
+MOST_TOML = 256 * 2**10
+"""The parser of TOML is Python: a mebibyte of the worst text takes it seconds."""
+DEEPEST = 64
+"""Lists in lists: far more than any file of ours has, and far less than Python's stack."""
+MOST_DOTS = 32
+"""Of one key. Each part of a dotted key is looked at once for every other one."""
+
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+"""Possessive, and also without its end: no letter is looked at twice."""
+BRACKET = re.compile(r"[][{}]")
+BETWEEN_KEYS = re.compile(r"[=,\n{}\[\]]")
+
+
+def read_json(path: Path, most: int = MOST_JSON) -> Any:
+    """Return what a JSON file holds; ValueError or OSError tells what is wrong with it."""
+    text = read_regular(path, most).decode()
+    if depth(text) > DEEPEST:
+        raise ValueError(f"more than {DEEPEST} lists inside one another")
+    return json.loads(text)
+
+
+def read_toml(path: Path, most: int = MOST_TOML) -> dict[str, Any]:
+    """Return what a TOML file holds; ValueError or OSError tells what is wrong with it."""
+    text = read_regular(path, most).decode()
+    if any(piece.count(".") > MOST_DOTS for piece in BETWEEN_KEYS.split(text)):
+        raise ValueError(f"more than {MOST_DOTS} dots in a key")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("too many lists inside one another") from None
+
+
+def depth(text: str) -> int:
+    """Return how deep brackets lie inside one another in JSON, those in strings aside."""
+    deepest = now = 0
+    for mark in BRACKET.findall(STRING.sub("", text)):
+        now += 1 if mark in "[{" else -1
+        deepest = max(deepest, now)
+    return deepest
