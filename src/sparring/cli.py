@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TextIO
 
 from sparring import trusted
-from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
+from sparring.errors import ConfigError, SparringError, SparringWarning, nearest, printable
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
@@ -254,7 +254,7 @@ def one_line(box: str) -> str:
 
 def complain(message: str, code: int) -> int:
     """Print one line on stderr and return the exit code."""
-    print(f"sparring: {' '.join(message.split())}", file=sys.stderr)
+    print(f"sparring: {printable(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 
@@ -268,7 +268,7 @@ def show_warning(  # noqa: PLR0917  (the signature is Python's)
 ) -> None:
     """Print our own warnings as one line, others as Python does."""
     if issubclass(category, SparringWarning):
-        print(f"sparring: warning: {message}", file=sys.stderr)
+        print(f"sparring: warning: {printable(str(message))}", file=sys.stderr)
     else:
         text = warnings.formatwarning(message, category, filename, lineno, line)
         print(text, file=file or sys.stderr, end="")

@@ -42,6 +42,13 @@ class SparringWarning(UserWarning):
     """Something works, but not as well as it could."""
 
 
+def printable(text: str) -> str:
+    """Return a text as a terminal may have it: what would steer the terminal is spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return "; did you mean X?" for the closest choice, or the list of all of them."""
     known = list(choices)

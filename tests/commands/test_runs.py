@@ -84,7 +84,7 @@ def test_the_state_says_how_a_run_ended(here: Path, capsys: pytest.CaptureFixtur
     with Run(here / "alpha", {}).held():
         assert states() == {"alpha": "running", "beta": "damaged", "gamma": "done"}
     (here / "alpha" / "metrics.sqlite").write_bytes(b"no database at all, but 40 bytes or more")
-    assert states()["alpha"] == "stopped"
+    assert states()["alpha"] == "damaged"
 
 
 def test_strength_is_that_of_the_end_against_the_same_opponents(

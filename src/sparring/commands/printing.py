@@ -18,6 +18,7 @@ from rich.text import Text
 
 from sparring.draw.columns import Columns
 from sparring.draw.marks import InAscii, in_ascii, only_ascii
+from sparring.errors import printable
 
 PLAIN_WIDTH = 1000
 """Columns where the output is no terminal: nothing is wrapped or cut."""
@@ -57,6 +58,7 @@ def make_table(
 def say(text: str) -> None:
     """Print a sentence; on a terminal it is broken at blanks, and paths stay whole to be copied."""
     out = make_console()
+    text = "\n".join(map(printable, text.splitlines()))
     told = in_ascii(text.replace("±", "+-")) if only_ascii(out) else text
     if out.is_terminal:
         lines = told.splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from sparring.commands.printing import make_table, print_json, print_table, say
 from sparring.config import RunsConfig
 from sparring.draw.columns import Columns
-from sparring.errors import ConfigError, SparringError, nearest
+from sparring.errors import ConfigError, SparringError, nearest, printable
 from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
@@ -24,33 +25,34 @@ from sparring.training.records.overview import (
     overviews,
     size_of,
 )
-from sparring.training.records.run import LOCK, Run
+from sparring.training.records.run import LOCK, Run, finite
 
-Key = Callable[[Overview], Any]
+Told = dict[str, Any]
+"""What `Overview.plain` says about a run."""
 
-ORDERS: dict[str, Key] = {
-    "date": lambda run: -run.date.timestamp(),
-    "name": lambda run: run.name,
-    "game": lambda run: run.game,
-    "state": lambda run: STATES.index(run.state),
-    "strength": lambda run: -run.strength if run.strength is not None else float("inf"),
-    "minutes": lambda run: -run.minutes,
-    "decisions": lambda run: -run.decisions,
-    "size": lambda run: -run.size,
-    "parameters": lambda run: -(run.parameters or 0),
+ORDERS: dict[str, Callable[[Told], Any]] = {
+    "date": lambda run: -datetime.fromisoformat(run["date"]).timestamp(),
+    "name": lambda run: run["name"],
+    "game": lambda run: run["game"],
+    "state": lambda run: STATES.index(run["state"]),
+    "strength": lambda run: -run["strength"] if run["strength"] is not None else float("inf"),
+    "minutes": lambda run: -run["minutes"],
+    "decisions": lambda run: -run["decisions"],
+    "size": lambda run: -run["size"],
+    "parameters": lambda run: -(run["parameters"] or 0),
 }
 """By what runs can be listed, and what comes first."""
-COLUMNS: dict[str, Callable[[Overview], str]] = {
-    "name": lambda run: run.name,
-    "game": lambda run: run.game,
-    "algo": lambda run: run.algo,
-    "state": lambda run: run.state,
-    "minutes": lambda run: f"{run.minutes:.1f}",
-    "decisions": lambda run: short_count(run.decisions),
-    "strength": lambda run: "–" if run.strength is None else f"{run.strength:.3f}",
-    "parameters": lambda run: "–" if run.parameters is None else short_count(run.parameters),
-    "size": lambda run: show_size(run.size),
-    "date": lambda run: f"{run.date:%Y-%m-%d %H:%M}",
+COLUMNS: dict[str, Callable[[Told], str]] = {
+    "name": lambda run: run["name"],
+    "game": lambda run: run["game"],
+    "algo": lambda run: run["algo"],
+    "state": lambda run: run["state"],
+    "minutes": lambda run: f"{run['minutes']:.1f}",
+    "decisions": lambda run: short_count(run["decisions"]),
+    "strength": lambda run: "–" if run["strength"] is None else f"{run['strength']:.3f}",
+    "parameters": lambda run: "–" if run["parameters"] is None else short_count(run["parameters"]),
+    "size": lambda run: show_size(run["size"]),
+    "date": lambda run: f"{datetime.fromisoformat(run['date']):%Y-%m-%d %H:%M}",
 }
 NUMBERS = ("minutes", "decisions", "strength", "parameters", "size")
 DISPENSABLE = ("parameters", "algo", "game", "date", "size", "minutes", "decisions", "state")
@@ -68,16 +70,19 @@ def run(config: RunsConfig) -> int:
         return remove(config, root)
     if config.yes:
         raise ConfigError("--yes goes with --remove and the names of runs")
-    everything = overviews(root)
+    everything = [finite(one.plain()) for one in overviews(root)]
     found = sorted(chosen(everything, config), key=ORDERS[config.sort])
     if config.json:
-        print_json({"folder": str(root), "runs": [one.plain() for one in found]})
+        print_json({"folder": str(root), "runs": found})
         return 0
     if not everything:
         print(f"{root} holds no run; `sparring train` makes one")
         return 0
     print_table(table_of(found))
-    total = show_size(sum(one.size for one in found))
+    for one in found:
+        if one["trouble"]:
+            say(f"{printable(one['name'])} is damaged: {one['trouble']}")
+    total = show_size(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
     latest = find(root / LATEST, root).name
     count = f"{len(found)}{of_all} run{'s' * (len(everything) > 1)}"
@@ -85,17 +90,17 @@ def run(config: RunsConfig) -> int:
     return 0
 
 
-def chosen(everything: Sequence[Overview], config: RunsConfig) -> list[Overview]:
+def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
     """Return the runs that were asked for."""
     found = list(everything)
     if config.game and found:
-        games = {one.game for one in found}
+        games = {one["game"] for one in found}
         if config.game not in {*games, *game_names()}:
             raise ConfigError(f"--game {config.game!r}{nearest(config.game, sorted(games))}")
-        found = [one for one in found if one.game == config.game]
+        found = [one for one in found if one["game"] == config.game]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
-            names = [one.name for one in everything]
+            names = [one["name"] for one in everything]
             close = get_close_matches(word, names, n=3, cutoff=0.5)
             hint = (
                 f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
@@ -106,12 +111,12 @@ def chosen(everything: Sequence[Overview], config: RunsConfig) -> list[Overview]
     return found
 
 
-def matches(one: Overview, word: str) -> bool:
+def matches(one: Told, word: str) -> bool:
     """Whether a run's name has the word in it; a folder means itself."""
-    return word in one.name or Path(word).absolute() == one.path.absolute()
+    return word in one["name"] or Path(word).absolute() == Path(one["run"]).absolute()
 
 
-def table_of(found: Sequence[Overview]) -> Columns:
+def table_of(found: Sequence[Told]) -> Columns:
     """Return one line per run."""
     table = make_table(tuple(COLUMNS), numbers=NUMBERS, least=DISPENSABLE)
     for one in found:
@@ -144,7 +149,7 @@ def remove(config: RunsConfig, root: Path) -> int:
         print_json({"removed": gone, "freed": freed})
         return 0
     for one in gone:
-        print(f"removed {one['run']}: {show_size(one['freed'])}")
+        print(printable(f"removed {one['run']}: {show_size(one['freed'])}"))
     if len(gone) > 1:
         print(f"{len(gone)} runs, {show_size(freed)} freed")
     return 0
@@ -172,11 +177,10 @@ def confirmed(doomed: Sequence[Overview]) -> bool:
     """Ask the person at the terminal."""
     if not sys.stdin.isatty():
         raise ConfigError("--remove asks before it removes; without a terminal, add --yes")
-    for one in doomed:
-        strength = "not measured" if one.strength is None else f"strength {one.strength:.3f}"
-        print(
-            f"{one.path}: {one.game}, {one.minutes:.1f} minutes, {strength}, {show_size(one.size)}"
-        )
+    for one in map(Overview.plain, doomed):
+        strength = "not measured" if one["strength"] is None else f"strength {one['strength']:.3f}"
+        facts = f"{one['game']}, {one['minutes']:.1f} minutes, {strength}, {show_size(one['size'])}"
+        print(printable(f"{one['run']}: {facts}"))
     try:
         answer = input(f"remove {'it' if len(doomed) == 1 else 'them'} for good? [y/N] ")
     except EOFError:

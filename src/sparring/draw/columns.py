@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparring.draw.marks import shortened
+from sparring.errors import printable
 
 LEAST_NAME = 24
 """Cells that the names in the first column may take on any terminal."""
@@ -61,7 +62,8 @@ class Columns(Table):
         style: StyleType | None = None,
         end_section: bool = False,
     ) -> None:
-        """Add a line."""
+        """Add a line. Cells are letters: nothing in them steers the terminal."""
+        cells = tuple(printable(c) if isinstance(c, str) else c for c in cells)
         if self.ascii_only:
             cells = tuple(c.replace("±", "+-") if isinstance(c, str) else c for c in cells)
         super().add_row(*cells, style=style, end_section=end_section)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
+import math
 import os
-import tomllib
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError
 from sparring.league.results import ALONE
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.files import NO_LOCKS, TEMP
-from sparring.store.folders import CHECKPOINTS, CONFIG, sorted_runs
+from sparring.store.folders import (
+    CHECKPOINTS,
+    CONFIG,
+    is_file,
+    is_folder,
+    mode_of,
+    sorted_runs,
+)
+from sparring.store.texts import read_json as parse_json
+from sparring.store.texts import read_toml
 from sparring.training.records import metrics
 from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS
 from sparring.training.status import PREVIOUS_BEST
@@ -29,52 +38,104 @@ STATES = ("running", "done", "stopped", "failed", "damaged")
 STOPPED, FAILURES = "stopped", ("diverged", "failed")
 """Events, and ways to end, that are not as planned; so are the names of signals."""
 STRENGTH, DECISIONS = "eval/strength", "charts/decisions"
+CURVES_S = 2.0
+"""Processor time that looking at a run's curves may take; a long run's take a tenth of it."""
+MOST_FILES = 100_000
+"""Of a folder whose size is asked for; a run has hundreds."""
+LONGEST_TROUBLE = 200
+MOST_PLANNED = 1e18
+"""Updates, decisions or minutes that a run can be given."""
+EPOCH = datetime.fromtimestamp(0).isoformat(timespec="seconds")
 NEARLY = 0.98
 """Share of the planned minutes after which an old run without results counts as done."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What can be told about a run from its folder."""
+    """What can be told about a run from its folder, whatever lies in there.
+
+    A file that cannot be read counts as missing, and `trouble` says why.
+    """
 
     path: Path
+    noted: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """What is wrong with files that were read so far, by their names."""
 
     @property
     def name(self) -> str:
         """The folder's name, as commands take it."""
         return self.path.absolute().name
 
+    def read(self, name: str, parse: Callable[[Path], Any], kind: type) -> Any:
+        """Return what a file holds, something empty without one; damage is noted."""
+        try:
+            found = parse(self.path / name)
+            if isinstance(found, kind):
+                return found
+            raise ValueError(f"it holds no {kind.__name__}")
+        except FileNotFoundError:
+            return kind()
+        except Exception as wrong:  # of others' files; parsers were not written for all of them
+            self.note(name, told(wrong))
+            return kind()
+
+    def note(self, name: str, why: str) -> None:
+        """Note what is wrong with a file; the first finding counts."""
+        self.noted.setdefault(name, why)
+
+    @property
+    def trouble(self) -> str:
+        """Why the run is damaged, in one line; "" if it is not."""
+        _ = self.config, self.events, self.results, self.curves
+        _ = self.planned("updates"), self.planned("minutes")
+        why = next((f"{name}: {text}" for name, text in self.noted.items()), "")
+        return why or ("" if self.config else f"{CONFIG} is empty")
+
     @cached_property
     def config(self) -> dict[str, Any]:
         """Its settings, nothing if they cannot be read."""
-        try:
-            return tomllib.loads((self.path / CONFIG).read_text())
-        except (OSError, ValueError):
-            return {}
+        found: dict[str, Any] = self.read(CONFIG, read_toml, dict)
+        return found
 
     @cached_property
     def curves(self) -> dict[str, metrics.Curve]:
         """Its decisions and evaluations over time, nothing if they cannot be read."""
         try:
-            return metrics.read(self.path, DECISIONS, "eval/*")
-        except SparringError:
+            return self.read_curves()
+        except metrics.MetricsError as wrong:
+            self.note(metrics.FILE, told(wrong.__cause__ or wrong))  # without where the run lies
             return {}
+
+    def read_curves(self) -> dict[str, metrics.Curve]:
+        """Read the curves that are needed here."""
+        return metrics.read(self.path, DECISIONS, "eval/*", limit_s=CURVES_S)
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """What came from beside while the run went on."""
+        found = self.read(EVENTS, parse_json, list)
+        return [event for event in found if isinstance(event, dict)]
 
     @cached_property
     def results(self) -> dict[str, Any]:
         """What was measured at its end, nothing before that."""
-        found = read_json(self.path / RESULTS)
-        return found if isinstance(found, dict) else {}
+        found: dict[str, Any] = self.read(RESULTS, parse_json, dict)
+        table = found.get("results") or {}
+        if isinstance(table, dict) and all(isinstance(row, dict) for row in table.values()):
+            return found
+        self.note(RESULTS, "its results are no table")
+        return {}
 
     @cached_property
     def state(self) -> str:
         """One of STATES."""
         if is_held(self.path / LOCK):
             return "running"
-        if not self.config:
+        if self.trouble:
             return "damaged"
-        last = (events_of(self.path) or [{}])[-1]
-        ended = str(last["why"] if last.get("event") == "ended" else self.results.get("ended", ""))
+        last = (self.events or [{}])[-1]
+        why = last.get("why", "") if last.get("event") == "ended" else ""
+        ended = str(why or self.results.get("ended", ""))
         if last.get("event") in FAILURES or ended in FAILURES:
             return "failed"
         if ended or last.get("event") == STOPPED:
@@ -82,12 +143,20 @@ class Overview:
             return "stopped" if ended == STOPPED or ended.startswith("SIG") else "done"
         return "done" if self.reached_its_end else "stopped"
 
+    def planned(self, budget: str) -> float:
+        """Return how far the run was to go, 0.0 if it has no such end."""
+        value = self.config.get(budget, 0)
+        if isinstance(value, int | float) and abs(value) <= MOST_PLANNED:
+            return float(value)
+        self.note(CONFIG, f"{budget} is no number within {MOST_PLANNED:g}")
+        return 0.0
+
     @property
     def reached_its_end(self) -> bool:
         """Whether it trained as long as it was to; for runs that do not say how they ended."""
-        updates, minutes = self.config.get("updates", 0), self.config.get("minutes", 0.0)
+        updates, minutes = self.planned("updates"), self.planned("minutes")
         if updates:
-            return self.updates >= int(updates)
+            return self.updates >= updates
         return bool(minutes) and self.minutes >= NEARLY * minutes
 
     @property
@@ -108,7 +177,8 @@ class Overview:
     @property
     def minutes(self) -> float:
         """How long it has trained."""
-        return max((float(s.max()) / 60 for _, s, _ in self.curves.values()), default=0.0)
+        longest = max((float(s.max()) / 60 for _, s, _ in self.curves.values()), default=0.0)
+        return longest if math.isfinite(longest) else 0.0
 
     @property
     def decisions(self) -> int:
@@ -133,8 +203,8 @@ class Overview:
     @cached_property
     def network(self) -> dict[str, Any]:
         """How large its network is, {} of a run that does not say."""
-        found = read_json(self.path / NETWORK)
-        return found if isinstance(found, dict) else {}
+        found: dict[str, Any] = self.read(NETWORK, parse_json, dict)
+        return found
 
     @property
     def parameters(self) -> int | None:
@@ -150,18 +220,26 @@ class Overview:
     @property
     def date(self) -> datetime:
         """When it began."""
-        with suppress(OSError):
+        with suppress(OSError, ValueError, OverflowError):  # or in a year that there is not
             return datetime.fromtimestamp((self.path / CONFIG).stat().st_mtime)
         return datetime.fromtimestamp(0)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """As JSON has it. A run of which something cannot be told is damaged, whatever it is."""
+        try:
+            return self.known()
+        except Exception as wrong:  # one odd folder must not hide all others
+            return {**self.unknown(), "state": "damaged", "trouble": told(wrong)}
+
+    def known(self) -> dict[str, Any]:
+        """Return all that there is to tell."""
         return {
             "run": str(self.path),
             "name": self.name,
             "game": self.game,
             "algo": self.algo,
             "state": self.state,
+            "trouble": self.trouble,
             "minutes": self.minutes,
             "updates": self.updates,
             "decisions": self.decisions,
@@ -172,6 +250,13 @@ class Overview:
             "date": self.date.isoformat(timespec="seconds"),
         }
 
+    def unknown(self) -> dict[str, Any]:
+        """Return the same of a run that tells nothing."""
+        numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None}
+        rest = {"parameters": None, "macs": None, "size": 0, "date": EPOCH}
+        named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
+        return {**named, **numbers, **rest}
+
 
 def overviews(root: Path) -> list[Overview]:
     """Return the runs in a folder, the newest first; what is being removed is none."""
@@ -181,19 +266,21 @@ def overviews(root: Path) -> list[Overview]:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is a run and nothing that only looks a little like one."""
-    if not ((folder / CONFIG).is_file() and (folder / CHECKPOINTS).is_dir()):
+    if not (mode_of(folder / CONFIG) and is_folder(folder / CHECKPOINTS)):
         return False
-    written = any((folder / name).is_file() for name in (metrics.FILE, "machine.json"))
+    written = any(is_file(folder / name) for name in (metrics.FILE, "machine.json"))
     return written or "game" in Overview(folder).config
 
 
 def is_held(lock: Path) -> bool:
     """Whether a process trains the run; nothing is made or changed to find out."""
     try:
-        handle = os.open(lock, os.O_RDONLY)
+        handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
         return False
     try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -234,7 +321,7 @@ def newest_meta(run: Path) -> dict[str, Any]:
     # Named here, because the store's own name for it comes with torch.
     for manifest in sorted((run / CHECKPOINTS).glob("*/manifest.json"), reverse=True):
         found = read_json(manifest)
-        if isinstance(found, dict):
+        if isinstance(found, dict) and isinstance(found.get("meta", {}), dict):
             meta: dict[str, Any] = found.get("meta", {})
             return meta
     return {}
@@ -249,9 +336,8 @@ def own_rules(run: Path) -> ForeignRules:
 
 
 def events_of(folder: Path) -> list[dict[str, Any]]:
-    """Return what came from beside while the run went on."""
-    found = read_json(folder / EVENTS)
-    return [event for event in found if isinstance(event, dict)] if isinstance(found, list) else []
+    """Return what came from beside while a run went on."""
+    return Overview(folder).events
 
 
 def last_number(curves: Mapping[str, metrics.Curve], name: str) -> int:
@@ -262,18 +348,34 @@ def last_number(curves: Mapping[str, metrics.Curve], name: str) -> int:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of everything in a folder; links count as links."""
-    total = 0
-    for here, _, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):  # it may be gone by now
-                total += Path(here, name).lstat().st_size
+    """Return the bytes of everything in a folder, up to MOST_FILES of them; links count as links.
+
+    Not `os.walk`, which calls itself for every folder in a folder.
+    """
+    total, looked_at, waiting = 0, 0, [str(folder)]
+    while waiting and looked_at < MOST_FILES:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:  # it may be gone by now
+            for entry in entries:
+                looked_at += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
     return total
 
 
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds, None without one that can be read."""
     try:
-        return json.loads(path.read_text())
+        return parse_json(path)
     except (OSError, ValueError):
         return None
+
+
+def told(wrong: BaseException) -> str:
+    """Return in one short line why something cannot be read."""
+    text = getattr(wrong, "strerror", None) or str(wrong)
+    line = " ".join(str(text).split()) or type(wrong).__name__
+    if isinstance(wrong, KeyError):
+        line = f"it has no {line}"
+    return line if len(line) <= LONGEST_TROUBLE else f"{line[:LONGEST_TROUBLE]}..."

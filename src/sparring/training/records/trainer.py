@@ -8,10 +8,13 @@ import signal
 from pathlib import Path
 
 from sparring.errors import SparringError
+from sparring.store.files import read_regular
 from sparring.training.records.overview import is_held
 from sparring.training.records.run import LOCK
 
 PROC = Path("/proc")
+MOST_LOCK = 1024
+"""Bytes of a lock: a number and the name of a machine."""
 
 
 class NotTrainingError(SparringError):
@@ -24,7 +27,7 @@ def trainer_of(run: Path) -> int:
     if not is_held(lock):
         raise NotTrainingError(f"{run.name} is not being trained")
     try:
-        number, _, host = lock.read_text().strip().partition(" ")
+        number, _, host = read_regular(lock, MOST_LOCK).decode().strip().partition(" ")
         pid = int(number)
     except (OSError, ValueError):
         raise NotTrainingError(
