@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from contextlib import ExitStack, suppress
@@ -163,6 +164,59 @@ def test_no_name_leads_out_of_the_folder(client, tmp_path: Path) -> None:
     assert "secret" not in [run["name"] for run in client.get("/api/runs").json()["runs"]]
 
 
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/api/runs/{LONG}",
+        f"/api/runs/{LONG}/curves",
+        f"/api/runs/{'%C3%A9' * 200}",
+        f"/api/games/{LONG}",
+        "/api/games/os:system",
+        f"/api/network?player={LONG}",
+        f"/api/network?player={LONG}/20",
+        f"/api/replays/{LONG}",
+        f"/games/{LONG}/page.js",
+        f"/wasm/{LONG}.wasm",
+    ],
+)
+def test_names_that_no_disk_has_are_missing(client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404, answer.text
+    assert error(answer)
+
+
+def test_a_checkpoint_that_lies_elsewhere_is_refused(client, tmp_path: Path) -> None:
+    run = make_run(tmp_path, "one")
+    outside = make_run(tmp_path.parent / f"{tmp_path.name}-outside", "secret")
+    (run / "checkpoints" / "00000030").symlink_to(outside / "checkpoints" / "00000020")
+    (run / "best.json").write_text('{"checkpoint": 30}')
+    for player in ("one", "one/30"):
+        answer = client.get(f"/api/network?player={player}")
+        assert answer.status_code == 409, answer.text
+        assert "link" in error(answer)
+
+
+@pytest.mark.parametrize("role", [False, True])
+def test_a_network_of_somebodys_own_is_refused_before_its_code_is_run(
+    client, role: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path, "one")
+    (tmp_path / "evil_code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for kind in ("evil_code:Net", f"{tmp_path}/evil_code.py:Net", "pydoc:pipepager"):
+        own = {"kind": kind, "set": ["cmd=id"]}
+        nets = {"net": {"kind": "mlp"}, "roles": {"worker": own}} if role else {"net": own}
+        manifest = {"number": 20, "meta": {"game": "tic_tac_toe", **nets}}
+        (run / "checkpoints/00000020/manifest.json").write_text(json.dumps(manifest))
+        answer = client.get("/api/network?player=one")
+        assert answer.status_code == 400
+        assert "of your own" in error(answer)
+        assert not (tmp_path / "ran").exists()
+
+
 MALFORMED = (b"", b"{", b"[1,", b"nul", b"\xff\xfe", b'{"a": NaN}', b"[Infinity]", b"1 2", b"'a'")
 
 
@@ -267,8 +321,8 @@ def test_a_thousand_sockets_and_slow_ones_keep_nobody_out(tmp_path: Path) -> Non
     import http.client
 
     make_run(tmp_path, "one")
-    process, address = start(tmp_path)
-    name, port = address.removeprefix("http://").split(":")
+    process, facts = start(tmp_path)
+    name, port = facts["address"].removeprefix("http://").split(":")
     try:
         with ExitStack() as opened:
             sockets = [
@@ -300,8 +354,8 @@ def test_no_more_than_so_many_pages_watch(tmp_path: Path) -> None:
     from sparring.web.live import MOST_VIEWERS
 
     make_run(tmp_path, "one")
-    process, address = start(tmp_path)
-    host = address.removeprefix("http://")
+    process, facts = start(tmp_path)
+    host = facts["address"].removeprefix("http://")
     viewers = []
     try:
         for _ in range(MOST_VIEWERS + 3):

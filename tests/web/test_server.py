@@ -229,8 +229,8 @@ def test_what_cannot_be_served_is_one_line(words, hint, capsys, tmp_path: Path) 
     assert hint in line
 
 
-def start(runs: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
-    """Start `sparring serve`; returns the process and its address."""
+def start(runs: Path, *words: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+    """Start `sparring serve`; returns the process and what it says: address, page, token."""
     command = [sys.executable, "-m", "sparring", "serve", str(runs), "--port", "0", "--json"]
     process = subprocess.Popen([*command, *words], stdout=subprocess.PIPE, text=True)
     assert process.stdout
@@ -239,7 +239,7 @@ def start(runs: Path, *words: str) -> tuple[subprocess.Popen[str], str]:
         line = process.stdout.readline()
         assert line, process.wait()
         text += line
-    return process, str(json.loads(text)["address"])
+    return process, dict(json.loads(text))
 
 
 def next_points(stream: HTTPResponse) -> list[int]:
@@ -256,8 +256,8 @@ def test_a_page_hears_of_new_points_within_a_second_and_ctrl_c_ends_at_once(
     tmp_path: Path,
 ) -> None:
     run = make_run(tmp_path, "one")
-    process, address = start(tmp_path)
-    host = address.removeprefix("http://")
+    process, facts = start(tmp_path)
+    host = facts["address"].removeprefix("http://")
     try:
         taken = subprocess.run(
             [sys.executable, "-m", "sparring", "serve", str(tmp_path), "--port", host[10:]],

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
-from sparring.web.answers import beside, strict_json
+from sparring.web.answers import beside, read_json
 from sparring.web.folder import Folder
 from sparring.web.loaded import Agent, Agents, UnavailableError
 from sparring.web.openapi import OPERATIONS, describe
@@ -70,10 +70,7 @@ class Service:
 
     async def act(self, request: Request) -> Response:
         """Answer one question."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise HTTPException(415, "send JSON, with the content type application/json")
-        body = strict_json(await request.body())
+        body = await read_json(request)
         try:
             question = read_question(body)
             if question.way == "state" and not self.states:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, ParamSpec
 
 from starlette.exceptions import HTTPException
@@ -13,11 +13,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sparring.errors import SparringError
+from sparring.store.texts import depth
+from sparring.training.records.overview import told
 from sparring.training.records.run import finite
+from sparring.web.workers import WORKERS, StuckError
 
 DEEPEST = 32
 """Lists in lists in lists: more than any request of ours has."""
-STRING, BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL), re.compile(r"[][{}]")
 Given = ParamSpec("Given")
 
 
@@ -29,14 +31,34 @@ class RefusedError(SparringError):
     """Something that cannot be done now."""
 
 
+class Plain(JSONResponse):
+    """JSON of whatever files may have held: dates are text, half characters are question marks."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes of an answer."""
+        return to_json(content)
+
+
+def to_json(value: Any) -> bytes:
+    """Return JSON that every reader takes."""
+    plain = json.dumps(
+        finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str
+    )
+    return plain.encode("utf-8", "replace")
+
+
 def answers(
     work: Callable[[Request], Any],
 ) -> Callable[[Request], Awaitable[Response]]:
     """Turn a function that returns plain values into a handler; it runs in a thread."""
 
+    def made(request: Request) -> Response:
+        found = work(request)
+        return found if isinstance(found, Response) else Plain(found)
+
     async def handle(request: Request) -> Response:
-        made = await beside(work, request)
-        return made if isinstance(made, Response) else JSONResponse(finite(made))
+        answer: Response = await beside(made, request)
+        return answer
 
     handle.__name__ = work.__name__
     return handle
@@ -45,13 +67,26 @@ def answers(
 async def beside(work: Callable[Given, Any], *given: Given.args, **named: Given.kwargs) -> Any:
     """Run something in a thread, so that live streams go on; errors of ours become answers."""
     try:
-        return await asyncio.to_thread(work, *given, **named)
+        return await WORKERS.do(partial(work, *given, **named))
     except MissingError as wrong:
         raise HTTPException(404, str(wrong)) from None
     except RefusedError as wrong:
         raise HTTPException(409, str(wrong)) from None
+    except StuckError as wrong:
+        raise HTTPException(503, str(wrong)) from None
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Refuse in one line whatever a run's files make us stumble over: they may hold anything."""
+    try:
+        yield
+    except SparringError:
+        raise
+    except Exception as wrong:
+        raise RefusedError(f"{what} cannot be read: {told(wrong)}") from None
 
 
 async def read_json(request: Request) -> Any:
@@ -59,7 +94,7 @@ async def read_json(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "send JSON, with the content type application/json")
-    return strict_json(await request.body())
+    return await beside(strict_json, await request.body())
 
 
 def strict_json(raw: bytes) -> Any:
@@ -74,14 +109,5 @@ def strict_json(raw: bytes) -> Any:
             raise ValueError(f"more than {DEEPEST} lists inside one another")
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as wrong:
-        told = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
-        raise HTTPException(400, f"this is not JSON: {told}") from None
-
-
-def depth(text: str) -> int:
-    """Return how deep brackets lie inside one another, those in strings aside."""
-    deepest = now = 0
-    for mark in BRACKET.findall(STRING.sub("", text)):
-        now += 1 if mark in "[{" else -1
-        deepest = max(deepest, now)
-    return deepest
+        what = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
+        raise HTTPException(400, f"this is not JSON: {what}") from None

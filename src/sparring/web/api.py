@@ -19,7 +19,7 @@ from sparring.games.rules import game_names
 from sparring.web.acting import Service
 from sparring.web.control import control_routes
 from sparring.web.description import describe_rules
-from sparring.web.folder import Folder
+from sparring.web.folder import Folder, shown
 from sparring.web.glance import Glances
 from sparring.web.live import Live, live_routes
 from sparring.web.mistakes import explain, unexpected
@@ -65,8 +65,11 @@ async def list_games(request: Request) -> Response:
 
 async def show_game(request: Request) -> Response:
     """Describe a game with flags: ?set=num_players=3&set=..."""
+    name = request.path_params["name"]
+    if name not in game_names():
+        raise HTTPException(404, f"no game {shown(name)} here; /api/games lists them")
     try:
-        rules = read_rules(request.path_params["name"], request.query_params.getlist("set"))
+        rules = read_rules(name, request.query_params.getlist("set"))
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
     return JSONResponse(describe_rules(rules))

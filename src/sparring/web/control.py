@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from sparring.store.files import read_regular
 from sparring.training.records.overview import Overview, is_held
 from sparring.training.records.run import LOCK
 from sparring.training.records.trainer import NotTrainingError, stop_training
@@ -75,7 +78,7 @@ def start(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subprocess.P
         raise RefusedError(
             f"{run.name} has reached its end; give it more: sparring resume {run.name} --minutes 10"
         )
-    log = os.open(run / LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    log = open_log(run)
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "sparring", "resume", str(run.absolute())],
@@ -90,13 +93,29 @@ def start(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subprocess.P
     return process
 
 
+def open_log(run: Path) -> int:
+    """Open the file that a run prints into: a new one, or the regular file that is there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        log = os.open(run / LOG, flags, 0o644)
+    except OSError as wrong:
+        raise RefusedError(f"{LOG} of {run.name} cannot be written: {wrong.strerror}") from None
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        os.close(log)
+        raise RefusedError(f"{LOG} of {run.name} is no regular file; remove it")
+    os.set_blocking(log, True)
+    os.ftruncate(log, 0)
+    return log
+
+
 async def beginning(run: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
     """Wait until a run trains; what keeps it from that is told in its own words."""
-    for _ in range(int(BEGIN_S / LOOK_S)):
+    due = time.monotonic() + BEGIN_S
+    while time.monotonic() < due:
         code = process.poll()
         if code not in (None, 0):
             raise_for(run, code)
-        if code == 0 or await asyncio.to_thread(is_held, run / LOCK):
+        if code == 0 or await beside(is_held, run / LOCK):
             break
         await asyncio.sleep(LOOK_S)
     return {"run": run.name, "told": "it goes on where it was", "log": LOG}
@@ -105,7 +124,7 @@ async def beginning(run: Path, process: subprocess.Popen[bytes]) -> dict[str, An
 def raise_for(run: Path, code: int | None) -> None:
     """Say why a run did not go on: the last line that it printed."""
     try:
-        lines = (run / LOG).read_text(errors="replace").strip().splitlines()
+        lines = read_regular(run / LOG).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     last = lines[-1].removeprefix("sparring: ") if lines else f"it ended with code {code}"

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparring.training.records.metrics import FILE, RENAMED, MetricsError, ask, explain
+from sparring.store.folders import mode_of
+from sparring.store.tables import EmptyError, reading
+from sparring.training.records.metrics import FILE, RENAMED, TABLE, MetricsError, explain
 
 MOST_POINTS = 1000
 """Points of a curve; a screen has no more columns."""
+MOST_CURVES = 5000
+LIMIT_S = 20.0
+"""Processor time that the curves of one run may take."""
+NO_CURVES = (sqlite3.Error, TypeError, ValueError, OverflowError)
+"""What is raised by a file that holds something else than numbers."""
 NAMES = """
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM metrics
@@ -45,33 +51,48 @@ def read_curves(
     only: beginnings of names.
     """
     path = run / FILE
-    if not path.exists():
+    if not mode_of(path):
         return {"last": -1, "curves": {}}
     try:
-        names = [str(name) for (name,) in ask(path, NAMES, ())]
-        wanted = [name for name in names if not only or name.startswith(tuple(only))]
-        curves = {name: thinned(path, name, after + 1, most) for name in wanted}
-    except sqlite3.Error as wrong:
+        with reading(path, TABLE, limit_s=LIMIT_S) as db:
+            names = names_in(db)
+            wanted = [name for name in names if not only or name.startswith(tuple(only))]
+            curves = {name: thinned(db, name, after + 1, most) for name in wanted}
+        last = max((points[-1][0] for points in curves.values() if points), default=after)
+        return {"last": last, "curves": {name: columns(p) for name, p in renamed(curves) if p}}
+    except EmptyError:
+        return {"last": after, "curves": {}}
+    except NO_CURVES as wrong:
         raise MetricsError(told(run, wrong)) from wrong
-    last = max((points[-1][0] for points in curves.values() if points), default=after)
-    return {"last": last, "curves": {name: columns(p) for name, p in renamed(curves) if p}}
 
 
-def thinned(path: Path, name: str, first: int, most: int) -> list[Point]:
+def names_in(db: sqlite3.Connection) -> list[str]:
+    """Return the names of all curves."""
+    found = [name for (name,) in db.execute(NAMES).fetchmany(MOST_CURVES + 1)]
+    if len(found) > MOST_CURVES:
+        raise ValueError(f"more than {MOST_CURVES} curves")
+    return [name for name in found if isinstance(name, str)]
+
+
+def thinned(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Point]:
     """Return the first and last point of a curve, and the extremes of every stretch between."""
-    begin, end = ask(path, ENDS, (name, first))[0]
+
+    def ask(query: str, *values: Any) -> list[Any]:
+        return db.execute(query, values).fetchall()
+
+    begin, end = ask(ENDS, name, first)[0]
     if begin is None:
         return []
     span = end - begin + 1
     if span <= most:
-        return ask(path, POINTS, (name, first))
+        return ask(POINTS, name, first)
     stretches = (most - 2) // 2
     found: set[Point] = set()
     for which in ("min", "max"):
         query = EXTREMES.format(which=which)
-        found.update(ask(path, query, (name, first, begin, stretches, span)))
+        found.update(ask(query, name, first, begin, stretches, span))
     ends = f"{POINTS} AND update_number IN ({int(begin)}, {int(end)})"
-    found.update(ask(path, ends, (name, first)))
+    found.update(ask(ends, name, first))
     return sorted(found, key=lambda point: point[0])
 
 
@@ -105,19 +126,23 @@ class Follower:
 
     def news(self) -> tuple[dict[str, Any], bool]:
         """Return new points by curve, and whether some that were seen are gone: a run went back."""
-        if not self.path.exists():
+        if not mode_of(self.path):
             return {}, False
-        uri = f"{self.path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as db:
+        try:
+            with reading(self.path, TABLE, limit_s=LIMIT_S) as db:
+                return self.read(db)
+        except EmptyError:
+            return {}, False
+        except NO_CURVES as wrong:
+            raise MetricsError(told(self.path.parent, wrong)) from wrong
 
-            def fetch(query: str, *values: Any) -> list[Any]:
-                return db.execute(query, values).fetchall()
-
-            return self.read(fetch)
-
-    def read(self, fetch: Callable[..., list[Any]]) -> tuple[dict[str, Any], bool]:
+    def read(self, db: sqlite3.Connection) -> tuple[dict[str, Any], bool]:
         """Return what a connection shows that was not there before."""
-        names = [str(name) for (name,) in fetch(NAMES)]
+
+        def fetch(query: str, *values: Any) -> list[Any]:
+            return db.execute(query, values).fetchall()
+
+        names = names_in(db)
         fresh: dict[str, list[Point]] = {}
         cut = any(name not in names for name in self.ends)
         for name in names:
@@ -136,7 +161,7 @@ class Follower:
         self.begun = True
         if cut:
             self.ends, self.begun = {}, False
-            self.read(fetch)
+            self.read(db)
             return {}, True
         return {name: columns(points) for name, points in renamed(fresh)}, False
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-from sparring.store.folders import CHECKPOINTS
+from sparring.store.folders import CHECKPOINTS, is_folder
 from sparring.training.records.overview import is_run
-from sparring.web.answers import MissingError, RefusedError
+from sparring.web.answers import MissingError, RefusedError, reading
+
+BEST, MANIFEST = "best.json", "manifest.json"
+"""Named here, because the store's own names for them come with torch."""
+NUMBER = re.compile(r"[0-9]{1,12}")
+"""What the folder of a checkpoint is called."""
+MOST_SHOWN = 500
+"""Checkpoints of a run; it keeps a few."""
+LONGEST_NAME = 255
+"""Bytes of a name on any disk."""
 
 
 class Folder:
@@ -19,22 +29,25 @@ class Folder:
     def run(self, name: str) -> Path:
         """Return a run's folder; an error says that there is none."""
         path = self.inner(name)
-        if not path.is_dir() or not is_run(path):
-            raise MissingError(f"no run {shown(name)} here; /api/runs lists them")
-        self.check_links(path)
+        with reading(shown(name)):
+            if not is_folder(path) or not is_run(path):
+                raise MissingError(f"no run {shown(name)} here; /api/runs lists them")
+            self.check_links(path)
         return path
 
     def checkpoint(self, run: Path, number: int) -> Path:
         """Return a checkpoint of a run."""
         path = run / CHECKPOINTS / f"{number:08d}"
-        if not path.is_dir():
+        if not is_folder(path):
             raise MissingError(f"{run.name} has no checkpoint {number}")
+        if not self.holds(path):
+            raise RefusedError(f"checkpoint {number} of {run.name} is a link out of the folder")
         self.check_links(path)
         return path
 
     def inner(self, name: str) -> Path:
         """Return a path directly in the folder, which nothing in the name or on the disk leaves."""
-        if not name or name.startswith(".") or any(mark in name for mark in ("/", "\\", "\0")):
+        if not is_name(name):
             raise MissingError(f"no run {shown(name)} here; /api/runs lists them")
         path = self.root / name
         if not self.holds(path):
@@ -45,16 +58,31 @@ class Folder:
         """Whether a path, links followed, lies in the folder."""
         try:
             return path.resolve().is_relative_to(self.root.resolve())
-        except (OSError, RuntimeError):  # links in a circle
+        except (OSError, RuntimeError, ValueError):  # links in a circle, half a character
             return False
 
     def check_links(self, folder: Path) -> None:
         """Refuse a folder with a link that leads out of ours."""
-        for entry in os.scandir(folder):
-            if entry.is_symlink() and not self.holds(Path(entry.path)):
-                raise RefusedError(
-                    f"{shown(folder.name)} holds a link that leads out of the folder with the runs"
-                )
+        with os.scandir(folder) as entries:
+            out = any(one.is_symlink() and not self.holds(Path(one.path)) for one in entries)
+        if out:
+            raise RefusedError(
+                f"{shown(folder.name)} holds a link that leads out of the folder with the runs"
+            )
+
+
+def numbered(run: Path) -> list[tuple[int, Path]]:
+    """Return the folders of a run's checkpoints with their numbers, the newest first."""
+    there = ((one.name, one) for one in (run / CHECKPOINTS).glob("[0-9]*"))
+    found = sorted((int(name), path) for name, path in there if NUMBER.fullmatch(name))
+    return found[: -MOST_SHOWN - 1 : -1]
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of that name could lie in a folder, and be shown."""
+    if not name or name.startswith(".") or any(mark in name for mark in ("/", "\\", "\0")):
+        return False
+    return len(name.encode("utf-8", "replace")) <= LONGEST_NAME
 
 
 def shown(name: str) -> str:

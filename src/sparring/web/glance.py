@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,14 @@ from sparring.store.files import TEMP
 from sparring.store.folders import CONFIG, sorted_runs
 from sparring.training.records import metrics
 from sparring.training.records.overview import (
+    CURVES_S,
     DECISIONS,
     STRENGTH,
     Overview,
     is_held,
     is_run,
 )
+from sparring.training.records.overview import told as told_in_line
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
 from sparring.web.folder import Folder
 
@@ -34,44 +35,23 @@ WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS)
 """Files whose change means that there is something new to say."""
 SIZE_S = 30.0
 """How long a run's size on the disk is believed."""
+TROUBLE_S = 30.0
+"""How long a run is believed to be damaged: somebody may only have kept its curves for a while."""
 MOST_EVALUATIONS = 60
 """Points of the small curve in a list."""
-LAST = """
-SELECT update_number, seconds, value FROM metrics WHERE name = ?
-ORDER BY update_number DESC LIMIT 1
-"""
-
 Signature = tuple[Any, ...]
 
 
 class Glance(Overview):
     """A run at a glance: of the many numbers of its decisions, the last one is enough."""
 
-    @cached_property
-    def curves(self) -> dict[str, metrics.Curve]:
-        """Its evaluations, and its last count of decisions."""
-        try:
-            found = metrics.read(self.path, "eval/*")
-            there = (self.path / metrics.FILE).exists()
-            rows = metrics.ask(self.path / metrics.FILE, LAST, (DECISIONS,)) if there else []
-        except (SparringError, OSError, sqlite3.Error):
-            return {}
-        if rows:
-            at, seconds, value = rows[0]
-            found[DECISIONS] = (
-                np.array([at], np.int64),
-                np.array([seconds], np.float64),
-                np.array([value], np.float64),
-            )
-        return found
-
-    def told(self, size: int) -> dict[str, Any]:
-        """As JSON has it, without the place on this machine."""
-        plain = {key: value for key, value in self.known().items() if key != "run"}
-        return {**plain, "size": size}
+    def read_curves(self) -> dict[str, metrics.Curve]:
+        """Read its evaluations, and its last count of decisions."""
+        found = metrics.read(self.path, "eval/*", limit_s=CURVES_S)
+        return {**metrics.read_last(self.path, DECISIONS, limit_s=CURVES_S), **found}
 
     def known(self) -> dict[str, Any]:
-        """Everything but its size, which takes a walk through the folder."""
+        """Everything but its size, which takes a walk through the folder, and its place."""
         at, _, values = self.curves.get(STRENGTH, (np.empty(0), None, np.empty(0)))
         picked = np.unique(np.linspace(0, len(at) - 1, MOST_EVALUATIONS).astype(int))
         picked = picked[(picked >= 0) & (picked < len(at))]  # none without evaluations
@@ -81,6 +61,7 @@ class Glance(Overview):
             "title": title_of(self.game),
             "algo": self.algo,
             "state": self.state,
+            "trouble": self.trouble,
             "minutes": self.minutes,
             "updates": self.updates,
             "decisions": self.decisions,
@@ -97,6 +78,13 @@ class Glance(Overview):
             },
         }
 
+    def unknown(self) -> dict[str, Any]:
+        """Return the same of a run that tells nothing."""
+        missing = dict.fromkeys(("low", "high", "parity", "progress"))
+        curve: dict[str, Any] = {"opponents": [], "evaluations": {"update": [], "strength": []}}
+        shown = {key: value for key, value in super().unknown().items() if key != "run"}
+        return {**shown, "title": "?", "measure": "win share", **missing, **curve}
+
     @property
     def interval(self) -> tuple[float | None, float | None]:
         """The 95 % interval of the strength, where it was measured with one."""
@@ -104,7 +92,8 @@ class Glance(Overview):
         if self.strength is None:
             return None, None
         if ALONE in table:
-            return table[ALONE].get("score_low"), table[ALONE].get("score_high")
+            low, high = (table[ALONE].get(end) for end in ("score_low", "score_high"))
+            return number(low), number(high)
         if table:
             there = set(self.opponents) <= table.keys()
             met = [table[name] for name in (self.opponents if there else table)]
@@ -134,9 +123,8 @@ class Glance(Overview):
             "minutes": self.minutes,
         }
         for budget, reached in done.items():
-            planned = self.config.get(budget, 0)
-            if planned:
-                return min(reached / float(planned), 1.0)
+            if planned := self.planned(budget):
+                return min(reached / planned, 1.0)
         return None
 
     @property
@@ -148,6 +136,11 @@ class Glance(Overview):
             seats = read_rules(self.game, latest(self.config.get("set", ()))).seats
             return 1 / seats if seats > 1 else None
         return None
+
+
+def number(value: Any) -> float | None:
+    """Return a number that was read somewhere; None for anything else."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def of_mean(met: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
@@ -189,7 +182,7 @@ class Glances:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        self._known: dict[Path, tuple[Signature, dict[str, Any]]] = {}
+        self._known: dict[Path, tuple[Signature, float, dict[str, Any]]] = {}
         self._sizes: dict[Path, tuple[float, int]] = {}
         self._lock = threading.Lock()
 
@@ -211,13 +204,22 @@ class Glances:
         now = signature(run)
         with self._lock:
             before = self._known.get(run)
-        if before and before[0] == now:
-            return before[1]
-        glance = Glance(run)
-        told = glance.told(self.size(glance))
+        if before and before[0] == now and time.monotonic() < before[1]:
+            return before[2]
+        told = self.read(run)
+        due = time.monotonic() + TROUBLE_S if told["trouble"] else math.inf
         with self._lock:
-            self._known[run] = (now, told)
+            self._known[run] = (now, due, told)
         return told
+
+    def read(self, run: Path) -> dict[str, Any]:
+        """Read a run; nothing of one that holds a link out of the folder."""
+        glance = Glance(run)
+        try:
+            self.folder.check_links(run)
+        except (OSError, SparringError) as wrong:
+            return {**glance.unknown(), "state": "damaged", "trouble": told_in_line(wrong)}
+        return {**glance.plain(), "size": self.size(glance)}
 
     def size(self, glance: Glance) -> int:
         """Return the bytes of a run, as they were a moment ago."""

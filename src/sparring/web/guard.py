@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
+import secrets
 import socket
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
-from http.cookies import CookieError, SimpleCookie
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -31,6 +31,10 @@ class Guard:
     host: str = "127.0.0.1"
     port: int = 8000
     token: str = field(default="", repr=False)
+    reads_freely: bool = False
+    """Whether reading needs no token: where only this machine can reach us."""
+    once: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Words that open in the token's stead, each of them once."""
 
     @property
     def cookie(self) -> str:
@@ -58,7 +62,18 @@ class Guard:
 
     def knows(self, token: str) -> bool:
         """Whether this is the token, in a time that says nothing about it."""
-        return hmac.compare_digest(token.encode(), self.token.encode())
+        return same(token, self.token)
+
+    def ticket(self) -> str:
+        """Return a word that opens once: a browser's command line can be read by others."""
+        self.once.add(word := secrets.token_urlsafe(24))
+        return word
+
+    def welcomes(self, word: str) -> bool:
+        """Whether a word in an address opens: the token, or one that was not used before."""
+        found = next((one for one in self.once if same(word, one)), None)
+        self.once.discard(found or "")
+        return found is not None or self.knows(word)
 
     def admits(self, authorization: str, cookies: str) -> bool | None:
         """Whether a request shows the token; None if it shows none at all."""
@@ -67,11 +82,22 @@ class Guard:
         kind, _, shown = authorization.partition(" ")
         if kind.lower() == "bearer":
             return self.knows(shown.strip())
-        try:
-            found = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            return None
-        return None if found is None else self.knows(found.value)
+        ours = [value for name, value in pairs_in(cookies) if name == self.cookie]
+        return any(map(self.knows, ours)) if ours else None
+
+
+def same(one: str, two: str) -> bool:
+    """Whether two words are the same, in a time that says nothing about where they differ."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), two.encode("utf-8", "replace"))
+
+
+def pairs_in(cookies: str) -> list[tuple[str, str]]:
+    """Return names and values of cookies; odd ones are those of other programs, and skipped.
+
+    Cookies of all ports of a machine come together, whatever is in them.
+    """
+    pairs = (cookie.partition("=") for cookie in cookies.split(";"))
+    return [(name.strip(), value.strip().strip('"')) for name, _, value in pairs]
 
 
 def is_address(name: str) -> bool:

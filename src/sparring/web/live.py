@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,13 @@ from starlette.types import Receive, Scope, Send
 
 from sparring.errors import SparringError
 from sparring.training.records.overview import events_of
-from sparring.training.records.run import finite
-from sparring.web.answers import beside
+from sparring.web.answers import beside, to_json
 from sparring.web.curves import Follower, read_curves
 from sparring.web.folder import Folder
 from sparring.web.glance import Glances, signature
 from sparring.web.runs import whole
+from sparring.web.security import ANSWER_S
+from sparring.web.workers import WORKERS
 
 LOOK_S = 0.3
 """How often files are looked at while somebody watches. Shorter shows sooner and costs more."""
@@ -40,9 +40,8 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 def message(event: str, value: Any, number: int | None = None) -> bytes:
     """Return one event of a stream."""
-    text = json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
     which = f"id: {number}\n" if number is not None else ""
-    return f"event: {event}\n{which}data: {text}\n\n".encode()
+    return f"event: {event}\n{which}data: ".encode() + to_json(value) + b"\n\n"
 
 
 class Viewer:
@@ -89,8 +88,8 @@ class Live:
         one = self.watched.setdefault(run, Watched())
         one.viewers.add(viewer)
         if one.task is None:
-            look = self.look_at_all(one) if run is None else self.look_at(run, one)
-            one.task = asyncio.create_task(look)
+            watch = self.look_at_all(one) if run is None else self.look_at(run, one)
+            one.task = asyncio.create_task(watch)
         try:
             yield viewer
         finally:
@@ -111,9 +110,9 @@ class Live:
         follower, before, events, told = Follower(run), (), None, None
         while True:
             try:
-                now = await asyncio.to_thread(signature, run)
+                now = await look(signature, run)
                 if now != before:
-                    found = await asyncio.to_thread(self.changes, run, follower)
+                    found = await look(self.changes, run, follower)
                     fresh, cut, state, happened = found
                     if cut:
                         send(one, message("reset", {}))
@@ -125,8 +124,8 @@ class Live:
                     if events is not None and happened != events:
                         send(one, message("events", {"events": happened}))
                     before, events, told = now, happened, state
-            except (OSError, sqlite3.Error, SparringError):
-                pass  # being written, or removed; the next look will tell
+            except Exception:  # being written, removed, or damaged, as the list tells
+                before = ()
             await asyncio.sleep(LOOK_S)
 
     def changes(
@@ -140,8 +139,8 @@ class Live:
         """Tell which runs came, changed or went, as long as somebody listens."""
         before: dict[str, dict[str, Any]] | None = None
         while True:
-            with contextlib.suppress(OSError, sqlite3.Error, SparringError):
-                found = await asyncio.to_thread(self.glances.all)
+            with contextlib.suppress(Exception):  # the next look will tell
+                found = await look(self.glances.all)
                 now = {told["name"]: told for told in found}
                 if before is not None:
                     for name in before.keys() - now.keys():
@@ -151,6 +150,12 @@ class Live:
                             send(one, message("run", told))
                 before = now
             await asyncio.sleep(LIST_S)
+
+
+async def look(work: Callable[..., Any], *given: Any) -> Any:
+    """Look at files in a thread, and not for ever."""
+    async with asyncio.timeout(ANSWER_S):
+        return await WORKERS.do(partial(work, *given))
 
 
 def send(one: Watched, text: bytes) -> None:
@@ -209,9 +214,10 @@ class Stream(StreamingResponse):
         """Say how things stand, what was missed, and then whatever happens."""
         yield self.first
         if self.run is not None and self.since >= 0:
-            late = await asyncio.to_thread(read_curves, self.run, after=self.since)
-            if late["curves"]:
-                yield message("points", late, late["last"])
+            with contextlib.suppress(TimeoutError, SparringError):  # damaged, as the state tells
+                late = await look(partial(read_curves, self.run, after=self.since))
+                if late["curves"]:
+                    yield message("points", late, late["last"])
         while not self.live.closed:
             try:
                 async with asyncio.timeout(BEAT_S):

@@ -9,11 +9,15 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError, SparringError, UntrustedError
+from sparring.store.folders import is_folder
+from sparring.training.records.overview import told
 from sparring.web.folder import Folder, shown
+from sparring.web.workers import WORKERS
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -93,7 +97,7 @@ class Agents:
         """Load an agent once, however many ask for it."""
         task = self._loading.get(word)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
-            task = asyncio.get_running_loop().create_task(asyncio.to_thread(self._read, word))
+            task = asyncio.get_running_loop().create_task(WORKERS.do(partial(self._read, word)))
             self._loading[word] = task
             task.add_done_callback(lambda _: self._loading.pop(word, None))
         agent = await asyncio.shield(task)
@@ -103,9 +107,9 @@ class Agents:
     async def _look(self, word: str, old: Agent) -> Agent:
         """Load an agent anew if its files are others now."""
         try:
-            if await asyncio.to_thread(self._mark_now, word) == old.mark:
+            if await WORKERS.do(partial(self._mark_now, word)) == old.mark:
                 return old
-            fresh = await asyncio.to_thread(self._read, word)
+            fresh = await WORKERS.do(partial(self._read, word))
         except SparringError as wrong:
             old.trouble = str(wrong)
             return old
@@ -130,8 +134,10 @@ class Agents:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of a damaged best checkpoint the newest is taken
                 policy = load_policy(place)
-        except (SparringError, OSError) as wrong:
-            raise UnavailableError(f"{shown(word)} cannot answer: {wrong}") from None
+        except UntrustedError:
+            raise
+        except Exception as wrong:  # of others' files
+            raise UnavailableError(f"{shown(word)} cannot answer: {told(wrong)}") from None
         return Agent(policy, mark, self.clock())
 
     def place(self, word: str) -> Path:
@@ -149,7 +155,7 @@ class Agents:
         if word != self.default:
             if not self.folder.holds(found):
                 raise UnavailableError(f"{shown(word)} leads out of the folder with the runs")
-            self.folder.check_links(found if found.is_dir() else found.parent)
+            self.folder.check_links(found if is_folder(found) else found.parent)
         return found
 
 

@@ -18,6 +18,7 @@ async def explain(request: Request, wrong: Exception) -> Response:
     text = wrong.detail
     if folder := getattr(request.app.state, "folder", None):
         text = text.replace(f"{folder.root.absolute()}/", "").replace(f"{folder.root}/", "")
+    text = text.encode("utf-8", "replace").decode()  # half a character is none
     return JSONResponse({"error": text}, wrong.status_code, headers=wrong.headers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import threading
 from collections import OrderedDict
@@ -13,17 +14,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sparring.errors import ConfigError, SparringError
+from sparring.errors import ConfigError, UntrustedError
+from sparring.factories import is_factory
 from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
-from sparring.store.folders import CHECKPOINTS
+from sparring.store.files import read_regular
+from sparring.store.folders import is_file, is_folder
+from sparring.store.texts import DEEPEST, depth
 from sparring.training.records.overview import read_json
-from sparring.web.answers import MissingError, answers
-from sparring.web.folder import Folder, shown
+from sparring.web.answers import MissingError, RefusedError, answers, reading
+from sparring.web.folder import BEST, MANIFEST, Folder, numbered, shown
 from sparring.web.glance import Glances
 
-BEST, MANIFEST = "best.json", "manifest.json"
-"""Named here, because the store's own names for them come with torch."""
+MOST_NETWORK = 2**30
+"""Bytes of a snapshot."""
+PATIENCE_S = 30.0
+"""How long a network waits for the one before it."""
 MOST_KEPT = 16
 """Packed networks that are kept; one has up to some megabytes."""
 WORD = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
@@ -42,7 +48,9 @@ def player_routes(folder: Folder, glances: Glances) -> list[Route]:
         return {"game": game, "bots": list(rules.bots), "agents": agents(glances, folder, rules)}
 
     def send_network(request: Request) -> Any:
-        raw, tag = networks.packed(request.query_params.get("player", ""))
+        player = request.query_params.get("player", "")
+        with reading(shown(player)):
+            raw, tag = networks.packed(player)
         headers = {"etag": tag, "cache-control": "no-cache"}
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -61,12 +69,9 @@ def agents(glances: Glances, folder: Folder, rules: Rules) -> list[dict[str, Any
         if told["game"] != rules.name:
             continue
         run = folder.root / told["name"]
-        manifest = played_checkpoint(run)
-        if manifest is None or not fits(manifest.get("meta", {}), rules):
+        manifest = None if told["trouble"] else played_checkpoint(run)
+        if manifest is None or not fits(manifest["meta"], rules):
             continue
-        numbers = [
-            int(one.name) for one in (run / CHECKPOINTS).glob("[0-9]*") if one.name.isdecimal()
-        ]
         found.append(
             {
                 "name": told["name"],
@@ -74,8 +79,8 @@ def agents(glances: Glances, folder: Folder, rules: Rules) -> list[dict[str, Any
                 "strength": told["strength"],
                 "measure": told["measure"],
                 "decisions": manifest["meta"].get("decisions"),
-                "checkpoint": manifest.get("number"),
-                "checkpoints": sorted(numbers, reverse=True),
+                "checkpoint": manifest["number"],
+                "checkpoints": [number for number, _ in numbered(run)],
             }
         )
     return sorted(found, key=lambda one: -(one["strength"] or 0.0))
@@ -85,13 +90,12 @@ def played_checkpoint(run: Path) -> dict[str, Any] | None:
     """Return what the checkpoint says that would play: the best one, otherwise the newest."""
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
-    names = sorted((one.name for one in (run / CHECKPOINTS).glob("[0-9]*")), reverse=True)
-    if isinstance(chosen, int):
-        names.insert(0, f"{chosen:08d}")
-    for name in names:
-        manifest = read_json(run / CHECKPOINTS / name / MANIFEST)
-        if isinstance(manifest, dict):
-            return manifest
+    chosen = chosen if isinstance(chosen, int) else None
+    there = dict(numbered(run))
+    for number in [*([chosen] if chosen in there else []), *there]:
+        manifest = read_json(there[number] / MANIFEST)
+        if isinstance(manifest, dict) and isinstance(manifest.get("meta"), dict):
+            return {**manifest, "number": number}
     return None
 
 
@@ -101,11 +105,43 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
         if meta["rules_version"] != rules.rules_version or "foreign" in meta:
             return False
         trained = Rules(meta["game"], meta["game_config"])
-    except (KeyError, TypeError, SparringError):
+    except Exception:  # of a checkpoint that says anything
         return False
     return (trained.actions, trained.box) == (rules.actions, rules.box) and (
         trained.features == rules.features
     )
+
+
+def refuse_own(place: Path) -> None:
+    """Refuse a network of somebody's own by what its files say, before anything is built.
+
+    A page could not run it, and nobody who starts a server means to run code of the folder.
+    """
+    meta = saved_meta(place)
+    roles = meta.get("roles") or {}
+    nets = [meta.get("net"), *(roles.values() if isinstance(roles, dict) else [None])]
+    for net in nets:
+        kind = net.get("kind", "") if isinstance(net, dict) else None
+        if not isinstance(kind, str):
+            raise ConfigError(f"{place.name} does not say what its network is")
+        if is_factory(kind):
+            raise UntrustedError(
+                f"{place.name} is {shown(kind)}, a network of your own; a browser runs sparring's: "
+                "net.kind mlp or residual"
+            )
+
+
+def saved_meta(place: Path) -> dict[str, Any]:
+    """Return what a checkpoint or a snapshot says about itself, {} if it says nothing."""
+    if is_folder(place):
+        found = read_json(place / MANIFEST)
+        meta = found.get("meta") if isinstance(found, dict) else None
+    else:
+        from sparring.store.snapshots import POLICY, metadata_of
+
+        text = metadata_of(read_regular(place, MOST_NETWORK)).get(POLICY, "{}")
+        meta = json.loads(text) if depth(text) <= DEEPEST else None
+    return meta if isinstance(meta, dict) else {}
 
 
 class Networks:
@@ -120,19 +156,24 @@ class Networks:
         """Return a player's bytes and their tag."""
         place = self.place(player)
         key = (str(place), (place / MANIFEST if place.is_dir() else place).stat().st_mtime_ns)
-        with self._lock:
+        if not self._lock.acquire(timeout=PATIENCE_S):
+            raise RefusedError("another network takes long to load; try again in a minute")
+        try:
             if key not in self._kept:
                 self._kept[key] = self.pack(place)
                 while len(self._kept) > MOST_KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]
+        finally:
+            self._lock.release()
 
     def pack(self, place: Path) -> tuple[bytes, str]:
         """Load a policy and turn it into bytes."""
         from sparring.store.policies import load_policy
         from sparring.web.networks import pack_network
 
+        refuse_own(place)
         raw = pack_network(load_policy(place))
         return raw, f'"{hashlib.sha256(raw).hexdigest()[:32]}"'
 
@@ -150,7 +191,7 @@ class Networks:
             index = ArchiveIndex(run)
             entry = index.numbered(int(word["number"]))
             file = index.file(entry.hash) if entry else None
-            if file is None or not file.is_file() or not self.folder.holds(file):
+            if file is None or not is_file(file) or not self.folder.holds(file):
                 raise MissingError(f"{run.name} has no snapshot {word['number']}")
             return file
         if word["number"]:

@@ -8,14 +8,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sparring.errors import SparringError
 from sparring.games.recorded import Replay
-from sparring.web.answers import MissingError, RefusedError, answers, beside, strict_json
+from sparring.store.files import read_regular
+from sparring.store.folders import is_file, is_folder
+from sparring.training.records.overview import told
+from sparring.web.answers import MissingError, RefusedError, answers, beside, read_json, reading
 from sparring.web.folder import Folder, shown
 
 FOLDER = "replays"
@@ -30,18 +32,19 @@ def replay_routes(folder: Folder) -> list[Route]:
     place = folder.root / FOLDER
 
     def list_replays(request: Request) -> Any:
-        files = sorted(there(place, folder), key=lambda file: file.stat().st_mtime, reverse=True)
-        return {"replays": [summary(file) for file in files[:MOST_KEPT]]}
+        with reading(FOLDER):
+            files = there(place, folder)
+            files.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+            return {"replays": [summary(file) for file in files[:MOST_KEPT]]}
 
     def show_replay(request: Request) -> Any:
-        return Replay.from_json(read(request.path_params["name"], place, folder)).plain()
+        name = request.path_params["name"]
+        with reading(f"replay {shown(name)}"):
+            return Replay.from_json(read(name, place, folder)).plain()
 
     async def keep_replay(request: Request) -> Response:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise HTTPException(415, "send JSON, with the content type application/json")
+        await read_json(request)
         raw = await request.body()
-        await beside(strict_json, raw)
         name = await beside(keep, raw, request.query_params.get("name", ""), place, folder)
         return JSONResponse({"name": name}, 201)
 
@@ -54,10 +57,10 @@ def replay_routes(folder: Folder) -> list[Route]:
 
 def there(place: Path, folder: Folder) -> list[Path]:
     """Return the files that may be shown."""
-    if not place.is_dir() or not folder.holds(place):
+    if not is_folder(place) or not folder.holds(place):
         return []
     files = [file for file in place.glob("*.json") if NAME.fullmatch(file.stem)]
-    return [file for file in files if folder.holds(file) and file.is_file()]
+    return [file for file in files if folder.holds(file) and is_file(file)]
 
 
 def summary(file: Path) -> dict[str, Any]:
@@ -65,11 +68,9 @@ def summary(file: Path) -> dict[str, Any]:
     facts = file.stat()
     known: dict[str, Any] = {"name": file.stem, "date": facts.st_mtime, "size": facts.st_size}
     try:
-        if facts.st_size > MOST_BYTES:
-            raise RefusedError(f"larger than {MOST_BYTES // 2**20} MiB")
-        replay = Replay.from_json(file.read_bytes())
-    except (OSError, SparringError) as wrong:
-        return {**known, "error": str(wrong)}
+        replay = Replay.from_json(read_regular(file, MOST_BYTES))
+    except Exception as wrong:  # of others' files
+        return {**known, "error": told(wrong)}
     return {
         **known,
         "game": replay.rules.name,
@@ -84,11 +85,11 @@ def summary(file: Path) -> dict[str, Any]:
 def read(name: str, place: Path, folder: Folder) -> bytes:
     """Return the bytes of a replay."""
     file = place / f"{name}.json"
-    if not NAME.fullmatch(name) or not file.is_file() or not folder.holds(file):
+    if not NAME.fullmatch(name) or not is_file(file) or not folder.holds(file):
         raise MissingError(f"no replay {shown(name)} here; /api/replays lists them")
     if file.stat().st_size > MOST_BYTES:
         raise RefusedError(f"{name} is larger than {MOST_BYTES // 2**20} MiB; see sparring replay")
-    return file.read_bytes()
+    return read_regular(file, MOST_BYTES)
 
 
 def keep(raw: bytes, wished: str, place: Path, folder: Folder) -> str:
@@ -100,7 +101,7 @@ def keep(raw: bytes, wished: str, place: Path, folder: Folder) -> str:
         raise RefusedError("name: use up to 100 letters, digits and _ - + .")
     if not folder.holds(place):
         raise RefusedError(f"{FOLDER} is a link that leads out of the folder with the runs")
-    if place.is_dir() and len(there(place, folder)) >= MOST_KEPT:
+    if is_folder(place) and len(there(place, folder)) >= MOST_KEPT:
         raise RefusedError(f"{MOST_KEPT} replays are kept already; remove some from {FOLDER}")
     name = wished or f"{replay.rules.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     try:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.config.help import all_help
-from sparring.store.folders import CHECKPOINTS
-from sparring.training.records.overview import Overview, events_of, read_json, size_of
+from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
 from sparring.training.records.told import flat, names_of
+from sparring.web.folder import BEST, MANIFEST, numbered
 
-BEST, MACHINE, MANIFEST = "best.json", "machine.json", "manifest.json"
+MACHINE = "machine.json"
 PROFILE = "profile.json"
 """What `sparring profile` leaves: in the run's folder, or beside it under the run's name."""
 PROFILED = "sparring profile"
@@ -23,19 +24,27 @@ OF_THIS_MACHINE = ("runs", "config")
 def facts_of(run: Path) -> dict[str, Any]:
     """Return what a run's folder says besides its curves."""
     seen = Overview(run)
-    events = events_of(run)
+    events = seen.events
     return {
         "settings": settings_of(seen.config),
-        "checkpoints": checkpoints_of(run, events),
+        "checkpoints": or_empty(checkpoints_of, run, events),
         "events": events,
-        "phases": phases_of(seen.config, events),
+        "phases": or_empty(phases_of, seen.config, events),
         "results": read_json(run / RESULTS),
         "machine": read_json(run / MACHINE),
         "network": read_json(run / NETWORK),
         "origin": read_json(run / ORIGIN),
         "league": (run / "league.sqlite").is_file(),
-        "profile": profile_of(run),
+        "profile": or_empty(profile_of, run) or None,
     }
+
+
+def or_empty(work: Callable[..., Any], *given: Any) -> Any:
+    """Return what can be told about a part of a run, [] if its files hold something else."""
+    try:
+        return work(*given)
+    except Exception:  # the rest of the page does not depend on it
+        return []
 
 
 def settings_of(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -72,17 +81,16 @@ def checkpoints_of(run: Path, events: list[dict[str, Any]]) -> list[dict[str, An
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
     strengths = {
-        event.get("checkpoint"): event.get("strength")
+        event["checkpoint"]: event.get("strength")
         for event in events
-        if event.get("event") == "best"
+        if event.get("event") == "best" and isinstance(event.get("checkpoint"), int)
     }
     found = []
-    for folder in sorted((run / CHECKPOINTS).glob("[0-9]*"), reverse=True):
+    for number, folder in numbered(run):
         manifest = read_json(folder / MANIFEST)
-        if not isinstance(manifest, dict) or not folder.name.isdecimal():
+        meta = manifest.get("meta") if isinstance(manifest, dict) else None
+        if not isinstance(meta, dict):
             continue
-        meta = manifest.get("meta", {})
-        number = int(folder.name)
         found.append(
             {
                 "number": number,
@@ -103,7 +111,7 @@ def phases_of(config: dict[str, Any], events: list[dict[str, Any]]) -> list[dict
     begun = {
         event.get("phase"): {key: event.get(key) for key in ("update", "seconds", "decisions")}
         for event in events
-        if event.get("event") == PHASE
+        if event.get("event") == PHASE and isinstance(event.get("phase"), int)
     }
     return [
         {"number": at, "name": name, "began": begun.get(at), "terms": phase}

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from sparring.errors import ConfigError
-from sparring.web.answers import answers
+from sparring.web.answers import answers, reading
 from sparring.web.curves import read_curves
 from sparring.web.folder import Folder
 from sparring.web.glance import Glances
@@ -32,13 +32,15 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
         run = folder.run(request.path_params["run"])
         since = whole(request, "since", -1)
         only = request.query_params.getlist("only")
-        return {"run": run.name, **read_curves(run, after=since, only=only)}
+        with reading(run.name):
+            return {"run": run.name, **read_curves(run, after=since, only=only)}
 
     def show_league(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
         from sparring.web.told import told_league
 
-        return told_league(run)
+        with reading(f"the league of {run.name}"):
+            return told_league(run)
 
     def compare_runs(request: Request) -> Any:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
@@ -49,7 +51,8 @@ def run_routes(folder: Folder, glances: Glances) -> list[Route]:
         paths = [folder.run(name) for name in names]
         from sparring.web.told import told_comparison
 
-        return told_comparison(paths, request.query_params.get("by", ""))
+        with reading("one of these runs"):
+            return told_comparison(paths, request.query_params.get("by", ""))
 
     work = {
         "/api/runs": list_runs,

@@ -47,12 +47,13 @@ LARGER = {"/api/replays": 2**20}
 BODY_S = 15.0
 """How long a body may take to arrive."""
 ACT = "/api/act"
-WELCOME = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">
-<title>sparring</title></head><body><a href="/">Go on</a></body></html>
-"""
-"""Goes on by itself: a cookie for this site alone is not sent along a link from another."""
+ANSWER_S = 90.0
+"""How long it may take until an answer begins."""
 NO_TOKEN = "this server wants its token: open the address that `sparring serve` printed"
+NO_CHANGE = (
+    "stopping, resuming and saving need the token: open the address that `sparring serve` printed, "
+    "or send it as authorization: Bearer TOKEN"
+)
 
 
 class Refusal(HTTPException):
@@ -77,25 +78,35 @@ class Security:
             return
         if scope["type"] != "http":  # nothing here is a socket
             return
-        begun = False
+        begun, cookie = False, ""
 
         async def with_headers(message: Message) -> None:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                add_headers(message, scope["path"])
+                if not limit.expired():
+                    limit.reschedule(None)  # a stream goes on as long as it likes
+                add_headers(message, scope["path"], cookie)
             await send(message)
 
         try:
-            self.check(scope)
-            if not await self.welcome(scope, with_headers):
-                await self.app(scope, limited(scope, receive), with_headers)
-        except Refusal as wrong:
+            async with asyncio.timeout(ANSWER_S) as limit:
+                try:
+                    cookie = self.check(scope)
+                    await self.app(scope, limited(scope, receive), with_headers)
+                except Refusal as wrong:
+                    if not begun:
+                        await answer(with_headers, wrong)
+        except TimeoutError:
             if not begun:
-                await answer(with_headers, wrong)
+                text = f"no answer within {ANSWER_S:g} s; it was given up, the server goes on"
+                await answer(with_headers, Refusal(504, text))
 
-    def check(self, scope: Scope) -> None:
-        """Refuse what is too large, not for us, not from us, or too often."""
+    def check(self, scope: Scope) -> str:
+        """Refuse what is too large, not for us, not from us, or too often.
+
+        Returns the cookie that a browser is to keep, if it showed the token in the address.
+        """
         headers = Headers(scope=scope)
         path, method = scope["path"], scope["method"]
         if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_ADDRESS:
@@ -107,36 +118,30 @@ class Security:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self.guard.is_ours(hosts[0]):
             raise Refusal(421, "this server is not called that; use the address that it printed")
-        client = client_of(scope["client"][0] if scope.get("client") else "")
-        if not self.buckets.take(client, ACTING if path == ACT else 1.0):
-            raise Refusal(429, "too many requests; wait a moment", retry_after="1")
         check_origin(method, path, hosts[0], headers)
         if method == "POST" and length_of(headers) > limit_of(path):
             raise Refusal(413, too_large(path), connection="close")
-        asks_in = path == "/" and b"token=" in scope["query_string"]
-        if asks_in or self.admits(headers):
-            return
+        return self.admitted(scope, headers)
+
+    def admitted(self, scope: Scope, headers: Headers) -> str:
+        """Refuse who shows no token where one is needed, or asks too often; returns the cookie.
+
+        Behind a proxy all have one address: who shows the token does not wait for those who guess.
+        """
+        path, word = scope["path"], token_in(scope)
+        welcome = bool(word) and self.guard.welcomes(word)
+        shows = self.guard.admits(headers.get("authorization", ""), headers.get("cookie", ""))
+        client = client_of(scope["client"][0] if scope.get("client") else "")
+        payer = f"{client} known" if welcome or shows else client
+        if not self.buckets.take(payer, ACTING if path == ACT else 1.0):
+            raise Refusal(429, "too many requests; wait a moment", retry_after="1")
+        if welcome:
+            return f"{self.guard.cookie}={self.guard.token}; Path=/; HttpOnly; SameSite=Strict"
+        changes = scope["method"] not in READING and path != ACT
+        if shows or (self.guard.reads_freely and not changes):
+            return ""
         self.buckets.take(client, WRONG_TOKEN)
-        raise Refusal(401, NO_TOKEN, www_authenticate="Bearer")
-
-    def admits(self, headers: Headers) -> bool:
-        """Whether a request shows the token, where one is needed."""
-        given = headers.get("authorization", ""), headers.get("cookie", "")
-        return bool(self.guard.admits(*given))
-
-    async def welcome(self, scope: Scope, send: Send) -> bool:
-        """Turn the token of an address into a cookie, so that it stands nowhere else."""
-        if scope["path"] != "/" or b"token=" not in scope["query_string"] or not self.guard.token:
-            return False
-        shown = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self.guard.knows(shown):
-            client = client_of(scope["client"][0] if scope.get("client") else "")
-            self.buckets.take(client, WRONG_TOKEN)
-            raise Refusal(401, NO_TOKEN, www_authenticate="Bearer")
-        cookie = f"{self.guard.cookie}={self.guard.token}; Path=/; HttpOnly; SameSite=Strict"
-        headers = {"content-type": "text/html; charset=utf-8", "set-cookie": cookie}
-        await say(send, 200, headers, WELCOME.encode())
-        return True
+        raise Refusal(401, NO_CHANGE if changes else NO_TOKEN, www_authenticate="Bearer")
 
 
 def check_origin(method: str, path: str, host: str, headers: Headers) -> None:
@@ -204,9 +209,19 @@ def limited(scope: Scope, receive: Receive) -> Receive:
     return hear
 
 
-def add_headers(message: Message, path: str) -> None:
+def token_in(scope: Scope) -> str:
+    """Return the token that an address shows, which only that of the page can; "" without one."""
+    if (scope["method"], scope["path"]) != ("GET", "/"):
+        return ""
+    shown: list[str] = parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
+    return shown[0] if shown else ""
+
+
+def add_headers(message: Message, path: str, cookie: str) -> None:
     """Tell the browser what a page may do, and what it may keep."""
     headers = MutableHeaders(scope=message)
+    if cookie:
+        headers["set-cookie"], headers["cache-control"] = cookie, "no-store"
     for name, value in HEADERS.items():
         headers[name] = value
     # Files are asked for again by their tag, so that a new version is seen at once.

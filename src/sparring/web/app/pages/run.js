@@ -148,8 +148,9 @@ class RunPage {
     if (ended || (this.tabs.chosen === "checkpoints" && Date.now() - this.asked > 10000)) {
       this.refresh();
     }
-    replace(this.badge, stateBadge(overview.state));
-    this.about.textContent = `${gameTitle(overview)} · ${overview.algo.toUpperCase()}`;
+    replace(this.badge, stateBadge(overview));
+    const what = overview.trouble || gameTitle(overview);
+    this.about.textContent = `${what} · ${overview.algo.toUpperCase()}`;
     this.showTools();
     this.showHeadline();
   }

@@ -293,9 +293,12 @@ const CELLS = {
   name: ({ name }) => ({ told: name, make: () => el("a", { href: runAddress(name) }, name) }),
   game: (run) => ({ told: run.game, make: () => gameTitle(run) }),
   algo: ({ algo }) => ({ told: algo, make: () => algo.toUpperCase() }),
-  state: ({ state, progress }) => ({
-    told: [state, state === "running" ? progress : 0],
-    make: () => [stateBadge(state), state === "running" ? progressBar(progress, "Trained") : null],
+  state: ({ state, trouble, progress }) => ({
+    told: [state, trouble, state === "running" ? progress : 0],
+    make: () => [
+      stateBadge({ state, trouble }),
+      state === "running" ? progressBar(progress, "Trained") : null,
+    ],
   }),
   strength: (run) => ({
     told: [run.strength, run.low, run.high],

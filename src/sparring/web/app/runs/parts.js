@@ -3,8 +3,9 @@
 import { el } from "/app/dom.js";
 import { MISSING, isNumber, percent, shown, titled } from "/app/words.js";
 
-export function stateBadge(state) {
-  return el("span", { class: `state state-${state}` }, el("i", {}), state);
+// How a run stands; of a damaged one the reason shows when the pointer rests there.
+export function stateBadge({ state, trouble }) {
+  return el("span", { class: `state state-${state}`, title: trouble || null }, el("i", {}), state);
 }
 
 // A strength as its run measures it: a share of wins, or a score.
