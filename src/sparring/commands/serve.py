@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import os
 import re
 import secrets
+import warnings
 import webbrowser
 from pathlib import Path
 from urllib.parse import quote
 
 from sparring import trusted
 from sparring.config import ServeConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
+from sparring.store.files import read_regular
 from sparring.store.folders import RUNS
 
 NEEDED = ("starlette", "uvicorn")
 TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
 """What can stand in an address and in a cookie as it is."""
+VARIABLE = "SPARRING_TOKEN"
+MOST_TOKEN_FILE = 1024
 
 
 def run(config: ServeConfig) -> int:
@@ -29,7 +34,7 @@ def run(config: ServeConfig) -> int:
     root = Path(config.runs)
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"{root}: no such folder; give the one that holds the runs")
-    token = token_for(config)
+    token, own = token_for(config)
     check_api(config)
 
     from sparring.web.guard import Guard
@@ -52,10 +57,15 @@ def run(config: ServeConfig) -> int:
         )
     socket = listen(config.host, config.port)
     port = int(socket.getsockname()[1])
-    app = make_app(root, guard=Guard(config.host, port, token), api=api)
+    # A token that somebody chose guards everything; ours guards changes where no other can come.
+    reads_freely = not own and is_loopback(config.host)
+    guard = Guard(config.host, port, token, reads_freely=reads_freely)
+    app = make_app(root, guard=guard, api=api)
 
     def ready() -> None:
         tell(config, port, token)
+        if config.open:
+            webbrowser.open(page_of(config, port, guard.ticket()))
 
     serve(app, socket, ready)
     return 0
@@ -68,13 +78,33 @@ def check_api(config: ServeConfig) -> None:
         raise ConfigError(f"{given[0]} is for programs that ask an agent; add --api")
 
 
-def token_for(config: ServeConfig) -> str:
-    """Return what a visitor has to show, nothing where only this machine can reach us."""
-    if config.token and not TOKEN.fullmatch(config.token):
-        raise ConfigError("--token needs 8 to 200 letters, digits and - _ . ~; or leave it out")
-    if config.token or is_loopback(config.host):
-        return config.token
-    return secrets.token_urlsafe(24)
+def token_for(config: ServeConfig) -> tuple[str, bool]:
+    """Return what a visitor has to show, and whether somebody chose it."""
+    if config.token and config.token_file:
+        raise ConfigError("--token and --token-file are two tokens; give one of them")
+    said = os.environ.pop(VARIABLE, "")  # and none of the runs that are resumed has it
+    source, token = VARIABLE, said
+    if config.token_file:
+        source, token = f"--token-file {config.token_file}", read_token(Path(config.token_file))
+    elif config.token:
+        source, token = "--token", config.token
+    if not token and not config.token_file:
+        return secrets.token_urlsafe(24), False
+    if not TOKEN.fullmatch(token):
+        raise ConfigError(f"{source} needs 8 to 200 letters, digits and - _ . ~; or leave it out")
+    return token, True
+
+
+def read_token(file: Path) -> str:
+    """Return the token in a file; a warning tells who else may read it."""
+    try:
+        token = read_regular(file, MOST_TOKEN_FILE).decode("ascii", "replace").strip()
+        if file.stat().st_mode & 0o077:
+            text = f"{file} can be read by others; close it: chmod 600 {file}"
+            warnings.warn(SparringWarning(text), stacklevel=2)
+    except OSError as wrong:
+        raise ConfigError(f"--token-file {file}: {wrong.strerror or wrong}") from None
+    return token
 
 
 def is_loopback(host: str) -> bool:
@@ -87,15 +117,20 @@ def is_loopback(host: str) -> bool:
 
 def tell(config: ServeConfig, port: int, token: str) -> None:
     """Print where to look, now that somebody answers there."""
-    address = address_of(config.host, port) + (f"/?token={quote(token)}" if token else "")
+    page = page_of(config, port, token)
     if config.json:
         from sparring.commands.printing import print_json
 
-        print_json({"address": address, "runs": config.runs, "port": port, "token": token})
+        address = address_of(config.host, port)
+        facts = {"address": address, "page": page, "token": token}
+        print_json({**facts, "runs": config.runs, "port": port})
     else:
-        print(f"{config.runs} in a browser: {address} (Ctrl-C ends)", flush=True)
-    if config.open:
-        webbrowser.open(address)
+        print(f"{config.runs} in a browser: {page} (Ctrl-C ends)", flush=True)
+
+
+def page_of(config: ServeConfig, port: int, token: str) -> str:
+    """Return the address of the page, with which a browser gets the token."""
+    return f"{address_of(config.host, port)}/?token={quote(token)}"
 
 
 def address_of(host: str, port: int) -> str:

@@ -17,11 +17,14 @@ class ServeConfig(Checked):
     runs: Positional[str] = "runs"
     """The folder with the runs. Files outside of it are never shown."""
     host: str = "127.0.0.1"
-    """Where to listen; 0.0.0.0: in every network. Whoever comes from elsewhere needs a token."""
+    """Where to listen; 0.0.0.0: in every network. Whoever comes from elsewhere needs the token."""
     port: Annotated[int, between(0, 65_535)] = 8000
     """The port to listen at. 0: any that is free."""
     token: str = ""
-    """What a visitor has to show. Left out: nothing on this machine alone, elsewhere a new one."""
+    """What a visitor has to show, for everything. Other users of this machine see it among the
+    processes: --token-file or SPARRING_TOKEN hides it. Left out: a new one each time."""
+    token_file: str = ""
+    """A file with the token in it, which nobody else should be able to read."""
     open: bool = False
     """Open the page in a browser as soon as it answers."""
     api: bool = False

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,27 +58,29 @@ def page(browser):
 
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory) -> Iterator[Callable[..., str]]:
-    """Start `sparring serve` over a folder of runs, with more options; returns the address."""
-    started: list[subprocess.Popen[bytes]] = []
+    """Start `sparring serve` over a folder of runs, with more options; returns the address.
+
+    `serve.pages` has the page's own address with the token, by that address.
+    """
+    started: list[subprocess.Popen[str]] = []
 
     def start(runs: Path | None = None, *options: str) -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         folder = runs or tmp_path_factory.mktemp("runs")
-        command = [sys.executable, "-m", "sparring", "serve", str(folder), "--port", str(port)]
-        started.append(subprocess.Popen([*command, *options]))
-        address = f"http://127.0.0.1:{port}"
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(address)
-                return address
-            except urllib.error.HTTPError:
-                return address  # it wants a token
-            except OSError:
-                time.sleep(0.05)
-        raise TimeoutError("sparring serve did not answer")
+        command = [sys.executable, "-m", "sparring", "serve", str(folder), "--port", "0"]
+        process = subprocess.Popen(
+            [*command, *options, "--json"], stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout
+        said = ""
+        while not said.rstrip().endswith("}"):
+            said += process.stdout.readline()
+            assert said
+        told = json.loads(said)
+        start.pages[told["address"]] = told["page"]
+        return str(told["address"])
 
+    start.pages = {}
     yield start
     for process in started:
         process.terminate()

@@ -241,6 +241,13 @@ def test_curves_grow_for_two_viewers_and_a_run_stops_and_goes_on(
     context.close()
 
     page.click("button[data-order=stop]")
+    page.click("dialog button.primary")  # without the token of the printed address
+    page.wait_for_selector("dialog [role=alert]:visible >> text=token")
+    page.complaints.clear()  # a browser logs every refusal
+    page.goto(serve.pages[address])
+    page.wait_for_function("location.search === ''")
+    open_page(page, address, "/runs/growing")
+    page.click("button[data-order=stop]")
     page.keyboard.press("Escape")
     assert page.locator("dialog").count() == 0
     page.click("button[data-order=stop]")
@@ -257,7 +264,9 @@ def test_an_order_that_is_refused_is_told_in_words(page, serve, runs, tmp_path) 
     shutil.copytree(runs / "seed-1", tmp_path / "broken")
     (tmp_path / "broken" / "results.json").unlink()
     (tmp_path / "broken" / "events.json").write_text('[{"update": 3, "event": "stopped"}]')
-    open_page(page, serve(tmp_path), "/runs/broken")
+    address = serve(tmp_path)
+    page.goto(serve.pages[address])
+    open_page(page, address, "/runs/broken")
     page.wait_for_selector("button[data-order=resume]")
     shutil.rmtree(tmp_path / "broken" / "checkpoints")
     (tmp_path / "broken" / "checkpoints").mkdir()

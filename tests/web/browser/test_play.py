@@ -351,8 +351,9 @@ def test_continue_from_a_step_of_a_replay(table):
     assert Replay.from_json(json.dumps(replay_of(page))).differences() == []
 
 
-def test_the_server_keeps_replays_and_lists_them(table):
-    page = table("kuhn_poker?seed=8")
+def test_the_server_keeps_replays_and_lists_them(table, page, serve, address):
+    page.goto(serve.pages[address])
+    table("kuhn_poker?seed=8")
     play_out(page)
     open_panel(page, "share")
     page.click("text=Keep on the server")
