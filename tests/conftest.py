@@ -43,6 +43,8 @@ def own_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             module = ".".join(file.relative_to(tests).with_suffix("").parts)
             for name in re.findall(r"^(?:class |def )?(\w+)", file.read_text(), re.MULTILINE):
                 trusted.name(f"{module}:{name}", f"{file}:{name}")
+        for key, value in trusted.variables().items():
+            patch.setenv(key, value)
         yield
 
 
