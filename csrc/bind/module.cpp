@@ -175,6 +175,9 @@ void bind_rules(nb::module_& m) {
             return rows;
           })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })
+      .def_prop_ro("game_bytes", [](const Rules& r) { return r.game->game_bytes(); })
+      .def_prop_ro("first_undeclared",
+                   [](const Rules& r) { return r.game->first_undeclared(r.config.data()); })
       .def_prop_ro("has_goals", [](const Rules& r) { return r.game->goals() != nullptr; })
       .def_prop_ro("default_weights",
                    [](const Rules& r) { return r.game->default_weights(r.config.data()); })
@@ -237,7 +240,10 @@ void bind_state(nb::module_& m) {
       .def("text", &AnyState::text)
       .def("setup", &AnyState::setup)
       .def("sit_down",
-           [](AnyState& s, In<u8> table, In<u8> side) { s.sit_down(table.data(), side.data()); })
+           [](AnyState& s, In<u8> table, In<u8> side) {
+             return s.sit_down({table.data(), table.data() + table.size()},
+                               {side.data(), side.data() + side.size()});
+           })
       .def("audit", &AnyState::audit)
       .def("ask", &AnyState::ask)
       .def("resample_hidden", &AnyState::resample_hidden)
@@ -251,6 +257,7 @@ void bind_state(nb::module_& m) {
              const u8* at = static_cast<const u8*>(raw.data());
              return s.load({at, at + raw.size()});
            })
+      .def("check", &AnyState::check)
       .def("position",
            [](const AnyState& s) {
              const std::vector<u8> game = s.position(), side = s.side();
@@ -370,12 +377,14 @@ void bind_pool(nb::module_& m) {
       .def_prop_ro("tables",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     return view<u8>(h, p.tables(), {size_t(p.games()), size_t(p.table_bytes())});
+                     return view<const u8>(h, p.tables(),
+                                           {size_t(p.games()), size_t(p.table_bytes())});
                    })
       .def_prop_ro("side",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     return view<u8>(h, p.side.data(), {size_t(p.games()), size_t(p.side_bytes())});
+                     return view<const u8>(h, p.side.data(),
+                                           {size_t(p.games()), size_t(p.side_bytes())});
                    })
       .def_prop_ro("memory",
                    [=](Self h) {
@@ -387,13 +396,14 @@ void bind_pool(nb::module_& m) {
       .def_prop_ro("legal",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     return view<u64>(h, p.legal_bits(),
-                                      {size_t(p.games() * p.rows()), size_t(p.legal_words())});
+                     return view<const u64>(
+                         h, p.legal_bits(),
+                         {size_t(p.games() * p.rows()), size_t(p.legal_words())});
                    })
       .def_prop_ro("setting",
                    [=](Self h) {
                      AnyPool& p = self(h);
-                     return view<u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
+                     return view<const u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
                    })
       .def_prop_ro("seed", &AnyPool::seed)
       .def_prop_ro("array_bytes", &AnyPool::bytes)
@@ -427,7 +437,21 @@ void bind_pool(nb::module_& m) {
       .def("run_random", &run_random, nb::call_guard<nb::gil_scoped_release>())
       .def("digest", &AnyPool::digest, nb::call_guard<nb::gil_scoped_release>())
       .def("audit", &AnyPool::audit, nb::call_guard<nb::gil_scoped_release>())
-      .def("refresh", &AnyPool::refresh, nb::call_guard<nb::gil_scoped_release>())
+      .def("check",
+           [](const AnyPool& p, In<u8> tables, In<u8> sides) {
+             const i64 count = i64(tables.size()) / p.table_bytes();
+             if (i64(tables.size()) != count * p.table_bytes() ||
+                 i64(sides.size()) != count * p.side_bytes())
+               return std::string("they were saved by another build");
+             return p.check(count, tables.data(), sides.data());
+           })
+      .def("load",
+           [](AnyPool& p, u64 seed, In<u8> tables, In<u8> sides, In<u8> memories) {
+             if (i64(tables.size()) != p.games() * p.table_bytes() ||
+                 i64(sides.size()) != p.side.size() || i64(memories.size()) != p.memory.size())
+               return std::string("they were saved by another build");
+             return p.load(seed, tables.data(), sides.data(), memories.data());
+           })
       .def("set_lineups", &AnyPool::set_lineups)
       .def("set_pots", &AnyPool::set_pots)
       .def("set_starts",

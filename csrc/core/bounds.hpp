@@ -5,7 +5,6 @@
 #include "core/face.hpp"
 
 #if SPARRING_HOST
-#include <cmath>
 #include <type_traits>
 
 namespace sparring {
@@ -17,21 +16,23 @@ class Bounds {
   Bounds(const void* object, size_t bytes)
       : from_(static_cast<const u8*>(object)), declared_(bytes) {}
 
-  // Every element of a number or an array, of any rank, lies in low..high.
-  template <class T>
-  void within(const char* name, const T& field, i64 low, i64 high) {
+  // Every element of a number or an array, of any rank, lies in low..high. What is not a number
+  // lies nowhere.
+  template <class T, class Low, class High>
+  void within(const char* name, const T& field, Low low, High high) {
+    using Scalar = std::remove_all_extents_t<T>;
+    using Limit = std::conditional_t<std::is_floating_point_v<Scalar>, f64, i64>;
+    const Limit from = static_cast<Limit>(low), to = static_cast<Limit>(high);
     declare(field);
-    if (!wrong_.empty() || holds(field, low, high)) return;
-    wrong_ = std::string(name) + " is not in " + std::to_string(low) + ".." + std::to_string(high);
+    if (!wrong_.empty() || holds(field, from, to)) return;
+    wrong_ = std::string(name) + " is not in " + std::to_string(from) + ".." + std::to_string(to);
   }
 
-  // No bit is set at `count` or above.
-  template <int N>
-  void below(const char* name, const Bits<N>& field, int count) {
+  // No bit of a set, or of an array of sets, is at `count` or above.
+  template <class T>
+  void below(const char* name, const T& field, int count) {
     declare(field);
-    bool over = false;
-    field.each([&](int bit) { over |= bit >= count; });
-    if (wrong_.empty() && over)
+    if (wrong_.empty() && highest(field) >= count)
       wrong_ = std::string(name) + " has a bit above " + std::to_string(count - 1);
   }
 
@@ -57,30 +58,42 @@ class Bounds {
   }
 
  private:
-  template <class T>
-  static bool holds(const T& field, i64 low, i64 high) {
+  template <class T, class Limit>
+  static bool holds(const T& field, Limit low, Limit high) {
     if constexpr (std::is_array_v<T>) {
       for (const auto& element : field)
         if (!holds(element, low, high)) return false;
       return true;
-    } else if constexpr (std::is_floating_point_v<T>) {  // also refuses what is not a number
-      return field >= static_cast<T>(low) && field <= static_cast<T>(high);
-    } else if constexpr (std::is_unsigned_v<T>) {
+    } else if constexpr (std::is_same_v<T, bool>) {  // a byte from a file may be neither
+      const int byte = *reinterpret_cast<const u8*>(&field);
+      return byte >= low && byte <= high;
+    } else if constexpr (std::is_same_v<T, u64>) {
       return high >= 0 && field <= static_cast<u64>(high) &&
              (low <= 0 || field >= static_cast<u64>(low));
     } else {
-      return field >= low && field <= high;
+      return static_cast<Limit>(field) >= low && static_cast<Limit>(field) <= high;
     }
+  }
+
+  template <class T>
+  static int highest(const T& field) {
+    int bit = -1;
+    if constexpr (std::is_array_v<T>)
+      for (const auto& set : field) bit = most(bit, highest(set));
+    else
+      for (int w = 0; w < T::kWords; ++w)
+        if (field.word[w]) bit = 64 * w + highest_bit(field.word[w]);
+    return bit;
   }
 
   template <class T>
   void declare(const T& field) {
     const size_t at = static_cast<size_t>(reinterpret_cast<const u8*>(&field) - from_);
-    for (size_t i = 0; i < sizeof(T); ++i) declared_.at(at + i) = true;
+    for (size_t i = 0; i < sizeof(T) && at + i < declared_.size(); ++i) declared_[at + i] = 1;
   }
 
   const u8* from_;
-  std::vector<bool> declared_;
+  std::vector<u8> declared_;
   std::string wrong_;
 };
 

@@ -138,6 +138,13 @@ template <class G>
 inline constexpr int kCounterCount<G> =
     static_cast<int>(sizeof(G::kCounters) / sizeof(G::kCounters[0]));
 
+// Why a game may end; one that does not tell has one reason.
+template <class G>
+inline constexpr int kEndCount = 1;
+template <class G>
+  requires requires { G::kEnds; }
+inline constexpr int kEndCount<G> = static_cast<int>(sizeof(G::kEnds) / sizeof(G::kEnds[0]));
+
 // One call for games with and without side storage.
 template <class G>
 SPARRING_FN inline void call_reset(G& game, const typename G::Config& config, Rng& chance,

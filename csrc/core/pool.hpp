@@ -12,6 +12,7 @@
 #include "core/digest.hpp"
 #include "core/face.hpp"
 #include "core/refusal.hpp"
+#include "core/soundness.hpp"
 #include "core/table.hpp"
 
 namespace sparring {
@@ -107,11 +108,16 @@ class AnyPool {
   virtual u64 digest() const = 0;
   virtual std::string audit() const = 0;
   virtual i64 table_bytes() const = 0;
-  virtual u8* tables() = 0;
+  virtual const u8* tables() const = 0;
   // Legal actions as bits, one set of words per row.
-  virtual u64* legal_bits() = 0;
+  virtual const u64* legal_bits() const = 0;
   virtual int legal_words() const = 0;
-  virtual void refresh() = 0;
+  // What is wrong with one of `count` tables and the bytes beside them, "" if nothing. They need
+  // not be those of this pool: a GPU has its own.
+  virtual std::string check(i64 count, const u8* tables, const u8* sides) const = 0;
+  // Goes on from all of these, which come from outside and are as long as the pool's own arrays.
+  // What is wrong with one of them, as `check` says it; then nothing has changed.
+  virtual std::string load(u64 seed, const u8* tables, const u8* sides, const u8* memories) = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
   // Fills the pots, one after the other, with so many players each.
@@ -325,24 +331,29 @@ class Pool final : public AnyPool {
   }
 
   i64 table_bytes() const override { return sizeof(Table<G>); }
-  u8* tables() override { return reinterpret_cast<u8*>(tables_.data()); }
-  u64* legal_bits() override { return legal_.data()->word; }
+  const u8* tables() const override { return reinterpret_cast<const u8*>(tables_.data()); }
+  const u64* legal_bits() const override { return legal_.data()->word; }
   int legal_words() const override { return Legal<G>::kWords; }
 
-  // Rewrites the rows from the tables, after their bytes were replaced.
-  void refresh() override {
-    forget_given_up();
-    for (i64 game = 0; game < games(); ++game) {
-      for (int row = 0; row < G::kRows; ++row) {
-        Legal<G>& legal = legal_[game * G::kRows + row];
-        legal = Legal<G>::none();
-        if (tables_[game].game.seat(row) >= 0)
-          call_legal(tables_[game].game, setting_->config, row, legal, side_of(game));
-      }
-      write_rows(game);
+  std::string check(i64 count, const u8* tables, const u8* sides) const override {
+    Table<G> table;
+    for (i64 game = 0; game < count; ++game) {
+      std::memcpy(static_cast<void*>(&table), tables + game * i64{sizeof table}, sizeof table);
+      const u8* with = sides + game * side_bytes();
+      if (std::string wrong = check_table(table, setting_->config, with); !wrong.empty())
+        return "game " + std::to_string(global(game)) + ": " + wrong;
     }
-    clear_results(0, games());
-    std::fill(final_count.begin(), final_count.end(), 0);
+    return {};
+  }
+
+  std::string load(u64 seed, const u8* tables, const u8* sides, const u8* memories) override {
+    if (std::string wrong = check(games(), tables, sides); !wrong.empty()) return wrong;
+    setting_->seed = seed;
+    copy_over(tables_, tables);
+    copy_over(side, sides);
+    copy_over(memory, memories);
+    refresh();
+    return {};
   }
 
   int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
@@ -379,7 +390,8 @@ class Pool final : public AnyPool {
       std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
     for (size_t i = 0; i < found.size(); ++i) {
       const u8* with = sides.data() + static_cast<size_t>(side_of[i]) * size_t(side_bytes());
-      if (const char* wrong = unfit(found[i], with)) return std::to_string(i) + ": " + wrong;
+      if (std::string wrong = check_position(found[i], setting_->config, with); !wrong.empty())
+        return std::to_string(i) + ": " + wrong;
     }
     start_up_to_ = std::move(up_to);
     start_games_ = std::move(found);
@@ -419,6 +431,7 @@ class Pool final : public AnyPool {
   void clear_counts() override { std::fill(counts_.data(), counts_.data() + counts_.size(), 0); }
 
   void set_weights(const std::vector<f32>& weights) override {
+    demand_weights<G>(weights);
     setting_->wanted = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       setting_->weight[i] = weights[i];
@@ -600,19 +613,21 @@ class Pool final : public AnyPool {
     return left_out[game] ? Counting{} : others;
   }
 
-  // Why no game can begin in a position; null if one can.
-  const char* unfit(const G& game, const u8* with) const {
-    if constexpr (requires { game.audit(setting_->config); })
-      if (const char* broken = game.audit(setting_->config)) return broken;
-    bool somebody = false;
-    for (int row = 0; row < G::kRows; ++row) {
-      if (game.seat(row) < 0) continue;
-      Legal<G> legal = Legal<G>::none();
-      call_legal(game, setting_->config, row, legal, with);
-      if (kDiscrete<G> && !legal.any()) return "a seat is to move and cannot";
-      somebody = true;
+  template <class T>
+  static void copy_over(const Array<T>& array, const u8* bytes) {
+    if (array.size())
+      std::memcpy(static_cast<void*>(array.data()), bytes, size_t(array.size()) * sizeof(T));
+  }
+
+  // Rewrites the rows from the tables, after their bytes were replaced.
+  void refresh() {
+    forget_given_up();
+    for (i64 game = 0; game < games(); ++game) {
+      look(tables_[game], *setting_, side_of(game), &legal_[game * G::kRows]);
+      write_rows(game);
     }
-    return somebody ? nullptr : "nobody is to move";
+    clear_results(0, games());
+    std::fill(final_count.begin(), final_count.end(), 0);
   }
 
   u32 global(i64 game) const { return setting_->first_game + static_cast<u32>(game); }

@@ -39,6 +39,15 @@ Refusal refusal_of(i64 game, i64 row, int seat, const Legal<G>& legal,
   return refused;
 }
 
+// Refuses weights that are not one for each part and role.
+template <class G>
+void demand_weights(const std::vector<f32>& weights) {
+  constexpr size_t wanted = size_t{kPartCount<G>} * G::kRoles;
+  if (weights.size() != wanted)
+    raise(Trouble(std::to_string(weights.size()) + " weights of rewards; there are " +
+                  std::to_string(wanted) + ", one for each part and role"));
+}
+
 // What to say of a table that was given up.
 template <class G>
 Trouble never_asks(const typename G::Config& config, u32 game, bool skip_forced) {

@@ -32,6 +32,9 @@ class AnyGame {
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
+  // Bytes of a game, and the first of them that its `bounds` do not declare; as many if all are.
+  virtual i64 game_bytes() const = 0;
+  virtual i64 first_undeclared(const u8* config) const = 0;
   // Null if the game has none.
   virtual const AnyGoals* goals() const = 0;
   virtual std::unique_ptr<AnyPool> make_pool(const u8* config, const PoolOptions&) const = 0;
@@ -134,6 +137,11 @@ class Registered final : public AnyGame {
     return requires(G& game, const Config& config, Rng& rng) {
       game.resample_hidden(config, 0, rng);
     };
+  }
+  i64 game_bytes() const override { return sizeof(G); }
+  i64 first_undeclared(const u8* config) const override {
+    const G game{};
+    return static_cast<i64>(bounds_of(game, read(config)).first_undeclared());
   }
   const AnyGoals* goals() const override {
     if constexpr (HasGoals<G>) {

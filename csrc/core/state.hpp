@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/face.hpp"
 #include "core/refusal.hpp"
+#include "core/soundness.hpp"
 
 namespace sparring {
 
@@ -33,13 +33,18 @@ class AnyState {
   // False if the game hides nothing.
   virtual bool resample_hidden(int seat, u64 seed) = 0;
   virtual std::vector<u8> bytes() const = 0;
-  virtual bool load(const std::vector<u8>& bytes) = 0;
+  // Goes on from such bytes, whoever wrote them. What is wrong with them, "" if nothing; then
+  // nothing has changed.
+  virtual std::string load(const std::vector<u8>& bytes) = 0;
+  // What `load` would say of the bytes of this state.
+  virtual std::string check() const = 0;
   virtual const u8* game_bytes() const = 0;
   // What a game goes on from: its own bytes, and those beside it.
   virtual std::vector<u8> position() const = 0;
   virtual std::vector<u8> side() const = 0;
-  // Goes on from a table of a pool, and from there plays what the pool plays.
-  virtual void sit_down(const u8* table, const u8* side) = 0;
+  // Goes on from a table of a pool, and from there plays what the pool plays. What is wrong, as
+  // for `load`.
+  virtual std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& side) = 0;
 };
 
 template <Game G>
@@ -54,6 +59,7 @@ class State final : public AnyState {
     setting_->shape = G::shape(config);
     setting_->seed = seed;
     setting_->skip_forced = skip_forced;
+    demand_weights<G>(weights);
     for (size_t i = 0; i < weights.size(); ++i) {
       setting_->weight[i] = weights[i];
       if (weights[i] != 0) setting_->wanted |= 1u << (i / G::kRoles);
@@ -89,6 +95,7 @@ class State final : public AnyState {
     held_.terminated = result.terminated;
     held_.truncated = result.truncated;
     held_.reason = result.reason;
+    if (over()) clear_legal(held_);
     if (result.given_up) raise(never_asks<G>(setting_->config, game_, setting_->skip_forced));
     return {};
   }
@@ -176,23 +183,37 @@ class State final : public AnyState {
     return all;
   }
 
-  bool load(const std::vector<u8>& bytes) override {
-    if (bytes.size() != sizeof held_ + side_.size()) return false;
-    std::memcpy(static_cast<void*>(&held_), bytes.data(), sizeof held_);
-    std::copy(bytes.begin() + sizeof held_, bytes.end(), side_.begin());
-    return true;
+  std::string load(const std::vector<u8>& bytes) override {
+    if (bytes.size() != sizeof held_ + side_.size()) return "it was saved by another build";
+    Held held;
+    std::memcpy(static_cast<void*>(&held), bytes.data(), sizeof held);
+    const std::vector<u8> side(bytes.begin() + sizeof held, bytes.end());
+    if (std::string wrong = check(held, side); !wrong.empty()) return wrong;
+    std::memcpy(static_cast<void*>(&held_), &held, sizeof held);
+    side_ = side;
+    if (over()) clear_legal(held_);
+    return {};
   }
+
+  std::string check() const override { return check(held_, side_); }
 
   const u8* game_bytes() const override { return reinterpret_cast<const u8*>(&held_.table.game); }
 
   std::vector<u8> position() const override { return {game_bytes(), game_bytes() + sizeof(G)}; }
   std::vector<u8> side() const override { return side_; }
 
-  void sit_down(const u8* table, const u8* side) override {
-    std::memset(static_cast<void*>(&held_), 0, sizeof held_);
-    std::memcpy(static_cast<void*>(&held_.table), table, sizeof held_.table);
-    if (side) std::copy(side, side + side_.size(), side_.begin());
-    look(held_.table, *setting_, side_.data(), held_.legal);
+  std::string sit_down(const std::vector<u8>& table, const std::vector<u8>& side) override {
+    if (table.size() != sizeof held_.table || side.size() != side_.size())
+      return "it is a table of another build";
+    Held held;
+    std::memset(static_cast<void*>(&held), 0, sizeof held);
+    std::memcpy(static_cast<void*>(&held.table), table.data(), sizeof held.table);
+    if (std::string wrong = check_table(held.table, setting_->config, side.data()); !wrong.empty())
+      return wrong;
+    look(held.table, *setting_, side.data(), held.legal);
+    std::memcpy(static_cast<void*>(&held_), &held, sizeof held);
+    side_ = side;
+    return {};
   }
 
  private:
@@ -206,6 +227,31 @@ class State final : public AnyState {
   };
 
   bool over() const { return held_.terminated || held_.truncated; }
+
+  // Nobody looks at them behind the end: equal states have equal bytes.
+  static void clear_legal(Held& held) {
+    for (Legal<G>& legal : held.legal) legal = Legal<G>::none();
+  }
+
+  // All that `load` has to know. The fields are taken apart, so that none can be forgotten.
+  std::string check(const Held& held, const std::vector<u8>& side) const {
+    [[maybe_unused]] const auto& [table, legal, reward, skipped, terminated, truncated, reason] =
+        held;
+    if (terminated > 1 || truncated > 1 || terminated + truncated > 1)
+      return "terminated and truncated contradict each other";
+    if (reason >= kEndCount<G>) return "an end that the game does not have";
+    if (!all_finite(reward)) return "a reward that is not finite";
+    const bool ended = terminated || truncated;
+    if (std::string wrong = check_table(table, setting_->config, side.data(), ended);
+        !wrong.empty())
+      return wrong;
+    if (ended) return {};
+    Legal<G> found[G::kRows];
+    look(table, *setting_, side.data(), found);
+    for (int row = 0; row < G::kRows; ++row)
+      if (!(found[row] == legal[row])) return "the legal actions are others";
+    return {};
+  }
 
   Refusal refuse(int row, const Action& action) const {
     const bool fine = is_playable<G>(held_.legal[row], action, setting_->shape.actions);

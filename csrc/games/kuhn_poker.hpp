@@ -1,6 +1,7 @@
 // Kuhn poker: three cards, one bet. The smallest poker whose equilibria are known in closed form.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -40,9 +41,13 @@ struct Game {
 
   SPARRING_FN void reset(const Config& config, Rng& rng) {
     *this = Game{};
-    const int deal = config.deal < 0 ? rng.below(kDeals) : config.deal;
-    cards[0] = static_cast<u8>(deal / 2);
-    cards[1] = static_cast<u8>((cards[0] + 1 + deal % 2) % 3);
+    const int number = config.deal < 0 ? rng.below(kDeals) : config.deal;
+    deal(number / 2, (number / 2 + 1 + number % 2) % 3);
+  }
+
+  SPARRING_FN void deal(int first, int second) {
+    cards[0] = static_cast<u8>(first);
+    cards[1] = static_cast<u8>(second);
     chips[0] = chips[1] = 1;
   }
 
@@ -125,10 +130,31 @@ struct Game {
     cards[1 - me] = static_cast<u8>((cards[me] + 1 + rng.below(2)) % 3);
   }
 
-  const char* audit(const Config&) const {
-    if (cards[0] == cards[1] || cards[0] > kKing || cards[1] > kKing) return "no such deal";
-    return chips[0] + chips[1] > 4 ? "more than one bet" : nullptr;
+  void bounds(const Config&, Bounds& bounds) const {
+    bounds.within("cards", cards, kJack, kKing);
+    bounds.within("moves", moves, kPass, kBet);
+    bounds.within("length", length, 0, 3);
+    bounds.within("chips", chips, 1, 2);
+    bounds.within("won", won, -2, 2);
+    bounds.within("over", over, 0, 1);
   }
+
+  // The moves played again lead here.
+  const char* audit(const Config& config) const {
+    if (cards[0] == cards[1]) return "no such deal";
+    Game again{};
+    again.deal(cards[0], cards[1]);
+    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .wanted = 0};
+    Rng none(0, 0, 0, Stream::kChance);
+    for (int i = 0; i < length; ++i) {
+      if (again.over) return "a move after the end";
+      const Action move = moves[i];
+      again.step(config, &move, none, unpaid);
+    }
+    return std::memcmp(this, &again, sizeof again) ? "its moves lead elsewhere" : nullptr;
+  }
+
+  bool ended(const Config&) const { return over; }
 
   std::string text(const Config&, int viewer) const {
     std::string told;

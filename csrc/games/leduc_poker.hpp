@@ -1,6 +1,7 @@
 // Leduc poker: six cards, two rounds of betting, one card for both. Small enough to solve exactly.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -172,11 +173,39 @@ struct Game {
     if (round == 0) cards[2] = static_cast<u8>(left.select(rng.below(left.count())));
   }
 
-  const char* audit(const Config&) const {
-    for (int at = 0; at < 3; ++at)
-      if (cards[at] >= kCards || cards[at] == cards[(at + 1) % 3]) return "no such deal";
-    return chips[0] > kMostChips || chips[1] > kMostChips ? "too many chips" : nullptr;
+  void bounds(const Config&, Bounds& bounds) const {
+    bounds.within("cards", cards, 0, kCards - 1);
+    bounds.within("moves", moves, kFold, kRaise);
+    bounds.within("length", length, 0, kMoves);
+    bounds.within("chips", chips, 1, kMostChips);
+    bounds.within("round", round, 0, 1);
+    bounds.within("raises", raises, 0, kRaises);
+    bounds.within("won", won, -kMostChips, kMostChips);
+    bounds.within("over", over, 0, 1);
   }
+
+  // The moves played again lead here.
+  const char* audit(const Config& config) const {
+    Game again{};
+    for (int at = 0; at < 3; ++at) {
+      if (cards[at] == cards[(at + 1) % 3]) return "no such deal";
+      again.cards[at] = cards[at];
+    }
+    again.chips[0] = again.chips[1] = 1;
+    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .wanted = 0};
+    Rng none(0, 0, 0, Stream::kChance);
+    for (int at = 0; at < 2; ++at)
+      for (int i = 0; i < length[at]; ++i) {
+        const Action move = moves[at][i];
+        Legal<Game> allowed = Legal<Game>::none();
+        again.legal(config, 0, allowed);
+        if (again.over || again.round != at || !allowed.test(move)) return "a move out of turn";
+        again.step(config, &move, none, unpaid);
+      }
+    return std::memcmp(this, &again, sizeof again) ? "its moves lead elsewhere" : nullptr;
+  }
+
+  bool ended(const Config&) const { return over; }
 
   std::string text(const Config&, int viewer) const {
     std::string told = "table: ";

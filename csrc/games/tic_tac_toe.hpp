@@ -1,6 +1,7 @@
 // Tic-tac-toe: the smallest complete game, kept as the example of docs/add-a-game.md.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -95,9 +96,24 @@ struct Game {
     return {SPARRING_STATE(stones), SPARRING_STATE(mover), SPARRING_STATE(over)};
   }
 
-  const char* audit(const Config&) const {
-    return stones[0] & stones[1] ? "two stones on one square" : nullptr;
+  // What each field may hold: a state that comes from a file is checked before it is played.
+  void bounds(const Config&, Bounds& bounds) const {
+    bounds.within("stones", stones, 0, 0777);
+    bounds.within("mover", mover, 0, 1);
+    bounds.within("over", over, 0, 1);
   }
+
+  // And what they may hold together.
+  const char* audit(const Config&) const {
+    if (stones[0] & stones[1]) return "two stones on one square";
+    const int ahead = popcount(stones[0]) - popcount(stones[1]);
+    if (ahead != 0 && ahead != (mover ? 1 : -1)) return "somebody moved twice";
+    if (has_line(stones[mover])) return "a move after three in a row";
+    const bool full = (stones[0] | stones[1]) == 0777;
+    return over != (has_line(stones[1 - mover]) || full) ? "the end is not where it is" : nullptr;
+  }
+
+  bool ended(const Config&) const { return over; }
 
   std::string text(const Config&, int) const {
     std::string board;

@@ -1,6 +1,7 @@
 // A test game whose decisions can all be forced: one seat walks down a corridor.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -17,6 +18,8 @@ struct Game {
   static constexpr int kMaxSeats = 1, kRows = 1, kRoles = 1, kActions = 2;
   static constexpr const char* kParts[] = {"doors"};
   static constexpr const char* kEnds[] = {"the end"};
+
+  static constexpr int kFar = 1 << 30;  // in a corridor without an end
 
   i32 steps;
   i32 doors;
@@ -52,6 +55,14 @@ struct Game {
     return {SPARRING_CONFIG(length, 0, 200, "", "steps to the end; 0: it has none"),
             SPARRING_CONFIG(door, 0, 200, "", "the step that offers a choice; 0: none does")};
   }
+  void bounds(const Config& config, Bounds& bounds) const {
+    bounds.within("steps", steps, 0, config.length ? config.length : kFar);
+    bounds.within("doors", doors, 0, 1);
+  }
+  const char* audit(const Config& config) const {
+    return doors && (!config.door || steps < config.door) ? "a door before its step" : nullptr;
+  }
+  bool ended(const Config& config) const { return config.length && steps == config.length; }
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(steps), SPARRING_STATE(doors)};
   }

@@ -2,6 +2,7 @@
 // continuous actions, a time limit that truncates, side storage, two roles.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -95,6 +96,24 @@ struct Game {
     return {SPARRING_CONFIG(limit, 1, 1000, "", "steps until the game is cut"),
             SPARRING_CONFIG(reach, 0.5, 100, "", "distance that wins"),
             SPARRING_CONFIG(memory, 1, 64, "", "entries of the side storage")};
+  }
+
+  // A step moves the marker by less than 3.
+  void bounds(const Config& config, Bounds& bounds) const {
+    bounds.within("marker", marker, -config.reach - 3, config.reach + 3);
+    bounds.within("wind", wind, -0.5, 0.5);
+    bounds.within("steps", steps, 0, config.limit);
+  }
+  bool ended(const Config& config) const {
+    return marker >= config.reach || marker <= -config.reach || steps == config.limit;
+  }
+  const char* check_side(const Config& config, const u8* side) const {
+    for (int i = 0; i < config.memory; ++i) {
+      f32 past;
+      copy_bytes(&past, side + 4 * i, 4);
+      if (!(past >= -config.reach - 3 && past <= config.reach + 3)) return "a marker off the line";
+    }
+    return nullptr;
   }
 
   static std::vector<Field> state_fields() {

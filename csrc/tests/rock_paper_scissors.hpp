@@ -2,6 +2,7 @@
 // every choice loses against another one.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -65,6 +66,16 @@ struct Game {
   static std::string action_name(const Config&, int action) {
     return action == 0 ? "rock" : action == 1 ? "paper" : "scissors";
   }
+  void bounds(const Config&, Bounds& bounds) const {
+    bounds.within("shown", shown, 0, 3);
+    bounds.within("won", won, -1, 1);
+  }
+  const char* audit(const Config&) const {
+    if (!shown[0] != !shown[1]) return "one of two has shown";
+    const int ahead = (shown[0] - shown[1] + 3) % 3;
+    return won != (ahead == 2 ? -1 : ahead) ? "the other one won" : nullptr;
+  }
+  bool ended(const Config&) const { return shown[0] > 0; }
   static std::vector<Field> state_fields() { return {SPARRING_STATE(shown), SPARRING_STATE(won)}; }
 #endif
 };

@@ -2,6 +2,7 @@
 // next ones, and is asked for it in its last.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 
@@ -24,6 +25,7 @@ struct Game {
   i32 decisions;  // of all seats
   u8 mover;
   u8 signal[kMaxSeats], right[kMaxSeats];
+  u8 spare[3];  // no padding: equal states have equal bytes
 
   SPARRING_FN static Shape shape(const Config& config) {
     return {.seats = config.seats, .actions = config.kinds, .obs_bytes = 16};
@@ -72,6 +74,21 @@ struct Game {
             SPARRING_CONFIG(blanks, 0, 60, "", "decisions of a seat in which it sees nothing"),
             SPARRING_CONFIG(limit, 0, 200, "", "decisions until the game is cut; 0: it is not")};
   }
+  SPARRING_FN static int last(const Config& config) {
+    const int asked = config.seats * (config.blanks + 2);
+    return config.limit ? least(config.limit, asked) : asked;
+  }
+  void bounds(const Config& config, Bounds& bounds) const {
+    bounds.within("decisions", decisions, 0, last(config));
+    bounds.within("mover", mover, 0, config.seats - 1);
+    bounds.within("signal", signal, 0, config.kinds - 1);
+    bounds.within("right", right, 0, 1);
+    bounds.spare(spare);
+  }
+  const char* audit(const Config& config) const {
+    return mover != decisions % config.seats ? "another seat is to move" : nullptr;
+  }
+  bool ended(const Config& config) const { return decisions == last(config); }
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(decisions), SPARRING_STATE(signal), SPARRING_STATE(right)};
   }

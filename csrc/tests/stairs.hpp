@@ -1,6 +1,7 @@
 // A test game with goals: say how far you will climb, then climb or rest, one flight after another.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "core/goals.hpp"
@@ -116,6 +117,20 @@ struct Game {
     return {SPARRING_CONFIG(flights, 1, 20, "", "goals of an episode"),
             SPARRING_CONFIG(steps, 1, 7, "", "decisions about each of them")};
   }
+  void bounds(const Config& config, Bounds& bounds) const {
+    bounds.within("flight", flight, 0, config.flights);
+    bounds.within("step_number", step_number, 0, config.steps - 1);
+    bounds.any(goal);
+    bounds.within("height", height, 0, config.steps);
+    bounds.within("climbed", climbed, 0, (1 << config.steps) - 1);
+  }
+  const char* audit(const Config& config) const {
+    if (!asks() && goal > config.steps) return "a goal above the stairs";
+    if (asks() && step_number) return "a step without a goal";
+    if (climbed >> step_number || height != popcount(climbed)) return "steps do not add up";
+    return flight == config.flights && !asks() ? "a goal behind the end" : nullptr;
+  }
+  bool ended(const Config& config) const { return flight == config.flights; }
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(flight), SPARRING_STATE(goal), SPARRING_STATE(height)};
   }

@@ -231,7 +231,8 @@ void a_state_goes_on_from_a_table() {
   pool.set_lineups({1.0}, {0, kRandomBot, bot_player(0), bot_player(1)}, {1});
   pool.reset();
   State<skull_king::Game> state({}, 9, 6, false, pool.weights());
-  state.sit_down(pool.tables() + 2 * pool.table_bytes(), nullptr);
+  const u8* third = pool.tables() + 2 * pool.table_bytes();
+  CHECK(state.sit_down({third, third + pool.table_bytes()}, {}).empty());
   std::vector<i32> actions(3);
   std::vector<u8> seen(static_cast<size_t>(pool.row_bytes()));
   while (!pool.terminated[2]) {

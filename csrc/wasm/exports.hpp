@@ -99,8 +99,10 @@ SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
   SPARRING_EXPORT(state_save) void one_save(const OneState* state, sparring::u8* out) {            \
     for (const sparring::u8 byte : state->bytes()) *out++ = byte;                                  \
   }                                                                                                \
-  SPARRING_EXPORT(state_load) int one_load(OneState* state, const sparring::u8* bytes, int size) { \
-    return state->load({bytes, bytes + size});                                                     \
+  /* What is wrong with the bytes of a state, "" if nothing; then the state is as it was. */       \
+  SPARRING_EXPORT(state_load)                                                                      \
+  const char* one_load(OneState* state, const sparring::u8* bytes, int size) {                     \
+    return sparring::said(state->load({bytes, bytes + size}));                                     \
   }                                                                                                \
   /* Where the game itself lies, whose fields `describe` tells. */                                 \
   SPARRING_EXPORT(state_game) const sparring::u8* one_game(const OneState* state) {                \

@@ -7,7 +7,6 @@ rules do not say again. `app/play/session.js` writes the same format.
 from __future__ import annotations
 
 import json
-import math
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.files import reason, replace_file
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
+from sparring.games.sealed import is_number, is_whole, is_word, shortened
 from sparring.games.seeds import checked_seed
 from sparring.games.state import State
 
@@ -259,7 +259,7 @@ def read_setup(found: Mapping[str, Any]) -> tuple[int, ...]:
     if found.get("setup") is None:
         return ()
     numbers = tuple(whole(number, "setup") for number in entry(found, "setup", list))
-    if any(not -(2**63) <= number < 2**63 for number in numbers):
+    if not all(map(is_word, numbers)):
         raise ConfigError("setup: a number does not fit into 64 bits")
     return numbers
 
@@ -288,18 +288,6 @@ def entry(found: Mapping[str, Any], name: str, kind: type) -> Any:
     return found[name]
 
 
-def is_whole(value: Any) -> bool:
-    """Whether this is a whole number; True and False are none."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """Whether this is a number that 32 bits hold."""
-    if is_whole(value):
-        return bool(abs(value) <= EXACT)
-    return isinstance(value, float) and math.isfinite(value) and abs(value) < 3e38
-
-
 def is_name(value: Any) -> bool:
     """Whether this can be printed as a player's name."""
     return (
@@ -317,9 +305,3 @@ def whole(value: Any, name: str) -> int:
         return int(value) if isinstance(value, str) and len(value) < 25 else int("")
     except ValueError:
         raise ConfigError(f"{name}: {shortened(value)} is no whole number") from None
-
-
-def shortened(value: Any) -> str:
-    """Show what was found, the beginning of it."""
-    text = ascii(value)
-    return text if len(text) <= 40 else text[:40] + "..."

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,8 +12,12 @@ from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
+from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
+
+MOST_INDEX = 2**32 - 1
+"""Games of all pools together are numbered with 32 bits."""
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
 
@@ -232,47 +234,13 @@ def set_start(state: State, start: Mapping[str, Any]) -> None:
 
 
 def load_state(raw: bytes) -> State:
-    """Read what `State.serialize` wrote."""
+    """Read what `State.serialize` wrote. The bytes are checked whole before anything is played."""
     header, body = unseal(raw)
-    rules = Rules(header["game"], header["config"])
-    check_version(rules, header)
-    state = State(rules, header["seed"], header["weights"], game=header.get("index", 0))
-    if not state.native.load(body):
-        raise StateError(f"the {state.rules.name} state is from another build; replay its actions")
-    state.setup = tuple(header.get("setup", ()))
+    rules = header.rules()
+    weights = header.weights(len(rules.native.default_weights))
+    index = header.whole("index", 0, MOST_INDEX, 0)
+    state = State(rules, header.seed(), weights, game=index)
+    if wrong := state.native.load(body):
+        raise StateError(f"this is no state of {rules.name}: {wrong}; replay its actions")
+    state.setup = header.setup()
     return state
-
-
-def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
-    """Put a readable header in front of state bytes: what they are, and their hash."""
-    header = {
-        "game": rules.name,
-        "rules_version": rules.rules_version,
-        "config": rules.config,
-        **more,
-        "sha256": hashlib.sha256(body).hexdigest(),
-    }
-    return json.dumps(header).encode() + b"\n" + body
-
-
-def unseal(raw: bytes) -> tuple[dict[str, Any], bytes]:
-    """Split what `seal` wrote and check that nothing was lost on the way."""
-    head, _, body = raw.partition(b"\n")
-    try:
-        header = json.loads(head)
-        whole = header["sha256"] == hashlib.sha256(body).hexdigest()
-    except (ValueError, KeyError, TypeError):
-        raise StateError("these bytes are not a saved state") from None
-    if not whole:
-        raise StateError("the saved state is damaged: its hash does not match; take another copy")
-    return header, body
-
-
-def check_version(rules: Rules, header: Mapping[str, Any]) -> None:
-    """Refuse a state that was saved under other rules."""
-    saved = header["rules_version"]
-    if saved != rules.rules_version:
-        raise StateError(
-            f"{rules.name} was saved under rules version {saved}, this is version "
-            f"{rules.rules_version}; replay the actions from a new start"
-        )

@@ -19,8 +19,9 @@ from sparring.games.rules import (
     configured,
     describe_refusal,
 )
+from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
-from sparring.games.state import State, check_version, seal, unseal
+from sparring.games.state import State
 from sparring.machine import MOST_THREADS, check_threads, demand_memory, show_size
 from sparring.pools.actions import as_given
 from sparring.pools.batch import Batch
@@ -360,27 +361,24 @@ class Pool:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         self._check_idle()
         header, body = unseal(raw)
-        mine = {
-            "game": self.rules.name,
-            "config": self.rules.config,
-            "games": self.num_games,
-            "first_game": self.first_game,
-            "memory": self.memory_bytes,
-        }
-        for key, value in mine.items():
-            found = header.get(key, 0 if key == "memory" else None)
-            if found != value:
-                raise StateError(f"the state has {key} {found}, this pool has {value}")
-        check_version(self.rules, header)
-        arrays = (self._native.tables, self._native.side, self.memory)
-        sizes = [array.size for array in arrays]
-        if header.get("table") != arrays[0].shape[1] or len(body) != sum(sizes):
+        header.demand(
+            {
+                "game": self.rules.name,
+                "config": self.rules.config,
+                "games": self.num_games,
+                "first_game": self.first_game,
+                "memory": self.memory_bytes,
+                "table": self._native.tables.shape[1],
+            }
+        )
+        header.demand_version(self.rules)
+        sizes = [array.size for array in (self._native.tables, self._native.side, self.memory)]
+        if len(body) != sum(sizes):
             raise StateError("the state was saved by another build of the native core")
-        self._native.reseed(header["seed"])
+        seed = seed_bits(header.seed())
         stretches = np.split(np.frombuffer(body, np.uint8), np.cumsum(sizes)[:-1])
-        for array, stretch in zip(arrays, stretches, strict=True):
-            array[:] = stretch.reshape(array.shape)
-        self._native.refresh()
+        if wrong := self._native.load(seed, *stretches):
+            raise StateError(f"these are no games of {self.rules.name}: {wrong}")
         self._started = True
         return self._whole
 
@@ -391,7 +389,8 @@ class Pool:
         if not 0 <= game < self.num_games:
             raise ConfigError(f"game {game} is outside 0..{self.num_games - 1}")
         state = State(self.rules, self.seed, self._native.weights(), game=self.first_game + game)
-        state.native.sit_down(self._native.tables[game], self._native.side[game])
+        if wrong := state.native.sit_down(self._native.tables[game], self._native.side[game]):
+            raise StateError(f"{self.rules.name} game {game} cannot be played on: {wrong}")
         return state
 
     @property

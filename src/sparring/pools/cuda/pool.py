@@ -13,8 +13,8 @@ from torch import Tensor
 from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.goals import demand_goals
 from sparring.games.rules import Rewards, Rules, configured
+from sparring.games.sealed import seal, unseal
 from sparring.games.seeds import seed_bits
-from sparring.games.state import check_version, seal, unseal
 from sparring.kernels import build
 from sparring.kernels.views import View
 from sparring.machine import demand_memory
@@ -24,7 +24,7 @@ from sparring.pools.cuda.counts import CountsOnDevice
 from sparring.pools.cuda.memory import room_for
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
-from sparring.pools.cuda.states import check_header, put_body
+from sparring.pools.cuda.states import put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, PlayerId, Pots
 from sparring.pools.native import Pool
@@ -419,11 +419,11 @@ class CudaPool(CountsOnDevice):
         header, body = unseal(raw)
         rules = self.rules_of(member)
         mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
-        check_header(header, mine | {"seed": header["seed"], "memory": self.memory_bytes})
-        check_version(rules, header)
-        games = self._games_of(member)
-        put_body(body, [array[games] for array in (self.tables, self.side, self.memory)])
-        self._hosts[member]._native.reseed(header["seed"])
+        header.demand(mine | {"seed": header.seed(), "memory": self.memory_bytes})
+        header.demand_version(rules)
+        host, games = self._hosts[member]._native, self._games_of(member)
+        put_body(host, body, [array[games] for array in (self.tables, self.side, self.memory)])
+        host.reseed(seed_bits(header.seed()))
         self._upload()
         self._open_rows(restart=False)
         return self._batch

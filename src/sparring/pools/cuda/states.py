@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from sparring import _native
 from sparring.errors import StateError
 
 
-def check_header(header: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-    """Refuse a state of another game, configuration or size."""
-    for key, value in mine.items():
-        found = header.get(key, 0 if key == "memory" else None)
-        if found != value:
-            raise StateError(f"the state has {key} {found}, this pool has {value}")
+def put_body(host: _native.Pool, body: bytes, arrays: Sequence[Tensor]) -> None:
+    """Write the bytes of a state into tables, sides and memories of the games.
 
-
-def put_body(body: bytes, arrays: Sequence[Tensor]) -> None:
-    """Write the bytes of a state into the arrays of the games."""
+    host: the CPU pool that checks them, before any of them is on the device.
+    """
     sizes = [array.numel() for array in arrays]
     if len(body) != sum(sizes):
         raise StateError("the state was saved by another build of the native core")
     flat = torch.frombuffer(bytearray(body), dtype=torch.uint8)
-    for array, stretch in zip(arrays, torch.split(flat, sizes), strict=True):
+    stretches = torch.split(flat, sizes)
+    if wrong := host.check(stretches[0].numpy(), stretches[1].numpy()):
+        raise StateError(f"these are no games that can be played on: {wrong}")
+    for array, stretch in zip(arrays, stretches, strict=True):
         array.copy_(stretch.view_as(array))
