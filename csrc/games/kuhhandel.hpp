@@ -2,6 +2,7 @@
 // of the specification; docs/games/kuhhandel.md lists the flags.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "games/kuhhandel/money.hpp"
@@ -734,13 +735,19 @@ struct Game {
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);
   std::string setup(const Config& config, const std::vector<i64>& data);
+  void bounds(const Config& config, Bounds& bounds) const;
+  const char* check_side(const Config& config, const u8* side) const;
   const char* audit(const Config& config) const;
+  bool ended(const Config& config) const {
+    return phase == kDone || decisions >= config.max_decisions;
+  }
   void resample_hidden(const Config& config, int me, Rng& rng);
 #endif
 };
 
 }  // namespace sparring::kuhhandel
 
+#include "games/kuhhandel/audit.hpp"
 #include "games/kuhhandel/bots.hpp"
 #include "games/kuhhandel/face.hpp"
 #include "games/kuhhandel/observation.hpp"

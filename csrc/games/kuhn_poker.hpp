@@ -126,7 +126,9 @@ struct Game {
             SPARRING_STATE(chips), SPARRING_STATE(won),   SPARRING_STATE(over)};
   }
 
+  // Behind the end nothing is left to guess: the cards have decided.
   void resample_hidden(const Config&, int me, Rng& rng) {
+    if (over) return;
     cards[1 - me] = static_cast<u8>((cards[me] + 1 + rng.below(2)) % 3);
   }
 

@@ -163,8 +163,10 @@ struct Game {
             SPARRING_STATE(won),   SPARRING_STATE(over)};
   }
 
-  // The other's card, and the table's as long as it lies face down.
+  // The other's card, and the table's as long as it lies face down. Behind the end nothing is left
+  // to guess: the cards have decided.
   void resample_hidden(const Config&, int me, Rng& rng) {
+    if (over) return;
     Bits<kCards> left = {{(1u << kCards) - 1}};
     left.clear(cards[me]);
     if (round == 1) left.clear(cards[2]);

@@ -2,6 +2,7 @@
 // of the specification; docs/games/skull_king.md lists the flags.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "core/goals.hpp"
@@ -807,13 +808,16 @@ struct Game {
   static std::string invalid(const Config& config);
   static std::string no_hindsight(const Config& config);
   std::string setup(const Config& config, const std::vector<i64>& data);
+  void bounds(const Config& config, Bounds& bounds) const;
   const char* audit(const Config& config) const;
+  bool ended(const Config&) const { return phase == kOver; }
   void resample_hidden(const Config& config, int me, Rng& rng);
 #endif
 };
 
 }  // namespace sparring::skull_king
 
+#include "games/skull_king/audit.hpp"
 #include "games/skull_king/bots.hpp"
 #include "games/skull_king/face.hpp"
 #include "games/skull_king/goals.hpp"

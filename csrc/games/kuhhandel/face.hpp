@@ -217,75 +217,14 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   for (int kind = 0; kind < kKinds; ++kind)
     if (owned[kind] + fresh.unseen[kind] != 4)
       return std::string("there must be four of ") + kKindNames[kind] + ", with the deck";
-  for (int d = 0; d < kDenominations; ++d)
-    if (count_of(fresh.in_play, d) > kBox[d])
-      return std::string("the box has fewer cards of ") + kMoneyNames[d];
   fresh.donkeys = static_cast<u8>(4 - fresh.unseen[kDonkey]);
+  for (int d = 0; d < kDenominations; ++d)
+    if (count_of(most_in_play(fresh, players), d) > kBox[d])
+      return std::string("the box has fewer cards of ") + kMoneyNames[d] +
+             ", with those that donkeys still bring";
   if (left == 0 && !fresh.can_trade(config, fresh.turn)) return "this player can do nothing";
   *this = fresh;
   return {};
-}
-
-inline const char* audit_money(const Game& game, int players) {
-  Money sum = 0;
-  for (int j = 0; j < players; ++j) {
-    sum += game.hand(j);
-    for (int p = 0; p < players; ++p)
-      if (!holds(game.hand(j), game.known[p][j])) return "somebody knows money that is not there";
-  }
-  if (sum != game.in_play) return "money was lost or doubled";
-  return nullptr;
-}
-
-inline const char* audit_animals(const Game& game, int players) {
-  int in_deck[kKinds] = {};
-  for (int i = game.drawn; i < kDeck; ++i) ++in_deck[game.deck[i]];
-  for (int kind = 0; kind < kKinds; ++kind) {
-    int count = in_deck[kind] + (game.lot == kind);
-    for (int p = 0; p < players; ++p) count += game.animals[p][kind];
-    if (count != 4) return "animals were lost or doubled";
-    if (in_deck[kind] != game.unseen[kind]) return "the unseen animals are miscounted";
-  }
-  for (int p = 0; p < players; ++p) {
-    int owns = 0, quartets = 0, tens = 0;
-    for (int kind = 0; kind < kKinds; ++kind) {
-      owns |= (game.animals[p][kind] > 0) << kind;
-      quartets += game.animals[p][kind] == 4;
-      tens += game.animals[p][kind] == 4 ? kQuartetTens[kind] : 0;
-    }
-    if (owns != game.owns[p] || quartets != game.quartets[p] || tens != game.quartets_tens[p])
-      return "a player's quartets are miscounted";
-  }
-  return nullptr;
-}
-
-inline const char* audit_phase(const Game& game, const Config& config) {
-  const bool auction = game.is_auction();
-  const bool trade = game.phase >= kOffer && game.phase <= kCounter;
-  if (game.phase != kDone && (auction != (game.lot >= 0) || trade != (game.target >= 0)))
-    return "auction and trade do not fit the phase";
-  if ((game.high_tens > 0) != (game.high_bidder >= 0)) return "a bid without a bidder";
-  if (game.high_tens > tens_in(game.in_play)) return "a bid above all money";
-  if (game.high_bidder == game.turn) return "the auctioneer has bid";
-  if (config.bluff == kForbid && auction)
-    for (int p = 0; p < config.num_players; ++p)
-      if (game.last_bid_tens[p] > tens_in(game.hand(p))) return "a bid above the bidder's money";
-  if (!holds(game.hand(game.turn), game.offer)) return "an offer of cards that are not there";
-  if (!holds(game.hand(game.actor), game.chosen)) return "a choice of cards that are not there";
-  if (game.phase == kPay && tens_in(game.hand(game.actor)) < game.high_tens)
-    return "a price that cannot be paid";
-  int quartets = 0;
-  for (int p = 0; p < config.num_players; ++p) quartets += game.quartets[p];
-  if (game.phase == kDone && game.decisions < config.max_decisions && quartets != kKinds)
-    return "the game ended before all quartets were complete";
-  return nullptr;
-}
-
-// The invariants of section 19 that any position must satisfy; null if all hold.
-inline const char* Game::audit(const Config& config) const {
-  if (const char* wrong = audit_money(*this, config.num_players)) return wrong;
-  if (const char* wrong = audit_animals(*this, config.num_players)) return wrong;
-  return audit_phase(*this, config);
 }
 
 // Deals the cards that `me` does not know anew among the hands they can be in.

@@ -300,33 +300,6 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   return {};
 }
 
-// The invariants of section 22 that any position must satisfy; null if all hold.
-inline const char* Game::audit(const Config& config) const {
-  const int seats = config.seats();
-  Cards all = stock | gone;
-  int count = stock.count() + gone.count(), taken = 0;
-  for (int s = 0; s < seats; ++s) {
-    all = all | hand[s] | played[s];
-    count += hand[s].count() + played[s].count();
-    taken += won[s];
-  }
-  if (!(all == config.deck_cards()) || count != config.deck_size())
-    return "cards were lost or doubled";
-  if (round < 1 || round > config.round_count()) return "round out of range";
-  const int last = last_round & 15;
-  if (last && (last < round || last > config.round_count()))
-    return "the episode should have ended before this round";
-  if (phase != kOver && cards != config.hand_size(round)) return "wrong hand size";
-  if (taken > tricks_done || tricks_done - taken > 2) return "tricks do not add up";
-  for (int s = 0; s < seats && phase == kPlay; ++s) {
-    bool laid = false;
-    for (int i = 0; i < trick_size; ++i) laid |= trick_seat[i] == s;
-    if (hand[s].count() != cards - tricks_done - laid)
-      return "a hand has the wrong number of cards";
-  }
-  return nullptr;
-}
-
 // Deals everything that seat `me` cannot know anew: other hands, stock, unrevealed bids and loads.
 inline void Game::resample_hidden(const Config& config, int me, Rng& rng) {
   const int players = config.num_players, seats = config.seats();

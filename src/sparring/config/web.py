@@ -34,7 +34,7 @@ class ServeConfig(Checked):
     fallback: str = ""
     """With --api: the bot that answers for an agent that is missing or damaged. None: an error."""
     states: bool = False
-    """With --api: take states as bytes. They are a game's memory: for programs that you trust."""
+    """With --api: take states as bytes, which are checked whole before anything is played."""
     batch: Annotated[int, between(1, 4096)] = 64
     """With --api: most requests that share a forward pass. Higher answers more a second."""
     wait_ms: Annotated[float, between(0.0, 1000.0)] = 1.0

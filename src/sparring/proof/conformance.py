@@ -187,6 +187,29 @@ def check_clone_and_replay(rules: Rules, games: int, seed: int) -> str:
     return f"{games} games"
 
 
+def check_saved_states(rules: Rules, games: int, seed: int) -> str:
+    """Every byte of a state is declared, and no position of a game is refused when it is loaded."""
+    declared, total = rules.native.first_undeclared, rules.native.game_bytes
+    demand(
+        declared == total,
+        f"`bounds` declares no field at byte {declared} of {total}; name it, or fill padding with "
+        "a spare field",
+    )
+    positions = 0
+    for number in range(games):
+        for at, (state, _) in enumerate(random_game(rules, seed + number)):
+            where = f"seed {seed + number}, decision {at}"
+            demand(state.native.check() == "", f"{where}: {state.native.check()}")
+            positions += 1
+            if at % 5 or not rules.hides:
+                continue
+            for seat in range(rules.seats):
+                other = state.clone()
+                other.resample_hidden(seat, seed=at)
+                demand(other.native.check() == "", f"{where}, resampled: {other.native.check()}")
+    return f"{total} bytes, {positions} positions"
+
+
 def check_refusals(rules: Rules, games: int, seed: int) -> str:
     """An action that is not legal is refused, and nothing changes."""
     refused = 0
@@ -352,6 +375,7 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "observations": check_observations,
     "hidden information": check_hidden_information,
     "clone and replay": check_clone_and_replay,
+    "saved states": check_saved_states,
     "refused actions": check_refusals,
     "pool equals single states": check_pool_against_states,
     "threads and splits": check_threads,
