@@ -3,6 +3,7 @@
 // Section numbers are those of the specification; docs/games/cage2.md describes the game.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "games/cage2/network.hpp"
@@ -98,7 +99,7 @@ struct Game {
   u64 seen;          // the observation, four bits per host
   i32 total_tenths;  // the challenge's reward so far
   u32 lists_used;    // decoys sent from the winner's lists, three bits for each
-  // Red's access by host: disjoint, and User0 is always privileged.
+  // Red's access by host: a privileged one has no other level, and User0 is always privileged.
   u16 privileged, removable, stuck;
   u16 malware;
   u16 touched;   // showed activity or got a decoy since its last Restore, as far as blue can tell
@@ -268,7 +269,9 @@ struct Game {
   static std::string invalid(const Config& config);
   static std::string action_name(const Config& config, int action);
   std::string setup(const Config& config, const std::vector<i64>& data);
+  void bounds(const Config& config, Bounds& bounds) const;
   const char* audit(const Config& config) const;
+  bool ended(const Config& config) const { return steps >= config.max_steps; }
   void resample_hidden(const Config& config, int me, Rng& rng);
   void resample_last_move(Rng& rng);
 #endif

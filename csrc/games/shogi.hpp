@@ -2,6 +2,7 @@
 // are those of the specification; docs/games/shogi.md lists actions, observations and options.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "games/shogi/keys.hpp"
@@ -213,7 +214,10 @@ struct Game {
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);
   std::string setup(const Config& config, const std::vector<i64>& data);
+  void bounds(const Config& config, Bounds& bounds) const;
+  const char* check_side(const Config& config, const u8* side) const;
   const char* audit(const Config& config) const;
+  bool ended(const Config& config) const;
   std::string text(const Config& config, int viewer) const;
 #endif
 };

@@ -85,7 +85,14 @@ struct Game {
   static std::string action_name(const Config& config, int action) {
     return cage2::Game::action_name(config, action);
   }
+  void bounds(const Config& config, Bounds& bounds) const {
+    played.bounds(config, bounds);
+    bounds.any(outcome);
+    bounds.within("impossible", impossible, 0, (1 << kOutcomes) - 1);
+    bounds.spare(spare);
+  }
   const char* audit(const Config& config) const { return played.audit(config); }
+  bool ended(const Config& config) const { return played.ended(config); }
   std::string setup(const Config&, const std::vector<i64>& data) {
     if (data.size() != kOutcomes) return "four outcomes are needed: host, port, noticed, green";
     for (size_t i = 0; i < kOutcomes; ++i) outcome[i] = static_cast<i16>(data[i]);

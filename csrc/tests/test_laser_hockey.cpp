@@ -26,7 +26,7 @@ static_assert(is_near(kPuckOnRacket.friction, 0.3162278f) && is_near(kPuckOnWall
 // Section 3.1: the walls where the specification has them.
 void walls() {
   const auto spans = [](int wall, f32 low_x, f32 high_x, f32 low_y, f32 high_y) {
-    const Bounds& bounds = kWall[wall].bounds;
+    const laser_hockey::Bounds& bounds = kWall[wall].bounds;
     return std::abs(bounds.low.x - 5 - low_x) < 1e-5f &&
            std::abs(bounds.high.x - 5 - high_x) < 1e-5f &&
            std::abs(bounds.low.y - 4 - low_y) < 1e-5f &&

@@ -178,12 +178,50 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   return {};
 }
 
+// All that blue can pay in a step: each host, the service and a Restore.
+inline constexpr i32 kMostTenths = 157;
+
+inline void declare_or_none(const char* name, const u8& field, i64 low, i64 high, Bounds& bounds) {
+  if (field == kNone) return bounds.any(field);
+  bounds.within(name, field, low, high);
+}
+
+inline void Game::bounds(const Config& config, Bounds& bounds) const {
+  bounds.within("seen", seen, 0, (i64{1} << (4 * kHosts)) - 1);
+  bounds.within("total_tenths", total_tenths, -kMostTenths * config.max_steps, 0);
+  bounds.within("lists_used", lists_used, 0, (i64{1} << (3 * kLists)) - 1);
+  for (const u16* hosts : {&privileged, &removable, &stuck, &malware, &touched, &was_scan})
+    bounds.within("a set of hosts", *hosts, 0, kAllHosts);
+  for (const u16* hosts : {&known_ip, &known_host, &scanned, &exploited, &escalated, &mapped})
+    bounds.within("red's memory of hosts", *hosts, 0, kAllHosts);
+  bounds.within("steps", steps, 0, config.max_steps);
+  for (int host = 0; host < kHosts; ++host) bounds.any(decoy_ports[host]);
+  for (size_t i = kHosts; i < sizeof decoy_ports; ++i) bounds.spare(decoy_ports[i]);
+  bounds.any(known_ports);
+  bounds.within("red", red, 0, kReds - 1);
+  bounds.within("stage", stage, 0, kStages - 1);
+  declare_or_none("prey", prey, kUser1, kUser4, bounds);
+  bounds.within("flags", flags, 0, 2 * kFailed - 1);
+  bounds.within("subnets", subnets, 0, (1 << (2 * kSubnets)) - 1);
+  declare_or_none("last_ip", last_ip, 0, kHosts - 1, bounds);
+  declare_or_none("last_host", last_host, 0, kHosts - 1, bounds);
+  bounds.within("restored", restored, 0, 3);
+  declare_or_none("latest_scan", latest_scan, 0, kHosts - 1, bounds);
+  declare_or_none("last_action", last_action, 0, kAllActions - 1, bounds);
+  bounds.within("red_action", red_action, kRedSleeps, kImpact);
+  declare_or_none("red_target", red_target, 0, kHosts - 1, bounds);
+  declare_or_none("red_port", red_port, kFtp, kSsh, bounds);
+  declare_or_none("red_noticed", red_noticed, 0, 1, bounds);
+  bounds.within("order", order, 0, kUnits - 1);
+  bounds.any(repairs);
+  bounds.any(in_order);
+  bounds.spare(spare);
+}
+
 inline const char* audit_access(const Game& game, const Config& config) {
   const Hosts user0 = just(kUser0);
   if (!(game.privileged & user0)) return "red lost User0";
-  if (game.privileged & game.removable || game.privileged & game.stuck ||
-      game.removable & game.stuck)
-    return "a host has two levels of access";
+  if (game.privileged & (game.removable | game.stuck)) return "a host has two levels of access";
   if (game.sessions() & just(kDefender)) return "red is on Defender";
   if (game.sessions() & ~Hosts{game.touched} & ~user0)
     return "red is on a host that showed nothing";
@@ -203,20 +241,77 @@ inline const char* audit_service(const Game& game, const Config& config) {
   return nullptr;
 }
 
+// Red's last move has a target of its kind; only an exploit has a port and may be noticed.
+inline const char* audit_last_move(const Game& game) {
+  const bool moved = game.red_action != kRedSleeps;
+  if (moved != (game.steps > 0 && game.red != kSleepingRed)) return "red moved out of turn";
+  const bool on_target = game.red_action == kRedSleeps ? game.red_target == kNone
+                         : game.red_action == kSweep   ? game.red_target < kSubnets
+                         : game.red_action == kImpact  ? game.red_target == kOpServer0
+                                                       : game.red_target < kHosts;
+  if (!on_target) return "red's last move has no such target";
+  if (game.red_port != kNone && game.red_action != kExploit) return "a port that nobody attacked";
+  if (game.red_noticed != kNone && game.red_port == kNone) return "a shell from nowhere";
+  return nullptr;
+}
+
+// Meander exploits some address when it can do nothing else. Defender is one that it never takes
+// over; before Defender is known, each host that it holds leads on to the next.
+inline const char* audit_meander(const Game& game) {
+  const bool failed = game.flags & kFailed;
+  const auto due = [&](u8 last) { return failed && last != kNone ? just(last) : Hosts{0}; };
+  const int swept = game.subnets >> kSubnets;
+  if (game.red != kMeander && (game.last_ip != kNone || game.last_host != kNone))
+    return "an attacker other than Meander learns";
+  if (game.last_ip != kNone && game.last_host != kNone) return "Meander made two moves at once";
+  if (swept & ~game.subnets || !(game.subnets & 1 << kUserNet)) return "an unknown subnet swept";
+  if (!(game.known_ip & just(kUser0))) return "red forgot User0";
+  if (game.exploited & just(kDefender) & ~due(game.last_ip)) return "red is on Defender";
+  if (game.known_ip & just(kDefender)) return nullptr;
+  if (swept & 1 << kEnterpriseNet) return "a sweep missed Defender";
+  if (swept & 1 << kUserNet && kSubnetHosts[kUserNet] & ~game.known_ip)
+    return "a sweep missed a user's host";
+  if (game.exploited & ~game.known_host & ~due(game.last_ip))
+    return "an exploit of a host that red does not know";
+  for (Hosts rest = game.escalated & ~due(game.last_host); rest; rest &= rest - 1) {
+    const int host = lowest_bit(rest);
+    if (!(game.subnets >> subnet_of(host) & 1) || revealed_by(host) & ~game.known_ip)
+      return "an escalation revealed nothing";
+  }
+  return nullptr;
+}
+
+// What depends on options that a game keeps.
+inline const char* audit_options(const Game& game, const Config& config) {
+  u32 units = 0;
+  for (const u8 unit : game.order) units |= 1u << unit;
+  if (units != (config.orders ? (1u << kUnits) - 1 : 1u)) return "the order is none of units";
+  for (int list = 0; list < kLists; ++list)
+    if ((game.lists_used >> (3 * list) & 7) > (config.actions == kWinner ? kListSize[list] : 0))
+      return "more decoys sent than a list has";
+  if (game.restored && !config.has_haraka_bug()) return "a restored host is remembered";
+  return nullptr;
+}
+
 // The invariants of section 13.4 that any position must satisfy; null if all hold.
 inline const char* Game::audit(const Config& config) const {
   if (const char* wrong = audit_access(*this, config)) return wrong;
   if (const char* wrong = audit_service(*this, config)) return wrong;
+  if (const char* wrong = audit_last_move(*this)) return wrong;
+  if (const char* wrong = audit_meander(*this)) return wrong;
+  if (const char* wrong = audit_options(*this, config)) return wrong;
   for (int host = 0; host < kHosts; ++host) {
     if (decoy_ports[host] & ~kOpenable.ports[host]) return "a decoy that cannot be there";
     if (label_of(seen, host) != kClean && !(touched >> host & 1)) return "a label from nowhere";
     if (known_ports[host] && (known_ports[host] & kGenuine[host]) != kGenuine[host])
       return "red's memory of a scan lacks a genuine port";
+    if (known_ports[host] & ~(kGenuine[host] | kOpenable.ports[host]))
+      return "red remembers a port that cannot be open";
     if ((seen >> (4 * host) & 3) == 2) return "an activity that does not exist";
   }
-  if (seen >> (4 * kHosts)) return "more than 52 bits are seen";
-  if (total_tenths > 0) return "blue was rewarded";
-  if (total_tenths < -157 * steps) return "blue paid more than there is to pay";
+  if (latest_scan == kNone ? was_scan != 0 : !(was_scan >> latest_scan & 1))
+    return "the latest scan is not one of the scans";
+  if (total_tenths < -kMostTenths * steps) return "blue paid more than there is to pay";
   for (int unit = 0; unit < kUnits; ++unit)
     if (in_order[unit] > repairs[unit]) return "more repairs in order than repairs";
   return nullptr;

@@ -114,12 +114,17 @@ std::string Match<Control>::invalid(const Config& config) {
   return {};
 }
 
+// A position that is set up has its bodies within 1000 m and radians; what a step adds to that is
+// much less than 10.
+inline constexpr i64 kFarthestStart = 1000, kFarthestStep = 10, kLongestMatch = 251;
+
 // Mode, time, both keep counters, touching bits, server; then the bits of 22 doubles: left racket,
 // right racket and puck with x, y, angle, vx, vy and spin each (positions from the centre of the
 // rink, rackets at their origin), the kick, both phases.
 template <class Control>
 std::string Match<Control>::setup(const Config& config, const std::vector<i64>& data) {
   constexpr size_t kWhole = 6, kNumbers = 22;
+  constexpr f64 kMost = kFarthestStart;
   if (data.size() != kWhole + kNumbers)
     return "a position has 28 numbers, not " + std::to_string(data.size());
   const auto within = [&](size_t at, i64 high) { return data[at] >= 0 && data[at] <= high; };
@@ -141,7 +146,7 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
   for (size_t i = 0; i < kNumbers; ++i) {
     f64 given;
     copy_bytes(&given, &data[kWhole + i], sizeof given);
-    if (!(given >= -1000 && given <= 1000))
+    if (!(given >= -kMost && given <= kMost))
       return "number " + std::to_string(i) + " is not within -1000..1000";
     const bool x = i < 18 && i % 6 == 0, y = i < 18 && i % 6 == 1;
     number[i] = static_cast<f32>(given + (x ? f64{kCentre.x} : y ? f64{kCentre.y} : 0));
@@ -157,31 +162,65 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
     copy_bytes(&given, &data[kWhole + 20 + static_cast<size_t>(at)], sizeof given);
     fresh.phase[at] = static_cast<f32>(std::remainder(given, 2 * 3.14159265358979324));
   }
+  sparring::Bounds declared(&fresh, sizeof fresh);
+  fresh.bounds(config, declared);
+  if (!declared.wrong().empty()) return declared.wrong();
   if (const char* wrong = fresh.audit(config)) return wrong;
   *this = fresh;
   return {};
 }
 
-// Bounds that no position may leave, whatever the players do; null if all hold.
+// A step moves a body by 2 m and a quarter turn at most, that is 100 m/s and 78.5 rad/s; a wall at
+// the end of the step can still turn one into the other.
+inline constexpr i64 kFastest = 120, kMostSpin = 400;
+
 template <class Control>
-const char* Match<Control>::audit(const Config& config) const {
-  // A step moves a body by 2 m and a quarter turn at most, that is 100 m/s and 78.5 rad/s; a wall
-  // at the end of the step can still turn one into the other.
-  constexpr f32 kFastest = 120, kMostSpin = 400;
-  for (int i = kLeft; i <= kPuck; ++i) {
-    const Body& at = body[i];
-    const f32 sum = at.centre.x + at.centre.y + at.angle + at.velocity.x + at.velocity.y + at.spin;
-    if (!is_finite(sum)) return "a body is nowhere";
-    if (length(at.velocity) > kFastest) return "a body is faster than physics allows";
-    if (magnitude(at.spin) > kMostSpin) return "a body spins faster than physics allows";
+void Match<Control>::bounds(const Config& config, sparring::Bounds& bounds) const {
+  constexpr i64 kFarthest = kFarthestStart + kFarthestStep * kLongestMatch;
+  for (const Body& at : body) {
+    bounds.within("centre x", at.centre.x, -kFarthest, kFarthest);
+    bounds.within("centre y", at.centre.y, -kFarthest, kFarthest);
+    bounds.within("angle", at.angle, -kFarthest, kFarthest);
+    bounds.within("velocity x", at.velocity.x, -kFastest, kFastest);
+    bounds.within("velocity y", at.velocity.y, -kFastest, kFastest);
+    bounds.within("spin", at.spin, -kMostSpin, kMostSpin);
   }
-  for (u8 count : keep) {
-    if (count == 1 || count > kCaught) return "a keep counter is out of range";
-    if (count && !config.keep_mode) return "a puck is kept without keep_mode";
+  for (const SinCos& each : turn) {
+    bounds.within("sine", each.sin, -2, 2);
+    bounds.within("cosine", each.cos, -2, 2);
   }
+  bounds.within("kick x", kick.x, -kFarthestStart, kFarthestStart);
+  bounds.within("kick y", kick.y, -kFarthestStart, kFarthestStart);
+  bounds.within("phase", phase, -4, 4);
+  bounds.within("time", time, 0, kLongestMatch);
+  bounds.within("mode", mode, 0, kModes - 1);
+  bounds.within("keep", keep, 0, config.keep_mode ? kCaught : 0);
+  bounds.within("touching", touching, 0, 15);
+  bounds.within("server", server, 0, 1);
+  bounds.within("winner", winner, -1, 1);
+}
+
+// What no position may leave, whatever the players do; null if all holds.
+template <class Control>
+const char* Match<Control>::audit(const Config&) const {
+  const f32 farthest = static_cast<f32>(kFarthestStart + kFarthestStep * (time + 1));
+  for (const Body& at : body) {
+    if (length(at.velocity) > static_cast<f32>(kFastest))
+      return "a body is faster than physics allows";
+    const Vec from = at.centre - kCentre;
+    if (most(magnitude(from.x), magnitude(from.y)) > farthest || magnitude(at.angle) > farthest)
+      return "a body is farther than it can have come";
+  }
+  for (int at = kLeft; at <= kRight; ++at) {
+    const SinCos wanted = sincos_of(body[at].angle);
+    if (turn[at].sin != wanted.sin || turn[at].cos != wanted.cos)
+      return "a racket is turned by another angle than its own";
+  }
+  for (u8 count : keep)
+    if (count == 1) return "a kept puck was not let go";
   if (time > max_time() + 1) return "the match is longer than its limit";
-  if (winner < -1 || winner > 1) return "there is no such winner";
-  return nullptr;
+  const int scored = winner == 1 ? kInRightGoal : winner == -1 ? kInLeftGoal : 0;
+  return (touching & scored) == scored ? nullptr : "the winner's puck missed the goal";
 }
 
 }  // namespace sparring::laser_hockey

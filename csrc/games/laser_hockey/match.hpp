@@ -2,6 +2,7 @@
 // docs/games/laser_hockey.md lists the flags.
 #pragma once
 
+#include "core/bounds.hpp"
 #include "core/face.hpp"
 #include "core/game.hpp"
 #include "games/laser_hockey/controls.hpp"
@@ -174,7 +175,9 @@ struct Match {
   static std::vector<Field> state_fields();
   static std::string invalid(const Config& config);
   std::string setup(const Config& config, const std::vector<i64>& data);
+  void bounds(const Config& config, sparring::Bounds& bounds) const;
   const char* audit(const Config& config) const;
+  bool ended(const Config&) const { return winner != 0 || time > max_time(); }
 #endif
 
  private:

@@ -132,30 +132,102 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
 
 inline std::string Game::text(const Config&, int) const { return sfen_of(position, number + ply); }
 
-// What holds in every position; null if all does.
-inline const char* Game::audit(const Config& config) const {
+inline void declare_board(const char* name, const Board& board, Bounds& bounds) {
+  bounds.any(board.low);
+  bounds.within(name, board.high, 0, static_cast<i64>(kAll.high));
+}
+
+inline void Game::bounds(const Config& config, Bounds& bounds) const {
   const Position& at = position;
+  for (const Board& board : at.side) declare_board("side", board, bounds);
+  for (const Board& board : at.kind) declare_board("kind", board, bounds);
+  declare_board("promoted", at.promoted, bounds);
+  for (const auto& held : at.hand) {
+    for (int k = 0; k < kKinds; ++k) bounds.within("hand", held[k], 0, kPieceTotal[k]);
+    bounds.spare(held[kKing]);
+  }
+  bounds.within("king", at.king, 0, kLastSquare);
+  bounds.within("mover", at.mover, kBlack, kWhite);
+  bounds.within("in_check", at.in_check, 0, 1);
+  bounds.spare(at.spare);
+  declare_board("pinned", pinned, bounds);
+  declare_board("allowed", allowed, bounds);
+  bounds.any(key);
+  bounds.within("ply", ply, 0, config.max_plies);
+  bounds.within("number", number, 1, kMostNumber);
+  bounds.within("checks", checks, 0, config.max_plies);
+  bounds.within("repeats", repeats, 0, 3);
+  bounds.within("winner", winner, kNoWinner, kWhite);
+  bounds.spare(spare);
+}
+
+// The memory is empty until the first move, whatever its bytes are. Positions that are gone cannot
+// be told from invented ones.
+inline const char* Game::check_side(const Config& config, const u8* side) const {
+  if (ply == 0) return repeats ? "the first position occurred before" : nullptr;
+  std::vector<u64> words(static_cast<size_t>(side_bytes(config)) / sizeof(u64));
+  std::memcpy(words.data(), side, words.size() * sizeof(u64));
+  const Memory memory(reinterpret_cast<u8*>(words.data()), config.memory);
+  if (!memory.is_whole(ply)) return "the memory's filter does not know the memory";
+  return memory.find(key, ply).count == repeats ? nullptr
+                                                : "the position did not occur so often before";
+}
+
+// Every square of a side has one kind, kings included, and the box has no more pieces.
+inline const char* audit_pieces(const Position& at) {
   if ((at.side[kOwn] & at.side[kOther]).any()) return "two pieces on one square";
+  if (!at.side[kOwn].has(at.king[kOwn]) || !at.side[kOther].has(at.king[kOther]))
+    return "a king stands on a square that is not its side's";
   Board pieces = Board::of(at.king[kOwn]) | Board::of(at.king[kOther]);
-  int count = 2;
   for (int k = 0; k < kKinds; ++k) {
     if ((pieces & at.kind[k]).any()) return "a square has two kinds";
     pieces |= at.kind[k];
-    const int pieces_of_kind = at.kind[k].count() + at.hand[kOwn][k] + at.hand[kOther][k];
-    if (pieces_of_kind > kPieceTotal[k]) return "a piece too many";
-    count += at.kind[k].count();
+    if (at.kind[k].count() + at.hand[kOwn][k] + at.hand[kOther][k] > kPieceTotal[k])
+      return "a piece too many";
   }
-  if (!(pieces == at.occupied()) || count != pieces.count()) return "a piece of no kind";
-  if ((at.promoted & at.kind[kGold]).any() || (at.promoted - pieces).any())
-    return "something promoted that cannot";
-  if (key != key_of(at)) return "the key is not that of the position";
-  const Safety safe = at.safety();
-  if (!(safe.pinned == pinned) || !(safe.allowed == allowed) || safe.in_check != at.in_check)
+  if (!(pieces == at.occupied())) return "a piece of no kind";
+  const Board golds_and_kings =
+      at.kind[kGold] | Board::of(at.king[kOwn]) | Board::of(at.king[kOther]);
+  return (at.promoted - (pieces - golds_and_kings)).any() ? "something promoted that cannot"
+                                                          : nullptr;
+}
+
+// Moves in a row that gave check: no more than a side made, and the last one if there is a check.
+inline const char* audit_checks(const Game& game) {
+  const int moved = game.position.mover ^ 1;
+  if (game.checks[moved] > (game.ply + 1) / 2 || game.checks[moved ^ 1] > game.ply / 2)
+    return "a side gave more checks than it made moves";
+  if (game.ply > 0 && (game.checks[moved] > 0) != game.position.in_check)
+    return "a check was not counted";
+  return nullptr;
+}
+
+// Section 1.9 once more: who has won, as far as the position tells.
+inline const char* audit_winner(const Game& game, const Config& config) {
+  const int mover = game.position.mover;
+  const bool stuck = !game.position.can_move(game.safety());
+  if (!stuck && game.repeats == 3) return nullptr;  // the memory tells who gave check all the time
+  const bool claims = !stuck && game.claimed(config) == Claim::kWin;
+  const int winner = stuck ? mover ^ 1 : claims ? mover : int{kNoWinner};
+  return game.winner == winner ? nullptr : "the winner is not the position's";
+}
+
+// What holds in every position; null if all does.
+inline const char* Game::audit(const Config& config) const {
+  if (const char* wrong = audit_pieces(position)) return wrong;
+  if (key != key_of(position)) return "the key is not that of the position";
+  const Safety safe = position.safety();
+  if (!(safe.pinned == pinned) || !(safe.allowed == allowed) || safe.in_check != position.in_check)
     return "checks and pins are not those of the position";
-  Position waiting = at;
-  waiting.turn();
-  if (waiting.safety().in_check) return "the side that moved left its king in check";
-  return ply > config.max_plies ? "the game is longer than its limit" : nullptr;
+  if (const char* wrong = why_unplayable(position)) return wrong;
+  if (const char* wrong = audit_checks(*this)) return wrong;
+  return audit_winner(*this, config);
+}
+
+// The tests of section 1.9 without their order.
+inline bool Game::ended(const Config& config) const {
+  return repeats == 3 || ply >= config.max_plies || claimed(config) != Claim::kNone ||
+         !position.can_move(safety());
 }
 
 }  // namespace sparring::shogi

@@ -99,11 +99,18 @@ class Memory {
     keys_[at % positions_] = key;
   }
 
+  // Whether the filter knows the keys that are left of the positions before number `at`.
+  SPARRING_FN bool is_whole(int at) const {
+    for (int i = most(0, at - positions_); i < at; ++i)
+      if (!may_have(keys_[i % positions_])) return false;
+    return true;
+  }
+
   // Looks for the key of position number `at`, which was not added. The side to move is part of a
   // position, and no position returns after two plies.
   SPARRING_FN Repeats find(u64 key, int at) const {
     Repeats found{};
-    if ((filter_[word(key)] & bits(key)) != bits(key)) return found;
+    if (!may_have(key)) return found;
     const int oldest = least(at, positions_);
     int place = at % positions_ - 4;
     for (int distance = 4; distance <= oldest && found.count < 3; distance += 2, place -= 2) {
@@ -117,6 +124,8 @@ class Memory {
   SPARRING_FN static int word(u64 key) { return static_cast<int>(key >> 6) & (kFilterWords - 1); }
   // Two bits of the word; other bits of the key choose the word.
   SPARRING_FN static u64 bits(u64 key) { return u64{1} << (key & 63) | u64{1} << (key >> 32 & 63); }
+
+  SPARRING_FN bool may_have(u64 key) const { return (filter_[word(key)] & bits(key)) == bits(key); }
 
   u64* filter_;
   u64* keys_;

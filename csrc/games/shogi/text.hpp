@@ -48,6 +48,21 @@ inline std::string usi_of(const Position& position, int action) {
   return square_name(from) + arrival + (label >= kPromote ? "+" : "");
 }
 
+// Why no game can go on from a position whose pieces are in order; null if one can.
+inline const char* why_unplayable(Position at) {
+  if (kLine.near[at.king[kOwn]].has(at.king[kOther])) return "the kings touch";
+  for (int turns = 0; turns < 2; ++turns) {
+    const Forces own = at.forces(at.side[kOwn]);
+    if ((((own.pawn | own.lance) & kRankA) | (own.knight & kTopTwo)).any())
+      return "a piece stands where it can never move again";
+    for (Board pawns = own.pawn; pawns.any();)
+      if ((kLine.ray[kUp][pawns.pop()] & own.pawn).any()) return "a side has two pawns on one file";
+    at.turn();
+    if (turns == 0 && at.safety().in_check) return "the side that is not to move is in check";
+  }
+  return nullptr;
+}
+
 // One position read from SFEN, with the number of its move.
 struct Sfen {
   Position position;
@@ -181,21 +196,8 @@ class SfenReader {
   }
 
   void check_playable() {
-    Position at = sfen_.position;
-    sfen_.position.in_check = at.safety().in_check;
-    if (kLine.near[at.king[kOwn]].has(at.king[kOther])) sfen_.unplayable = "the kings touch";
-    for (int turns = 0; turns < 2; ++turns) {
-      const Forces own = at.forces(at.side[kOwn]);
-      if ((((own.pawn | own.lance) & kRankA) | (own.knight & kTopTwo)).any())
-        sfen_.unplayable = "a piece stands where it can never move again";
-      Board pawns = own.pawn;
-      while (pawns.any())
-        if ((kLine.ray[kUp][pawns.pop()] & own.pawn).any())
-          sfen_.unplayable = "a side has two pawns on one file";
-      at.turn();
-      if (turns == 0 && at.safety().in_check)
-        sfen_.unplayable = "the side that is not to move is in check";
-    }
+    sfen_.position.in_check = sfen_.position.safety().in_check;
+    if (const char* why = why_unplayable(sfen_.position)) sfen_.unplayable = why;
   }
 };
 
