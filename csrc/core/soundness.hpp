@@ -19,8 +19,11 @@ concept ChecksSide = requires(const G& game, const typename G::Config& config, c
 
 template <class G>
 Bounds bounds_of(const G& game, const typename G::Config& config) {
+  static_assert(HasBounds<G>,
+                "a game declares every field: void bounds(const Config&, Bounds&) const; "
+                "docs/add-a-game.md");
   Bounds bounds(&game, sizeof game);
-  if constexpr (HasBounds<G>) game.bounds(config, bounds);
+  game.bounds(config, bounds);
   return bounds;
 }
 
@@ -53,6 +56,9 @@ template <Game G>
 std::string check_position(const G& game, const typename G::Config& config, const u8* side,
                            bool over = false) {
   if (std::string wrong = bounds_of(game, config).wrong(); !wrong.empty()) return wrong;
+  static_assert(!HasSide<G> || ChecksSide<G>,
+                "a game with bytes outside its struct checks them: const char* "
+                "check_side(const Config&, const u8* side) const; docs/add-a-game.md");
   if constexpr (ChecksSide<G>)
     if (const char* wrong = game.check_side(config, side)) return wrong;
   if constexpr (requires { game.audit(config); })

@@ -36,10 +36,10 @@ inline void tell_signal(int number) {
 inline void watch_cases() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_set_death_callback(tell_case);
-  signal(SIGALRM, tell_signal);
+  ::signal(SIGALRM, tell_signal);
 #else
   for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
-    signal(number, tell_signal);
+    ::signal(number, tell_signal);
 #endif
 }
 
@@ -92,7 +92,7 @@ class MutatedStates {
     }
     ++accepted_;
     DEMAND(state.check().empty(), state.check());
-    show(state);
+    show(state, number);
     try {
       const bool whole = number % 10 == 0 && ends_;
       play_on(state, whole ? kWholeGame : kSteps, rng);
@@ -128,7 +128,7 @@ class MutatedStates {
       bytes_.push_back(state.bytes());
     }
     ends_ = over(state);
-    show(state);
+    show(state, family);
   }
 
   static void draw_flags(Config& config, Rng& rng) {
@@ -196,8 +196,9 @@ class MutatedStates {
 
   static bool over(const State<G>& state) { return state.terminated() || state.truncated(); }
 
-  // Everything that can be asked of a position without playing on.
-  void show(const State<G>& state) const {
+  // Everything that can be asked of a position without playing on; of bots another one each time,
+  // because some think for long.
+  void show(const State<G>& state, int number) const {
     const Shape shape = G::shape(config_);
     Bytes row(static_cast<size_t>(shape.obs_bytes));
     for (int seat = 0; seat < shape.seats; ++seat) {
@@ -210,7 +211,7 @@ class MutatedStates {
     state.text(-1);
     State<G> asked = state;
     for (int at = 0; at < G::kRows; ++at)
-      for (int bot = 0; asked.seat(at) >= 0 && bot <= kBotCount<G>; ++bot) asked.ask(bot, at);
+      if (asked.seat(at) >= 0) asked.ask(number % (kBotCount<G> + 1), at);
     DEMAND(state.role(0) >= 0 && state.role(0) < G::kRoles, "a role that does not exist");
     DEMAND(state.reason() < kEndCount<G>, "an end that does not exist");
     state.rewards();
@@ -219,7 +220,7 @@ class MutatedStates {
 
   static void play_one(State<G>& state, Rng& rng) {
     typename G::Action actions[G::kRows]{};
-    const int bot = rng.below(2) ? 0 : rng.below(kBotCount<G> + 1);
+    const int bot = rng.below(8) ? 0 : rng.below(kBotCount<G> + 1);
     for (int row = 0; row < G::kRows; ++row) {
       if (state.seat(row) < 0) continue;
       const std::vector<f32> chosen = state.ask(bot, row);

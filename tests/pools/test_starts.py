@@ -250,7 +250,7 @@ BAD = {
     "weight nan must be": lambda: Start(after("tic_tac_toe", 1), weight=float("nan")),
     "not a saved state": lambda: Start(b"junk"),
     "another game or build": lambda: Start(Position(b"short")),
-    "start 1: a seat is to move and cannot": lambda: Start(bytes_of(after("tic_tac_toe", *FULL))),
+    "start 1: the game is over": lambda: Start(bytes_of(after("tic_tac_toe", *FULL))),
 }
 
 

@@ -196,11 +196,14 @@ def test_a_clone_and_a_loaded_state_go_on_alike():
     module = Module(Rules("skull_king"))
     state = module.state(7)
     copy, loaded = state.clone(), module.state(8)
-    assert loaded.load(state.save())
+    assert loaded.load(state.save()) == ""
     for each in (state, copy, loaded):
         each.apply([each.ask(1)[0]])
     assert state.save() == copy.save() == loaded.save()
-    assert not loaded.load(b"too short")
+    kept = loaded.save()
+    assert loaded.load(b"too short") == "it was saved by another build"
+    assert loaded.load(b"\xff" * len(kept)) != ""
+    assert loaded.save() == kept
 
 
 def test_a_position_is_set_up_or_refused():

@@ -157,11 +157,12 @@ class WasmState:
         self.call("save", module.room)
         return module.read(module.room, module.room_bytes)
 
-    def load(self, saved: bytes) -> bool:
+    def load(self, saved: bytes) -> str:
+        """What is wrong with the bytes, "" if nothing."""
         room = self.module.put(saved)
-        loaded = self.call("load", room, len(saved))
+        wrong = self.module.text(self.call("load", room, len(saved)))
         self.module.call("release", room)
-        return bool(loaded)
+        return wrong
 
 
 class WasmNetwork:

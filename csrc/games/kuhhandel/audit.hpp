@@ -8,8 +8,8 @@
 #if SPARRING_HOST
 namespace sparring::kuhhandel {
 
-inline constexpr Money kAllMoney = 0x0505050a140a;  // the box
-inline constexpr int kAllTens = tens_in(kAllMoney);
+inline constexpr int kAllTens = 470;   // the whole box
+inline constexpr int kMostCards = 20;  // of a denomination
 
 inline void Game::bounds(const Config& config, Bounds& bounds) const {
   const int players = config.num_players, seats = (1 << players) - 1;
@@ -64,11 +64,12 @@ inline const char* Game::check_side(const Config& config, const u8* side) const 
   return nullptr;
 }
 
-// Whether no denomination has more cards than the box; the two highest bytes are nobody's.
-inline bool fits_box(Money money) {
+// Whether this is as much as can be counted, bid and named; the two highest bytes are nobody's.
+// A position that was set up may have other cards than the box.
+inline bool is_money(Money money) {
   for (int d = 0; d < kDenominations; ++d)
-    if (count_of(money, d) > kBox[d]) return false;
-  return money >> (8 * kDenominations) == 0;
+    if (count_of(money, d) > kMostCards) return false;
+  return money >> (8 * kDenominations) == 0 && tens_in(money) <= kAllTens;
 }
 
 // The money that will have been in play with that of the donkeys to come.
@@ -79,11 +80,11 @@ inline Money most_in_play(const Game& game, int players) {
 }
 
 inline const char* audit_money(const Game& game, int players) {
-  if (!fits_box(game.in_play) || !fits_box(game.offer) || !fits_box(game.chosen))
-    return "money that no box holds";
+  if (!is_money(game.in_play) || !is_money(game.offer) || !is_money(game.chosen))
+    return "more money than there is";
   for (int p = 0; p < kPlayers; ++p)
     for (int j = 0; j < kPlayers; ++j) {
-      if (!fits_box(game.known[p][j])) return "money that no box holds";
+      if (!is_money(game.known[p][j])) return "more money than there is";
       if ((p >= players || j >= players) && game.known[p][j])
         return "money of a seat that does not exist";
     }
@@ -94,7 +95,7 @@ inline const char* audit_money(const Game& game, int players) {
       if (!holds(game.hand(j), game.known[p][j])) return "somebody knows money that is not there";
   }
   if (sum != game.in_play) return "money was lost or doubled";
-  return fits_box(most_in_play(game, players)) ? nullptr : "donkeys would bring too much money";
+  return is_money(most_in_play(game, players)) ? nullptr : "donkeys would bring too much money";
 }
 
 inline const char* audit_animals(const Game& game, int players) {

@@ -219,9 +219,10 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
       return std::string("there must be four of ") + kKindNames[kind] + ", with the deck";
   fresh.donkeys = static_cast<u8>(4 - fresh.unseen[kDonkey]);
   for (int d = 0; d < kDenominations; ++d)
-    if (count_of(most_in_play(fresh, players), d) > kBox[d])
-      return std::string("the box has fewer cards of ") + kMoneyNames[d] +
-             ", with those that donkeys still bring";
+    if (count_of(fresh.in_play, d) > kBox[d])
+      return std::string("the box has fewer cards of ") + kMoneyNames[d];
+  if (!is_money(most_in_play(fresh, players)))
+    return "donkeys would bring more money than there is; draw some of them before";
   if (left == 0 && !fresh.can_trade(config, fresh.turn)) return "this player can do nothing";
   *this = fresh;
   return {};
