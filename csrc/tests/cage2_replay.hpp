@@ -82,6 +82,7 @@ struct Game {
     fields.push_back(SPARRING_STATE(impossible));
     return fields;
   }
+  static std::string invalid(const Config& config) { return cage2::Game::invalid(config); }
   static std::string action_name(const Config& config, int action) {
     return cage2::Game::action_name(config, action);
   }

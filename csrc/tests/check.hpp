@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #define CHECK(condition)                                                             \
   do {                                                                               \
@@ -21,4 +22,14 @@
                    static_cast<long long>(got_value), static_cast<long long>(wanted_value)); \
       std::exit(1);                                                                          \
     }                                                                                        \
+  } while (false)
+
+#define CHECK_TEXT(got, wanted)                                                       \
+  do {                                                                                \
+    const std::string got_value = (got), wanted_value = (wanted);                     \
+    if (got_value != wanted_value) {                                                  \
+      std::fprintf(stderr, "%s:%d: %s is '%s', not '%s'\n", __FILE__, __LINE__, #got, \
+                   got_value.c_str(), wanted_value.c_str());                          \
+      std::exit(1);                                                                   \
+    }                                                                                 \
   } while (false)

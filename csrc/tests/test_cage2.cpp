@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "core/pool.hpp"
+#include "core/soundness.hpp"
 #include "games/cage2.hpp"
+#include "tests/cage2_replay.hpp"
 #include "tests/check.hpp"
 
 using namespace sparring;
@@ -67,9 +69,7 @@ int formula_tenths(const Cage2& game, int action) {
 }
 
 void check_step(const Cage2& was, const Cage2& now, const Config& config, int reward) {
-  const char* wrong = now.audit(config);
-  if (wrong) std::fprintf(stderr, "%s\n", wrong);
-  CHECK(!wrong);
+  CHECK_TEXT(check_position(now, config, nullptr, now.steps >= config.max_steps), "");
   CHECK_EQUAL(reward, formula_tenths(now, now.last_action));
   CHECK(reward <= 0 && reward >= -157);
   CHECK_EQUAL(now.total_tenths, was.total_tenths + reward);
@@ -99,7 +99,7 @@ void invariants() {
       Rng chance(11, number, 1, Stream::kChance), choice(11, number, 1, Stream::kSampling);
       Cage2 game;
       game.reset(config, chance);
-      CHECK(!game.audit(config));
+      CHECK_TEXT(check_position(game, config, nullptr), "");
       for (int step = 0; step < config.max_steps; ++step) {
         const Cage2 was = game;
         const int reward = play(game, config, any_legal(game, config, choice), chance);
@@ -281,7 +281,79 @@ void the_cut_is_a_truncation() {
   }
 }
 
+// Starts, games with hidden things drawn anew, and the games that go on from there: whatever can
+// be saved would be loaded again.
+void positions_of_games_are_sound() {
+  u32 number = 0;
+  for (Config config : many_configs()) {
+    config.red = static_cast<i32>(number % 4);
+    config.mix[kSleepingRed] = 1;
+    for (int episode = 0; episode < 8; ++episode, ++number) {
+      Rng chance(12, number, 1, Stream::kChance), choice(12, number, 1, Stream::kSampling);
+      Cage2 game;
+      game.reset(config, chance);
+      if (episode % 2) {
+        std::vector<i64> levels(kHosts);
+        for (size_t host = 1; host < kHosts; ++host) levels[host] = choice.below(3);
+        CHECK_TEXT(game.setup(config, levels), "");
+      }
+      while (game.steps < config.max_steps) {
+        CHECK_TEXT(check_position(game, config, nullptr), "");
+        Cage2 drawn = game;
+        drawn.resample_hidden(config, 0, choice);
+        CHECK_TEXT(check_position(drawn, config, nullptr), "");
+        if (choice.below(30) == 0) game = drawn;
+        play(game, config, any_legal(game, config, choice), chance);
+      }
+      CHECK_TEXT(check_position(game, config, nullptr, true), "");
+    }
+  }
+}
+
+// What the rules take for granted: an index that they write to, a loop that finds an end, a set
+// that is not empty.
+void crafted_positions_are_refused() {
+  Config config;
+  config.red = kMeander;
+  config.orders = kDrawn;
+  config.scan_history = kEveryHost;
+  Rng chance(13, 0, 1, Stream::kChance);
+  Cage2 game;
+  game.reset(config, chance);
+  for (int step = 0; step < 30; ++step) play(game, config, kSleep, chance);
+  CHECK_TEXT(check_position(game, config, nullptr), "");
+  const auto refused = [&](auto&& change) {
+    Cage2 odd = game;
+    change(odd);
+    return check_position(odd, config, nullptr);
+  };
+  CHECK_TEXT(refused([](Cage2& odd) { odd.latest_scan = 100; }), "latest_scan is not in 0..12");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.last_ip = 107; }), "last_ip is not in 0..12");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.red_target = 13; }), "red_target is not in 0..12");
+  CHECK_TEXT(refused([](Cage2& odd) {
+               odd.red_action = kExploit;
+               odd.red_target = kNone;
+             }),
+             "red's last move has no such target");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.order[0] = odd.order[1]; }),
+             "the order is none of units");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.seen |= u64{1} << 52; }),
+             "seen is not in 0..4503599627370495");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.exploited = kAllHosts; }), "red is on Defender");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.known_ip = odd.exploited = 1 << kUser0; }),
+             "a sweep missed Defender");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.stage = kStages; }), "stage is not in 0..14");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.prey = kEnterprise0; }), "prey is not in 9..12");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.known_ports[kUser1] = 0xff; }),
+             "red remembers a port that cannot be open");
+  CHECK_TEXT(refused([](Cage2& odd) { odd.decoy_ports[15] = 1; }), "spare is not in 0..0");
+  CHECK_TEXT(refused([&](Cage2& odd) { odd.steps = static_cast<u16>(config.max_steps); }),
+             "the game is over");
+}
+
 int main() {
+  CHECK_EQUAL(bounds_of(Cage2{}, {}).first_undeclared(), sizeof(Cage2));
+  CHECK_EQUAL(bounds_of(cage2_replay::Game{}, {}).first_undeclared(), sizeof(cage2_replay::Game));
   packed_sets();
   invariants();
   masked_actions_do_nothing();
@@ -289,5 +361,7 @@ int main() {
   winners_lists();
   orders_of_repair();
   the_cut_is_a_truncation();
+  positions_of_games_are_sound();
+  crafted_positions_are_refused();
   std::puts("ok");
 }

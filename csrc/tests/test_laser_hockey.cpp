@@ -1,8 +1,10 @@
 // Laser hockey: constants, symmetry and what always holds, whatever the players do.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/pool.hpp"
+#include "core/soundness.hpp"
 #include "games/laser_hockey.hpp"
 #include "games/laser_hockey_discrete.hpp"
 #include "tests/check.hpp"
@@ -205,7 +207,7 @@ void check_matches(const Config& config, Habit habit, int matches) {
       }
       u8 kept[2] = {bare.game.keep[0], bare.game.keep[1]};
       const Result result = bare.step(given);
-      CHECK(bare.game.audit(config) == nullptr);
+      CHECK_TEXT(check_position(bare.game, config, nullptr, result.over()), "");
       check_bounds(bare.game, config, 0);
       check_bounds(bare.game, config, 1);
       const Vec puck = bare.game.place(kPuck);
@@ -276,7 +278,40 @@ void a_seed_repeats() {
   CHECK(digest[0] != digest[2]);
 }
 
+// A puck that was kicked, a kept one, a goal: bytes that are not a match are told from these.
+void crafted_positions_are_refused() {
+  const Config config;
+  Rng chance(17, 0, 0, Stream::kChance);
+  Continuously match{};
+  match.reset(config, chance);
+  const auto refused = [&](auto&& change) {
+    Continuously odd = match;
+    change(odd);
+    const std::string wrong = check_position(odd, config, nullptr);
+    return wrong.substr(0, wrong.find(" is not in"));
+  };
+  constexpr f32 kNan = std::numeric_limits<f32>::quiet_NaN();
+  CHECK_TEXT(refused([](Continuously&) {}), "");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kLeft].angle = 1e12f; }), "angle");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].centre.x = kNan; }), "centre x");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].centre.y = 2000; }),
+             "a body is farther than it can have come");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.body[kPuck].velocity = {100, 100}; }),
+             "a body is faster than physics allows");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.turn[kRight].sin = 1; }),
+             "a racket is turned by another angle than its own");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.kick.x = kNan; }), "kick x");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.phase[1] = 1e30f; }), "phase");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.keep[0] = 16; }), "keep");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.keep[0] = 1; }), "a kept puck was not let go");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.winner = 1; }),
+             "the winner's puck missed the goal");
+  CHECK_TEXT(refused([](Continuously& odd) { odd.time = 251; }), "the game is over");
+}
+
 int main() {
+  CHECK_EQUAL(bounds_of(Continuously{}, {}).first_undeclared(), sizeof(Continuously));
+  crafted_positions_are_refused();
   walls();
   sine_and_cosine();
   the_right_player_sees_the_same();

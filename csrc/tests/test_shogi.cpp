@@ -17,6 +17,12 @@ static_assert(std::has_unique_object_representations_v<ShogiGame>,
               "the state has no padding, so its bytes can be compared");
 static_assert(sizeof(ShogiGame) <= 256, "four cache lines");
 
+// Positions that games can be set up with: in check, few pieces, at the end of a declaration.
+const char* const kComposed[] = {
+    "l6nl/5+P1gk/2np1S3/p1p4Pp/3P2Sp1/1PPb2P1P/P5GS1/R8/LN4bKL w RGgsn5p 1",
+    "8k/9/9/9/9/9/9/9/K8 b R2GP 65535", "4k4/9/4P4/9/9/9/9/9/4K4 w r2bg 7",
+    "K8/1PP6/GGG6/9/9/9/9/9/8k b RBr 3", "3lkb2R/9/4G4/2K6/9/9/9/9/9 b P2gsnl4p 1"};
+
 Board random_board(Rng& rng) {
   const u64 low = u64{rng.next()} << 32 | rng.next(), high = rng.next();
   return Board{low, high} & Board{u64{rng.next()} << 32 | rng.next(), rng.next()} & kAll;
@@ -201,13 +207,193 @@ void any_number_of_threads_plays_the_same_games() {
 void bots_play_legal_moves() {
   constexpr int kBotCount = static_cast<int>(std::size(ShogiGame::kBots));
   for (int bot = 1; bot <= kBotCount; ++bot) {
-    State<ShogiGame> state({}, static_cast<u64>(bot), 0, false, {1});
+    State<ShogiGame> state({}, static_cast<u64>(bot), 0, false, {1, 0});
     for (int ply = 0; ply < 60 && state.seat(0) >= 0; ++ply) {
       const i32 action = static_cast<i32>(state.ask(ply % 2 ? bot : 0, 0)[0]);
       CHECK(state.apply(&action).game < 0);
-      CHECK(state.audit().empty());
+      CHECK_TEXT(state.check(), "");
     }
   }
+}
+
+// Games to their end from many positions under many options: every position on the way would be
+// loaded again.
+void positions_of_games_are_sound() {
+  for (int i = 0; i < 60; ++i) {
+    shogi::Config config;
+    config.max_plies = i % 4 ? 150 : 400;
+    config.at_limit = i / 2 % 2;
+    config.declaration = i % 3;
+    config.memory = i % 5 ? 4 + i : 512;
+    State<ShogiGame> state(config, static_cast<u64>(i), 0, false, {1, 0});
+    if (i % 2) {
+      const std::string sfen = kComposed[static_cast<size_t>(i / 2) % std::size(kComposed)];
+      CHECK_TEXT(state.setup({sfen.begin(), sfen.end()}), "");
+    }
+    CHECK_TEXT(state.check(), "");
+    while (state.seat(0) >= 0) {
+      const i32 action = static_cast<i32>(state.ask(i % 7 == 0, 0)[0]);
+      CHECK(state.apply(&action).game < 0);
+      CHECK_TEXT(state.check(), "");
+    }
+  }
+}
+
+// What is left of a position whose key, checks and pins are made to fit.
+ShogiGame fitting(ShogiGame game) {
+  game.key = key_of(game.position);
+  game.keep(game.position.safety());
+  return game;
+}
+
+ShogiGame game_of(const char* sfen) {
+  ShogiGame game;
+  game.start_from(SfenReader::read(sfen).position, 1);
+  return game;
+}
+
+void crafted_positions_are_refused() {
+  const shogi::Config config;
+  const std::vector<u8> side(static_cast<size_t>(ShogiGame::side_bytes(config)));
+  const auto wrong = [&](const ShogiGame& game) {
+    return check_position(game, config, side.data());
+  };
+  const ShogiGame start = game_of(kStart);
+  CHECK_TEXT(wrong(start), "");
+  // A king that may capture the other one would put it into a hand, behind the kinds of pieces.
+  CHECK_TEXT(wrong(game_of("9/9/9/4k4/4K4/9/9/9/9 b P 1")), "the kings touch");
+  CHECK_TEXT(wrong(game_of("9/9/4k4/9/4K4/9/4R4/9/4r4 b - 1")), "");
+  CHECK_TEXT(wrong(game_of("9/9/4k4/9/4R4/9/4K4/9/9 b - 1")),
+             "the side that is not to move is in check");
+  CHECK_TEXT(wrong(game_of("P8/9/4k4/9/9/9/4K4/9/9 b - 1")),
+             "a piece stands where it can never move again");
+  CHECK_TEXT(wrong(game_of("9/9/4k4/9/P8/9/P3K4/9/9 b - 1")), "a side has two pawns on one file");
+
+  ShogiGame odd = start;
+  std::swap(odd.position.king[kOwn], odd.position.king[kOther]);
+  CHECK_TEXT(wrong(fitting(odd)), "a king stands on a square that is not its side's");
+  odd = start;
+  odd.position.promoted = Board::of(odd.position.king[kOwn]);
+  CHECK_TEXT(wrong(fitting(odd)), "something promoted that cannot");
+  odd = start;
+  odd.position.hand[kOwn][kKing] = 1;
+  CHECK_TEXT(wrong(fitting(odd)), "spare is not in 0..0");
+  odd = start;
+  odd.position.king[kOther] = kSquares;
+  CHECK_TEXT(wrong(odd), "king is not in 0..80");
+  odd = start;
+  odd.position.hand[kOwn][kPawn] = 1;
+  CHECK_TEXT(wrong(fitting(odd)), "a piece too many");
+  odd = start;
+  odd.winner = kWhite;
+  CHECK_TEXT(wrong(odd), "the winner is not the position's");
+  odd = start;
+  odd.checks[kBlack] = 1;
+  CHECK_TEXT(wrong(odd), "a side gave more checks than it made moves");
+  odd = start;
+  odd.ply = static_cast<u16>(config.max_plies);
+  CHECK_TEXT(wrong(odd), "the memory's filter does not know the memory");
+}
+
+// Puts a piece elsewhere, gives it another kind or side, promotes it, takes it away, fills a hand.
+void disturb(Position& at, Rng& rng) {
+  const Board from = Board::of(rng.below(kSquares)), to = Board::of(rng.below(kSquares));
+  const int who = rng.below(2), kind = rng.below(kKinds);
+  const auto carry = [&](Board& set) { set = (set & from).any() ? (set - from) | to : set; };
+  switch (rng.below(6)) {
+    case 0:
+      for (Board& set : at.side) carry(set);
+      for (Board& set : at.kind) carry(set);
+      return carry(at.promoted);
+    case 1:
+      at.king[who] = static_cast<u8>(to.first());
+      if (rng.below(2)) at.side[who] |= to;
+      return;
+    case 2:
+      for (Board& set : at.kind) set = set - from;
+      at.kind[kind] |= from & at.occupied();
+      return;
+    case 3:
+      at.promoted ^= rng.below(2) ? from & at.occupied() : from;
+      return;
+    case 4:
+      for (Board& set : at.side) set = set - from;
+      for (Board& set : at.kind) set = set - from;
+      return;
+    default:
+      at.hand[who][rng.below(8)] = static_cast<u8>(rng.below(4));
+  }
+}
+
+// Positions that nobody set up but whose key, checks and pins fit: refused, or played to the end
+// by every bot.
+void disturbed_positions_are_refused_or_played() {
+  shogi::Config config;
+  config.max_plies = 40;
+  int accepted = 0;
+  for (int number = 0; number < 300; ++number) {
+    Rng rng(21, static_cast<u32>(number), 0, Stream::kSampling);
+    State<ShogiGame> state(config, static_cast<u64>(number), 0, false, {1, 1});
+    for (int ply = number % 30; ply > 0 && state.seat(0) >= 0; --ply) {
+      const i32 action = static_cast<i32>(state.ask(0, 0)[0]);
+      CHECK(state.apply(&action).game < 0);
+    }
+    ShogiGame game;
+    std::memcpy(static_cast<void*>(&game), state.game_bytes(), sizeof game);
+    for (int changes = 1 + rng.below(3); changes > 0; --changes) disturb(game.position, rng);
+    game.ply = game.checks[0] = game.checks[1] = game.repeats = 0;
+    game = fitting(game);
+    std::vector<u8> side = state.side();
+    if (!check_position(game, config, side.data()).empty()) continue;
+    ++accepted;
+    Rng chance(0, 0, 0, Stream::kChance);
+    f32 reward[2]{}, weight[2] = {1, 1};
+    Result result{.reward = reward, .weight = weight, .roles = 1, .wanted = 3};
+    std::vector<u8> row(static_cast<size_t>(ShogiGame::row_bytes(config)));
+    while (!result.over()) {
+      Legal<ShogiGame> legal;
+      game.legal(config, 0, legal, side.data());
+      const i32 action = game.act(game.ply % 3, config, 0, legal, rng, side.data());
+      CHECK(legal.test(action));
+      game.observe(config, 0, row.data(), side.data());
+      game.step(config, &action, chance, result, side.data());
+      CHECK_TEXT(check_position(game, config, side.data(), result.over()), "");
+    }
+  }
+  CHECK(accepted > 30 && accepted < 270);
+}
+
+// The bytes beside a game: its filter knows every position that is kept, and the count of the
+// present one is theirs.
+void a_crafted_memory_is_refused() {
+  shogi::Config config;
+  State<ShogiGame> state(config, 1, 0, false, {1, 0});
+  for (int ply = 0; ply < 12; ++ply) {  // both rooks go back and forth
+    const char* move = ply % 4 < 2 ? "2h3h" : "3h2h";
+    ShogiGame game;
+    std::memcpy(static_cast<void*>(&game), state.game_bytes(), sizeof game);
+    const std::vector<int> legal = state.legal(0);
+    const std::string wanted = game.position.mover == kBlack ? move : ply % 4 < 2 ? "8b7b" : "7b8b";
+    const auto found = std::find_if(legal.begin(), legal.end(), [&](int action) {
+      return usi_of(game.position, action) == wanted;
+    });
+    CHECK(found != legal.end());
+    const i32 action = *found;
+    CHECK(state.apply(&action).game < 0);
+    if (ply != 7) continue;
+    std::memcpy(static_cast<void*>(&game), state.game_bytes(), sizeof game);
+    std::vector<u8> side = state.side();
+    CHECK_EQUAL(int{game.repeats}, 2);
+    CHECK_TEXT(check_position(game, config, side.data()), "");
+    game.repeats = 0;
+    CHECK_TEXT(check_position(game, config, side.data()),
+               "the position did not occur so often before");
+    std::memset(side.data(), 0, 8 * Memory::kFilterWords);
+    CHECK_TEXT(check_position(game, config, side.data()),
+               "the memory's filter does not know the memory");
+  }
+  CHECK(state.seat(0) < 0);  // the fourth occurrence ends the game
+  CHECK_TEXT(state.check(), "");
 }
 
 // Alpha-beta finds the values that trying everything finds.
@@ -226,7 +412,7 @@ int tried_out(const Position& at, int plies) {
 
 void alpha_beta_finds_the_best_value(int plies) {
   Rng rng(10, 0, 0, Stream::kBots);
-  State<ShogiGame> state({}, 4, 0, false, {1});
+  State<ShogiGame> state({}, 4, 0, false, {1, 0});
   for (int ply = 0; ply < 90 && state.seat(0) >= 0; ++ply) {
     const i32 action = static_cast<i32>(state.ask(0, 0)[0]);
     if (ply % 6 == 5) {
@@ -244,6 +430,7 @@ void alpha_beta_finds_the_best_value(int plies) {
 }
 
 int main() {
+  CHECK_EQUAL(bounds_of(ShogiGame{}, {}).first_undeclared(), sizeof(ShogiGame));
   sets_of_squares();
   files_of_pawns();
   sequences_are_counted();
@@ -252,6 +439,10 @@ int main() {
   memory_finds_what_a_plain_search_finds();
   any_number_of_threads_plays_the_same_games();
   bots_play_legal_moves();
+  positions_of_games_are_sound();
+  crafted_positions_are_refused();
+  disturbed_positions_are_refused_or_played();
+  a_crafted_memory_is_refused();
   alpha_beta_finds_the_best_value(1);  // ab2, whose second ply is the best gain
   alpha_beta_finds_the_best_value(2);  // ab3
 }
