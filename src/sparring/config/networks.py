@@ -73,10 +73,12 @@ class NetConfig(Checked, section="net"):
     def __post_init__(self) -> None:
         """Refuse a network without layers, or with too many of them."""
         super().__post_init__()
-        if not 1 <= len(self.hidden) <= MOST_LAYERS:
-            raise ConfigError(
-                f"net.hidden has {len(self.hidden)} layers; give the widths of 1 to {MOST_LAYERS}"
-            )
+        for name, least in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
+            layers = len(getattr(self, name))
+            if not least <= layers <= MOST_LAYERS:
+                raise ConfigError(
+                    f"net.{name} has {layers} layers; give the widths of {least} to {MOST_LAYERS}"
+                )
 
 
 @dataclass(frozen=True)

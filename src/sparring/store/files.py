@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -88,6 +88,27 @@ def require_inside(path: Path, folder: Path) -> None:
         raise PermissionError(errno.EACCES, f"a link that leaves {folder}", str(path))
 
 
+def require_own(folder: Path, *, besides: Collection[str] = ()) -> None:
+    """Raise an OSError if a folder holds what leads a writer elsewhere or stops it.
+
+    That is a link that leaves the folder, a FIFO, a socket or a device.
+    besides: folders directly in it that others write, with links as they like.
+    """
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place, name)
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:  # somebody else has just removed it
+                continue
+            if stat.S_ISLNK(mode):
+                require_inside(path, folder)
+            elif not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if Path(place) == folder:
+            folders[:] = [name for name in folders if name not in besides]
+
+
 @contextmanager
 def _odd_names(path: Path) -> Iterator[None]:
     """Make an OSError of what Python raises itself before it asks the system."""
@@ -156,7 +177,7 @@ def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[bool]:
 
     Yields False where the file system has no locks. BlockingIOError: somebody else holds it.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         yield _acquire(handle, time.monotonic() + wait_s)
     finally:

@@ -12,6 +12,8 @@ from sparring.errors import ConfigError
 CONFIG = "config.toml"
 """The file that makes a folder a run."""
 CHECKPOINTS = "checkpoints"
+LEAGUE = "league"
+"""Where the files of a run's snapshots are, by the hash of their bytes."""
 RUNS = Path("runs")
 """Where runs are looked for by name."""
 LATEST = "latest"

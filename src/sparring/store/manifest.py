@@ -12,18 +12,38 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
+from sparring.config.ranges import shortened
 from sparring.store.faults import CheckpointError
-from sparring.store.files import sync_folder, write_file
+from sparring.store.files import read_regular, sync_folder, write_file
+from sparring.store.folders import CHECKPOINTS
+from sparring.store.plain import anything, listed, named, parse_json, table, whole, word
+from sparring.store.tensors import unpack_tensors
 
 FORMAT = 1
 """Version of the layout. A reader refuses every other one."""
 MANIFEST = "manifest.json"
+MOST_MANIFEST = 64 * 2**20
+"""Bytes of the largest manifest that is read; a long league's has some hundred thousand."""
 FINITE = "net"
 """The group whose tensors must be finite."""
+NAME = r"\w[\w.-]*"
+"""A file of a checkpoint: no folders, nothing hidden."""
+
+A_NAME = word(NAME, "the name of a file without folders")
+A_PROMISE = table({"size": whole(), "sha256": word(r"[0-9a-f]{64}", "a sha256")})
+A_MANIFEST = table(
+    {
+        "number": whole(),
+        "groups": listed(A_NAME),
+        "blobs": listed(A_NAME),
+        "files": named(A_PROMISE, A_NAME),
+        "meta": named(anything),
+    },
+    {"segments": named(A_PROMISE)},
+)
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
 Read = Callable[[], Mapping[str, Tensor]]
@@ -58,9 +78,9 @@ def taken(
     """Take over what is to be saved: tensors belong to the checkpoint, meta is copied."""
     if number < 0:
         raise CheckpointError(f"checkpoint number {number} must be 0 or more")
-    names = [*(f"{group}.safetensors" for group in tensors), *blobs]
+    names = [*map(file_of, tensors), *blobs]
     for name in names:
-        if not re.fullmatch(r"\w[\w.-]*", name) or name == MANIFEST or names.count(name) > 1:
+        if not re.fullmatch(NAME, name) or name == MANIFEST or names.count(name) > 1:
             raise CheckpointError(f"a checkpoint cannot hold a file called {name!r}; rename it")
     try:
         plain = json.loads(json.dumps(meta))
@@ -113,7 +133,7 @@ def write_into(
         files[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     for group, tensors in checkpoint.tensors.items():
-        add(f"{group}.safetensors", safetensors.save(tensors))
+        add(file_of(group), safetensors.save(tensors))
     for name, blob in checkpoint.blobs.items():
         add(name, blob)
     manifest: dict[str, Any] = {
@@ -137,30 +157,40 @@ def digest(manifest: Mapping[str, Any]) -> str:
 
 
 def verified(path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read a checkpoint's manifest and files; every byte is checked."""
+    """Read a checkpoint's manifest and files; every byte is checked, none is read beyond them."""
     manifest = read_manifest(path)
     files = {}
     for name, promised in manifest["files"].items():
+        size = promised["size"]
         try:
-            data = files[name] = (path / name).read_bytes()
+            data = files[name] = read_regular(path / name, size, within=home_of(path))
         except OSError as wrong:
             raise CheckpointError(
                 f"{path}: {name} cannot be read ({wrong.strerror}); {advice(path)}"
             ) from wrong
-        if len(data) != promised["size"]:
+        if len(data) != size:
             raise CheckpointError(
-                f"{path}: {name} has {len(data)} bytes instead of {promised['size']}; "
-                f"{advice(path)}"
+                f"{path}: {name} has {len(data)} bytes instead of {size}; {advice(path)}"
             )
         if hashlib.sha256(data).hexdigest() != promised["sha256"]:
             raise CheckpointError(f"{path}: {name} is damaged (sha256 differs); {advice(path)}")
     return manifest, files
 
 
+def home_of(path: Path) -> Path:
+    """Return the folder that links of a checkpoint must not leave: its run's, else its own."""
+    return path.absolute().parent.parent if is_of_run(path) else path
+
+
+def is_of_run(path: Path) -> bool:
+    """Whether a checkpoint lies among those of a run."""
+    return path.absolute().parent.name == CHECKPOINTS
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """Read what a checkpoint says about itself, and check that it was not altered."""
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = parse_json(read_regular(path / MANIFEST, MOST_MANIFEST, within=home_of(path)))
     except FileNotFoundError as wrong:
         what = f"has no {MANIFEST}" if path.is_dir() else "does not exist"
         raise CheckpointError(f"{path} {what}; {advice(path)}") from wrong
@@ -172,19 +202,38 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: {MANIFEST} is damaged; {advice(path)}")
     if manifest["format"] != FORMAT:
         raise CheckpointError(
-            f"{path} has format {manifest['format']!r}, this sparring reads format {FORMAT}; "
-            f"use the version that wrote it, or {advice(path)}"
+            f"{path} has format {shortened(manifest['format'])}, this sparring reads format "
+            f"{FORMAT}; use the version that wrote it, or {advice(path)}"
         )
     if manifest.get("sha256") != digest(manifest):
         raise CheckpointError(f"{path}: {MANIFEST} is damaged (sha256 differs); {advice(path)}")
+    try:
+        A_MANIFEST(manifest, "")
+        demand_promised(manifest)
+        if is_of_run(path) and path.name.isdecimal() and manifest["number"] != int(path.name):
+            raise ValueError(f"it says that it is number {manifest['number']}")
+    except ValueError as wrong:
+        raise CheckpointError(f"{path}: {MANIFEST}: {wrong}; {advice(path)}") from wrong
     return manifest
+
+
+def demand_promised(manifest: Mapping[str, Any]) -> None:
+    """Demand that every group and blob of a manifest is among its files."""
+    for name in (*map(file_of, manifest["groups"]), *manifest["blobs"]):
+        if name not in manifest["files"]:
+            raise ValueError(f"files.{name} is missing")
+
+
+def file_of(group: str) -> str:
+    """Return the file of a group of tensors."""
+    return f"{group}.safetensors"
 
 
 def unpacked(path: Path, manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Checkpoint:
     """Return what the verified files of a checkpoint hold, without segments."""
     try:
-        tensors = {g: safetensors.load(files[f"{g}.safetensors"]) for g in manifest["groups"]}
-    except (SafetensorError, ValueError) as wrong:
+        tensors = {group: unpack_tensors(files[file_of(group)]) for group in manifest["groups"]}
+    except ValueError as wrong:
         raise CheckpointError(f"{path}: {wrong}; {advice(path)}") from wrong
     blobs = {name: files[name] for name in manifest["blobs"]}
     return Checkpoint(tensors, blobs, manifest["meta"], manifest["number"])

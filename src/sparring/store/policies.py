@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from sparring import trusted
 from sparring.config import NetConfig
-from sparring.errors import ConfigError, SparringWarning, nearest
+from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
@@ -22,17 +21,23 @@ from sparring.nets.own_given import keep_net
 from sparring.nets.policy import FACTS, Policy
 from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.rules import ForeignRules
-from sparring.store.archive_index import FOLDER, ArchiveIndex, Entry
+from sparring.store.archive_index import ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
-from sparring.store.files import temp_name
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, SNAPSHOT, find
+from sparring.store.files import read_regular, temp_name
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, LEAGUE, RUNS, SNAPSHOT, find
 from sparring.store.manifest import MANIFEST, Checkpoint
+from sparring.store.plain import parse_json, table, whole
+from sparring.store.policy_shape import demand_heads, demand_policy, names_code
 from sparring.store.snapshots import read_snapshot
+from sparring.store.tensors import demand_fits, demand_same
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
+A_BEST = table({"checkpoint": whole()})
 PAST = "past"
 """Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
+WEIGHTS = "net"
+"""The group of a checkpoint's tensors that plays."""
 LOADED_FROM = "loaded_from"
 """Where a loaded policy comes from, in its `meta`: a run and a number, or a folder."""
 
@@ -66,24 +71,42 @@ def load_policy(
     rules = rules_of(folder, saved.meta)
     if net is not None and is_factory(saved.meta["net"]["kind"]):
         keep_net(net, saved.meta["net"]["kind"])
-    try:
-        made = make_net(
+    made = built(folder, rules, saved, threads)
+    meta = {**saved.meta, LOADED_FROM: label(folder)}
+    return Policy(rules, made, name=name or label(folder), device=device, meta=meta)
+
+
+def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
+    """Build the network of a checkpoint, if its weights are those that it needs."""
+    meta = saved.meta
+
+    def build() -> Net:
+        return make_net(
             rules,
-            net_config(saved.meta["net"]),
-            heads=saved.meta.get("heads"),
-            memory=saved.meta.get("memory", 0),
+            net_config(meta["net"]),
+            heads=meta.get("heads"),
+            memory=meta.get("memory", 0),
             threads=threads,
-            roles=role_configs(saved.meta),
+            roles=role_configs(meta),
         )
-        made.load_state_dict(saved.tensors["net"])
-    except (KeyError, TypeError, RuntimeError) as wrong:
+
+    try:
+        demand_heads(rules, meta.get("heads"))
+        weights = saved.tensors[WEIGHTS]
+        if not names_code(meta):
+            demand_fits(build, weights)
+        made = build()
+        demand_same(made.state_dict(), weights)
+        made.load_state_dict(weights)
+    except SparringError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as wrong:
         first = str(wrong).splitlines()[-1].strip()
         raise CheckpointError(
             f"{folder} holds no network that this version can build: {first}; load it with the "
             "version of sparring that wrote it"
         ) from wrong
-    meta = {**saved.meta, LOADED_FROM: label(folder)}
-    return Policy(rules, made, name=name or label(folder), device=device, meta=meta)
+    return made
 
 
 def locate(text: str | Path) -> Path | None:
@@ -146,13 +169,13 @@ def snapshot(file: Path) -> Checkpoint:
     entry = entry_of(file)
     number = entry.update if entry else 0
     when = {"update": number, "decisions": entry.decisions} if entry else {}
-    return Checkpoint({"net": weights}, {}, {**meta, **when}, number)
+    return Checkpoint({WEIGHTS: weights}, {}, {**meta, **when}, number)
 
 
 def entry_of(file: Path) -> Entry | None:
     """Return what a run knows about one of its snapshots, None of a file that lies elsewhere."""
     file = file.resolve()
-    if file.parent.name != FOLDER:
+    if file.parent.name != LEAGUE:
         return None
     return ArchiveIndex(file.parent.parent).called(file.stem)
 
@@ -160,8 +183,18 @@ def entry_of(file: Path) -> Entry | None:
 def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
     """Load the checkpoint that is here, or of a run the best one, or the newest that is whole.
 
-    To be played, not to go on: nobody looks after the segments that it names.
+    To be played, not to go on: nobody looks after the segments that it names. What it says about
+    its policy is within what its weights can be.
     """
+    folder, saved = _whole(path)
+    try:
+        demand_policy(saved.meta, saved.tensors.get(WEIGHTS))
+    except ValueError as wrong:
+        raise CheckpointError(f"{folder} holds no policy: {wrong}") from wrong
+    return folder, saved
+
+
+def _whole(path: Path) -> tuple[Path, Checkpoint]:
     if path.is_file():
         return path, snapshot(path)
     if (path / MANIFEST).is_file():
@@ -188,14 +221,16 @@ def whole_checkpoint(path: Path) -> tuple[Path, Checkpoint]:
 def best_of(run: Path) -> int | None:
     """Return the number that best.json names, None without that file or if it is damaged."""
     file = run / BEST
-    if not file.is_file():
+    if not file.exists():
         return None
     try:
-        return int(json.loads(file.read_bytes())["checkpoint"])
-    except (ValueError, KeyError, TypeError):
+        best = parse_json(read_regular(file, within=run))
+        A_BEST(best, "")
+    except (OSError, ValueError):
         text = f'{file} is not {{"checkpoint": number}}; taking the newest checkpoint'
         warnings.warn(SparringWarning(text), stacklevel=3)
         return None
+    return int(best["checkpoint"])
 
 
 def label(folder: Path) -> str:
@@ -210,15 +245,12 @@ def label(folder: Path) -> str:
 
 def rules_of(folder: Path, meta: Mapping[str, Any]) -> Rules:
     """Return the game of a checkpoint, if its rules are still the same."""
-    try:
-        game, version, flags = meta["game"], meta["rules_version"], meta["game_config"]
-    except KeyError as missing:
-        raise CheckpointError(f"{folder} does not say its {missing}; it holds no policy") from None
+    game, version = meta["game"], meta["rules_version"]
     if "foreign" in meta:
         own = ForeignRules(**meta["foreign"])
         own.factory = str(meta.get(MADE_BY, ""))
         return own
-    rules = Rules(game, flags)
+    rules = Rules(game, meta["game_config"])
     if rules.rules_version != version:
         raise CheckpointError(
             f"{folder} was trained under version {version} of the rules of {game}, this is version "
@@ -278,7 +310,7 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
     workshop = target.with_name(temp_name(target.name))
     try:
         net = dict(policy.net.state_dict())
-        made = save(workshop, number, tensors={"net": net}, blobs={}, meta=meta)
+        made = save(workshop, number, tensors={WEIGHTS: net}, blobs={}, meta=meta)
         if target.exists():
             target.rename(workshop / "replaced")
         made.rename(target)

@@ -13,13 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
 from sparring.store.faults import CheckpointError
-from sparring.store.files import link_or_copy, sync_folder, temp_name, write_file
-from sparring.store.manifest import Read, advice, owned, read_manifest
+from sparring.store.files import (
+    link_or_copy,
+    read_regular,
+    require_regular,
+    sync_folder,
+    temp_name,
+    write_file,
+)
+from sparring.store.manifest import Read, advice, home_of, owned, read_manifest
+from sparring.store.plain import MOST_WHOLE
+from sparring.store.tensors import unpack_tensors
 
 SEGMENTS = "segments"
 """The folder of the files: beside checkpoints, or in the only one that has them."""
@@ -53,23 +61,29 @@ class Stored:
         within = self.checkpoint / SEGMENTS / self.file_name
         return within if within.exists() else self.checkpoint.parent / SEGMENTS / self.file_name
 
+    @property
+    def home(self) -> Path:
+        """The folder that its file must not leave: the run's, else that of the checkpoints."""
+        home = home_of(self.checkpoint)
+        return self.checkpoint.parent if home == self.checkpoint else home
+
     def __call__(self) -> dict[str, Tensor]:
         """Read it."""
         try:
-            data = self.file.read_bytes()
+            data = read_regular(self.file, self.size, within=self.home)
         except OSError as wrong:
             raise self._wrong(f"cannot be read ({wrong.strerror})") from wrong
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise self._wrong("is damaged (sha256 differs)")
         try:
-            tensors: dict[str, Tensor] = safetensors.load(data)
-        except (SafetensorError, ValueError) as wrong:
-            raise self._wrong(f"is no safetensors file: {wrong}") from wrong
-        return tensors
+            return unpack_tensors(data)
+        except ValueError as wrong:
+            raise self._wrong(f"cannot be used: {wrong}") from wrong
 
     def check(self) -> None:
         """Raise a CheckpointError unless it is there with every byte; it is read once for that."""
         try:
+            require_regular(self.file, MOST_WHOLE, within=self.home)
             stat = self.file.stat()
             if stat.st_size != self.size:
                 raise self._wrong(f"has {stat.st_size} bytes instead of {self.size}")

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from sparring.machine import show_size
+from sparring.store.files import read_regular
 
 T = TypeVar("T")
+MOST_BYTES = 64 * 2**30
+"""Of the largest file that is read."""
 Signature = tuple[tuple[int, int, int], ...]
 """Of every file: inode, size and time of the last change."""
 
@@ -132,7 +135,7 @@ def content_of(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     try:
         for path in files:
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            digest.update(hashlib.sha256(read_regular(path, MOST_BYTES)).digest())
     except OSError:
         return ""
     return digest.hexdigest()

@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
 
 from sparring.store.faults import ArchiveError
+from sparring.store.files import read_regular
+from sparring.store.folders import LEAGUE
+from sparring.store.plain import anything, named, parse_json
+from sparring.store.tensors import texts_of, unpack_tensors
 
 POLICY = "policy"
 """The one entry of a file's metadata; of several the order, and with it the hash, may differ."""
+
+MOST_BYTES = 64 * 2**30
+"""Of the largest snapshot that is read."""
+
+A_TABLE = named(anything)
 
 
 def packed(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> bytes:
@@ -40,9 +48,14 @@ def hash_of(data: bytes) -> str:
 
 
 def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return weights and what a snapshot says about itself; every byte is checked by its name."""
+    """Return weights and what a snapshot says about itself; every byte is checked by its name.
+
+    One in the league of a run lies in the run's folder, links followed.
+    """
+    whole = path.absolute()
+    home = whole.parent.parent if whole.parent.name == LEAGUE else None
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MOST_BYTES, within=home)
     except OSError as wrong:
         raise ArchiveError(
             f"snapshot {path} cannot be read: {wrong.strerror or wrong}; take another one"
@@ -52,15 +65,9 @@ def read_snapshot(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"snapshot {path} is damaged: its content is not that of its name; take another one"
         )
     try:
-        weights = safetensors.load(data)
-        policy = json.loads(metadata_of(data).get(POLICY, "{}"))
-    except (SafetensorError, ValueError) as wrong:
-        raise ArchiveError(f"snapshot {path} is no safetensors file: {wrong}") from wrong
+        weights = unpack_tensors(data)
+        policy = parse_json(texts_of(data).get(POLICY, "{}"))
+        A_TABLE(policy, POLICY)
+    except ValueError as wrong:
+        raise ArchiveError(f"snapshot {path} cannot be used: {wrong}; take another one") from wrong
     return weights, policy
-
-
-def metadata_of(data: bytes) -> dict[str, str]:
-    """Return the texts in the head of a safetensors file."""
-    head = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    texts: dict[str, str] = head.get("__metadata__") or {}
-    return texts

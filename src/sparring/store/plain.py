@@ -1,0 +1,163 @@
+"""JSON that nobody vouches for: read within bounds, and held against the shape that it must have.
+
+A shape is a function of a value and of where it stands; it raises a ValueError that says in one
+line what is wrong there:
+
+    SIZES = table({"size": whole()}, {"name": text})
+    SIZES({"size": -1}, "")  # ValueError: size is -1, not a whole number from 0 to ...
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sparring.config.ranges import shortened
+
+Shape = Callable[[Any, str], None]
+
+MOST_WHOLE = 2**63 - 1
+MOST_DEPTH = 100
+"""Lists and tables within each other; nothing of ours has ten."""
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Read JSON; whatever is wrong with it is a ValueError."""
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    level = [found]
+    for _ in range(MOST_DEPTH):
+        level = [inner for outer in level for inner in within(outer)]
+        if not level:
+            return found
+    raise ValueError("nested too deeply")
+
+
+def within(value: Any) -> list[Any]:
+    """Return the lists and tables that a list or a table holds."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for one in inner if isinstance(one, dict | list)]
+
+
+def anything(value: Any, where: str) -> None:
+    """Take any value: somebody else looks at it."""
+
+
+def text(value: Any, where: str) -> None:
+    """Demand a text."""
+    _demand(isinstance(value, str), value, where, "a text")
+
+
+def flag(value: Any, where: str) -> None:
+    """Demand true or false."""
+    _demand(isinstance(value, bool), value, where, "true or false")
+
+
+def number(value: Any, where: str) -> None:
+    """Demand a number that fits 64 bits; infinity is one, NaN is none."""
+    fits = (
+        not math.isnan(value)
+        if isinstance(value, float)
+        else type(value) is int and abs(value) <= MOST_WHOLE
+    )
+    _demand(fits, value, where, "a number")
+
+
+def finite(value: Any, where: str) -> None:
+    """Demand a number that is not infinite."""
+    number(value, where)
+    _demand(math.isfinite(value), value, where, "a finite number")
+
+
+def whole(least: int = 0, most: int = MOST_WHOLE) -> Shape:
+    """Demand a whole number within bounds."""
+
+    def shape(value: Any, where: str) -> None:
+        fits = type(value) is int and least <= value <= most
+        _demand(fits, value, where, f"a whole number from {least} to {most}")
+
+    return shape
+
+
+def word(pattern: str, kind: str) -> Shape:
+    """Demand a text of a certain form. kind: what such texts are."""
+
+    def shape(value: Any, where: str) -> None:
+        fits = isinstance(value, str) and re.fullmatch(pattern, value) is not None
+        _demand(fits, value, where, kind)
+
+    return shape
+
+
+def listed(each: Shape, most: int = MOST_WHOLE) -> Shape:
+    """Demand a list, its members of one shape."""
+
+    def shape(value: Any, where: str) -> None:
+        _demand(isinstance(value, list), value, where, "a list")
+        _demand(len(value) <= most, value, where, f"a list of at most {most}")
+        for at, inner in enumerate(value):
+            each(inner, f"{where}[{at}]")
+
+    return shape
+
+
+def named(each: Shape, name: Shape = anything, most: int = MOST_WHOLE) -> Shape:
+    """Demand a table with names of any kind, its values of one shape."""
+
+    def shape(value: Any, where: str) -> None:
+        _demand(isinstance(value, dict), value, where, "a table")
+        _demand(len(value) <= most, value, where, f"a table of at most {most}")
+        for key, inner in value.items():
+            name(key, f"a name in {where or 'it'}")
+            each(inner, _below(where, key))
+
+    return shape
+
+
+def table(
+    needed: Mapping[str, Shape], maybe: Mapping[str, Shape] | None = None, *, closed: bool = False
+) -> Shape:
+    """Demand a table with these entries.
+
+    maybe: those that may be missing. closed: there are no others; else they are left alone.
+    """
+
+    def shape(value: Any, where: str) -> None:
+        _demand(isinstance(value, dict), value, where, "a table")
+        for key, each in needed.items():
+            if key not in value:
+                raise ValueError(f"{_below(where, key)} is missing")
+            each(value[key], _below(where, key))
+        for key, each in (maybe or {}).items():
+            if key in value:
+                each(value[key], _below(where, key))
+        for key in value if closed else ():
+            if key not in needed and key not in (maybe or {}):
+                raise ValueError(f"{_below(where, key)} is unknown")
+
+    return shape
+
+
+def perhaps(each: Shape) -> Shape:
+    """Demand null, or a value of that shape."""
+
+    def shape(value: Any, where: str) -> None:
+        if value is not None:
+            each(value, where)
+
+    return shape
+
+
+def _below(where: str, key: str) -> str:
+    name = key if re.fullmatch(r"[\w.-]{1,40}", key) else shortened(key)
+    return f"{where}.{name}" if where else name
+
+
+def _demand(fits: bool, value: Any, where: str, wanted: str) -> None:
+    if not fits:
+        raise ValueError(f"{where or 'it'} is {shortened(value)}, not {wanted}")

@@ -1,0 +1,149 @@
+"""What a checkpoint says about its policy, held against its weights before anything is built."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from sparring.factories import is_factory
+from sparring.games.rules import Rules
+from sparring.nets.heads import RESULTS
+from sparring.nets.hierarchy import ROLES
+from sparring.nets.net import POLICY, VALUE, WDL, head_width
+from sparring.store.plain import (
+    anything,
+    flag,
+    listed,
+    named,
+    number,
+    perhaps,
+    table,
+    text,
+    whole,
+    word,
+)
+
+MOST_SEATS = 2**16
+MOST_ROLES = 64
+MOST_HEADS = 64
+MOST_NUMBERS = 2**22
+"""Of an observation, its memory or an action; where the network is ours its weights bound them."""
+
+NUMBERS = whole(0, MOST_NUMBERS)
+A_HEAD = word(r"[A-Za-z]\w{0,60}", "the name of a head")
+A_PART = listed(anything, 4)
+BOUNDS = table(
+    {
+        "low": listed(number, MOST_NUMBERS),
+        "high": listed(number, MOST_NUMBERS),
+        "shape": listed(whole(0, MOST_NUMBERS), 32),
+        "dtype": word(r"float\d{2,3}", "a type of floats"),
+    },
+    closed=True,
+)
+FOREIGN = table(
+    {
+        "name": text,
+        "seats": whole(1, MOST_SEATS),
+        "rows": whole(1, MOST_SEATS),
+        "actions": NUMBERS,
+        "numbers": NUMBERS,
+    },
+    {
+        "first_action": whole(-(2**63)),
+        "bounds": perhaps(BOUNDS),
+        "parts": listed(A_PART),
+        "names": listed(text),
+    },
+    closed=True,
+)
+A_POLICY = table(
+    {
+        "game": text,
+        "rules_version": whole(),
+        "game_config": named(anything),
+        "net": table({"kind": text}),
+    },
+    {
+        "heads": perhaps(named(whole(1, MOST_NUMBERS), A_HEAD, MOST_HEADS)),
+        "memory": whole(0, 4 * MOST_NUMBERS),
+        ROLES: named(table({"kind": text}), most=MOST_ROLES),
+        "foreign": FOREIGN,
+        "made_by": text,
+        "by_value": flag,
+        "dueling": flag,
+        "values": flag,
+        "update": whole(),
+        "decisions": whole(),
+        "seconds": number,
+        "wins": named(anything),
+    },
+)
+
+
+def names_code(meta: Mapping[str, Any]) -> bool:
+    """Whether one of the networks is made by somebody's own class."""
+    return any(is_factory(net["kind"]) for net in (meta["net"], *meta.get(ROLES, {}).values()))
+
+
+def demand_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
+    """Raise a ValueError unless a checkpoint says what a policy has to say, within its weights.
+
+    Every number that a network of ours sees, remembers or says has a weight at least; so what is
+    built from the rest is not larger than the file.
+    """
+    A_POLICY(meta, "")
+    if weights is None:
+        raise ValueError("the weights of a network are missing")
+    if "foreign" in meta:
+        demand_foreign(meta["foreign"])
+    if names_code(meta):
+        return
+    most = sum(tensor.numel() for tensor in weights.values())
+    foreign = meta.get("foreign", {})
+    counts = {
+        "memory": meta.get("memory", 0) // 4,
+        **{f"foreign.{key}": foreign[key] for key in ("numbers", "actions") if foreign},
+        **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
+    }
+    for where, count in counts.items():
+        if count > most:
+            raise ValueError(f"{where} is {count:,}, which its {most:,} weights cannot serve")
+
+
+def demand_foreign(foreign: Mapping[str, Any]) -> None:
+    """Demand sizes of somebody's own environment that fit each other."""
+    parts = foreign.get("parts", ())
+    for at, part in enumerate(parts):
+        where = f"foreign.parts[{at}]"
+        if len(part) != 4:
+            raise ValueError(f"{where} has {len(part)} entries, not name, count, type and divisor")
+        name, count, kind, divisor = part
+        text(name, where)
+        NUMBERS(count, where)
+        word("float32|uint8", "float32 or uint8")(kind, where)
+        number(divisor, where)
+    total = sum(part[1] for part in parts)
+    if parts and total != foreign["numbers"]:
+        raise ValueError(f"foreign.parts has {total} numbers, foreign.numbers {foreign['numbers']}")
+    if bounds := foreign.get("bounds"):
+        sizes = {len(bounds["low"]), len(bounds["high"]), math.prod(bounds["shape"])}
+        if len(sizes) > 1 or 0 in sizes:
+            raise ValueError("foreign.bounds has low, high and shape of different sizes, or none")
+
+
+def demand_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:
+    """Raise a ValueError unless heads have the widths that a game and its readers expect."""
+    if heads is None:
+        return
+    if POLICY not in heads:
+        raise ValueError("it is a critic, without a policy head to play with")
+    widths = {POLICY: head_width(rules), VALUE: 1, WDL: RESULTS}
+    for head, width in heads.items():
+        if width != widths.get(head, width):
+            raise ValueError(
+                f"heads.{head} is {width}, a policy of {rules.name} has {widths[head]}"
+            )
