@@ -16,7 +16,6 @@ from sparring.errors import SparringError
 from sparring.store.archive_index import (
     BUSY_S,
     FILE,
-    FOLDER,
     FORMAT,
     MATCH,
     SCHEMA,
@@ -33,7 +32,7 @@ from sparring.store.archive_index import (
 from sparring.store.diversity import too_many
 from sparring.store.faults import ArchiveError
 from sparring.store.files import link_or_copy, remove_stale_files, write_atomic
-from sparring.store.folders import SNAPSHOT
+from sparring.store.folders import LEAGUE, SNAPSHOT
 from sparring.store.manifest import numbers, read_manifest
 from sparring.store.shelf import Shelf, Statistics
 from sparring.store.snapshots import hash_of, packed, read_snapshot
@@ -223,10 +222,10 @@ class Archive(ArchiveIndex):
                 if self.file(content).exists():
                     db.execute("UPDATE snapshots SET removed_at = NULL WHERE hash = ?", (content,))
             known = {content for (content,) in db.execute("SELECT hash FROM snapshots")}
-            for file in (self.folder / FOLDER).glob(f"*{SNAPSHOT}"):
+            for file in (self.folder / LEAGUE).glob(f"*{SNAPSHOT}"):
                 if file.stem not in known and file.stem not in needed:
                     file.unlink(missing_ok=True)
-            remove_stale_files(self.folder / FOLDER)
+            remove_stale_files(self.folder / LEAGUE)
 
     # Results
 
@@ -307,6 +306,8 @@ def connect(folder: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;")
+        if db.execute("SELECT 1 FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone():
+            raise sqlite3.DatabaseError("malformed, it holds views or triggers")
     except BaseException:
         db.close()
         raise
@@ -336,8 +337,8 @@ def copy_archive(folder: Path, other: Path) -> None:
     try:
         with closing(connect(folder)) as mine, closing(connect(other)) as theirs:
             mine.backup(theirs)
-        (other / FOLDER).mkdir(exist_ok=True)
-        for file in (folder / FOLDER).glob(f"*{SNAPSHOT}"):
-            link_or_copy(file, other / FOLDER / file.name)
+        (other / LEAGUE).mkdir(exist_ok=True)
+        for file in (folder / LEAGUE).glob(f"*{SNAPSHOT}"):
+            link_or_copy(file, other / LEAGUE / file.name)
     except (sqlite3.Error, OSError) as wrong:
         raise ArchiveError(explain(other, wrong)) from wrong

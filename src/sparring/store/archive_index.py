@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sparring.store.faults import ArchiveError
-from sparring.store.folders import SNAPSHOT
+from sparring.store.folders import LEAGUE, SNAPSHOT
+from sparring.store.plain import MOST_WHOLE, Shape, number, perhaps, text, whole, word
 from sparring.store.tables import EmptyError, reading
 
 FILE = "league.sqlite"
-FOLDER = "league"
-"""Where the files of snapshots are, by the hash of their bytes."""
 TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
 """How long a writer waits for another one."""
@@ -58,6 +57,11 @@ CREATE TABLE IF NOT EXISTS ratings (
   PRIMARY KEY (player, update_number)
 ) WITHOUT ROWID;
 """
+
+A_HASH = word(r"[0-9a-f]{64}", "the hash of a snapshot")
+AT = whole(-MOST_WHOLE)
+AN_ENTRY = (A_HASH, whole(), text, text, AT, AT, number, whole(), perhaps(AT))
+"""Shapes of the columns of a snapshot, as `Entry` has them."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,9 @@ class ArchiveIndex:
         return self.folder / FILE
 
     def file(self, content: str) -> Path:
-        """Return where the snapshot of a hash lies."""
-        return self.folder / FOLDER / f"{content}{SNAPSHOT}"
+        """Return where the snapshot of a hash lies; what is no hash is an ArchiveError."""
+        self._demand((content,), (A_HASH,))
+        return self.folder / LEAGUE / f"{content}{SNAPSHOT}"
 
     def entries(self, *, removed: bool = False) -> list[Entry]:
         """Return the snapshots in order; those that were removed only if they are wanted."""
@@ -162,7 +167,7 @@ class ArchiveIndex:
         columns = "hash, number, role, member, update_number, decisions, seconds, bytes, removed_at"
         run = self.folder.absolute().name
         found = []
-        for row in self._read(f"SELECT {columns} FROM snapshots {which}", values):
+        for row in self._read(f"SELECT {columns} FROM snapshots {which}", values, AN_ENTRY):
             content, number, role, member, update, decisions, seconds, size, gone = row
             when = (update, decisions, seconds)
             name = f"{run}/past/{number}"
@@ -178,6 +183,7 @@ class ArchiveIndex:
             "SELECT update_number, decisions, member, name, wins, draws, losses "
             f"FROM results JOIN players ON id = player {CHOSEN} ORDER BY update_number, id",
             (kind, member, member, after),
+            (AT, AT, text, text, whole(), whole(), whole()),
         )
         return [Result(at, made, by, who, Tally(*counts)) for at, made, by, who, *counts in rows]
 
@@ -189,6 +195,7 @@ class ArchiveIndex:
             "SELECT name, SUM(wins), SUM(draws), SUM(losses) "
             f"FROM results JOIN players ON id = player {CHOSEN} GROUP BY id ORDER BY id",
             (kind, member, member, after),
+            (text, whole(), whole(), whole()),
         )
         return {name: Tally(*counts) for name, *counts in rows}
 
@@ -198,7 +205,9 @@ class ArchiveIndex:
             Rated(*row)
             for row in self._read(
                 "SELECT update_number, decisions, name, rating, low, high "
-                "FROM ratings JOIN players ON id = player ORDER BY update_number, id"
+                "FROM ratings JOIN players ON id = player ORDER BY update_number, id",
+                (),
+                (AT, AT, text, number, number, number),
             )
         ]
 
@@ -206,13 +215,26 @@ class ArchiveIndex:
         """Return the last rating of every player."""
         return {rated.player: rated for rated in self.ratings()}
 
-    def _read(self, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    def _read(
+        self, query: str, values: Iterable[Any], shapes: Sequence[Shape]
+    ) -> list[tuple[Any, ...]]:
+        """Return rows, each value of its shape: SQLite's own types are advice that files ignore."""
         if not self.path.exists():
             return []
         try:
-            return fetch(self.path, query, tuple(values))
+            rows = fetch(self.path, query, tuple(values))
         except sqlite3.Error as wrong:
             raise ArchiveError(explain(self.folder, wrong)) from wrong
+        for row in rows:
+            self._demand(row, shapes)
+        return rows
+
+    def _demand(self, row: Sequence[Any], shapes: Sequence[Shape]) -> None:
+        try:
+            for value, shape in zip(row, shapes, strict=True):
+                shape(value, "a value")
+        except ValueError as wrong:
+            raise ArchiveError(explain(self.folder, f"malformed, {wrong}")) from None
 
 
 CHOSEN = "WHERE kind = ? AND (? IS NULL OR member = ?) AND update_number > ?"
@@ -238,7 +260,7 @@ def check_format(path: Path, db: sqlite3.Connection) -> None:
         )
 
 
-def explain(folder: Path, wrong: Exception) -> str:
+def explain(folder: Path, wrong: Exception | str) -> str:
     """Say what failed and what to do."""
     text = f"league of {folder}: {getattr(wrong, 'strerror', '') or wrong}"
     if "full" in text or "No space" in text:
