@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,11 +13,15 @@ import numpy.typing as npt
 
 from sparring.league.arena import evaluate, usual_games, usual_opponents
 from sparring.nets.policy import Policy
+from sparring.store.files import read_regular
+from sparring.store.plain import anything, named, parse_json, table
 from sparring.store.policies import save_policy
 from sparring.training.records.run import RESULTS
 
 if TYPE_CHECKING:
     from sparring.league.results import MatchResult
+
+A_MEASUREMENT = table({"results": named(named(anything))})
 
 
 class Agent:
@@ -61,10 +64,11 @@ class Agent:
     @property
     def results(self) -> dict[str, dict[str, Any]]:
         """The last measurement of the finished run by opponent; {} before there is one."""
-        with suppress(OSError, ValueError, KeyError):
-            found: dict[str, dict[str, Any]]
-            found = json.loads((self.run / RESULTS).read_bytes())["results"]
-            return found
+        with suppress(OSError, ValueError):
+            found = parse_json(read_regular(self.run / RESULTS))
+            A_MEASUREMENT(found, "")
+            results: dict[str, dict[str, Any]] = found["results"]
+            return results
         return {}
 
     def act(

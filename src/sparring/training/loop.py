@@ -29,6 +29,7 @@ from sparring.training.member import Member
 from sparring.training.own import can_be_measured, name_factory, unmeasured
 from sparring.training.planning.own_nets import only_here
 from sparring.training.records.run import Run
+from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import Status
 
 FIRST_EVALUATION_S = 5.0
@@ -111,23 +112,30 @@ class Trainer:
             )
             warnings.warn(SparringWarning(text), stacklevel=3)
         self._adjusted = adjustable(learner) if courses else None
-        leagues = leagues_of(learner, cast, configs, runs, resume=resume)
-        if resume is not None:  # everybody is in their slots before the games are there
-            if courses:
-                take_up(learner, courses, resume)
-            learner.restore(Snapshot(resume.tensors, resume.blobs, resume.meta, resume.segments))
-        self.members = [
-            Member(
-                config,
-                run,
-                played_by[index],
-                resume=resume,
-                lr_factor=lr_factor,
-                league=league,
-                course=courses[index] if courses else None,
-            )
-            for index, (config, run, league) in enumerate(zip(configs, runs, leagues, strict=True))
-        ]
+        with going_on(resume, runs[0].path):
+            if resume is not None:
+                demand_weights(learner, resume)
+            leagues = leagues_of(learner, cast, configs, runs, resume=resume)
+            if resume is not None:  # everybody is in their slots before the games are there
+                if courses:
+                    take_up(learner, courses, resume)
+                learner.restore(
+                    Snapshot(resume.tensors, resume.blobs, resume.meta, resume.segments)
+                )
+            self.members = [
+                Member(
+                    config,
+                    run,
+                    played_by[index],
+                    resume=resume,
+                    lr_factor=lr_factor,
+                    league=league,
+                    course=courses[index] if courses else None,
+                )
+                for index, (config, run, league) in enumerate(
+                    zip(configs, runs, leagues, strict=True)
+                )
+            ]
         self.watched = [
             Watched(member, partial(learner.policy, index))
             for index, member in enumerate(self.members)

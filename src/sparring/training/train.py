@@ -37,6 +37,7 @@ from sparring.training.planning.settings import (
     written,
 )
 from sparring.training.records.run import Run, holding, word_of
+from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
 
 REPLAY = "replay"
@@ -239,6 +240,7 @@ def resume(
             return begin_again(run, number, callbacks=callbacks, opponents=opponents, quiet=quiet)
         chosen = newest if number < 0 else run.checkpoints / f"{number:08d}"
         saved = checkpoints.load(chosen, segments=not clear_replay)
+        demand_resumable(chosen, saved)
         if clear_replay:
             check_remembers(run, saved)
         config = read_config(run.config, f"{run.path}/config.toml")

@@ -24,7 +24,7 @@ from tomlkit.exceptions import TOMLKitError
 from sparring import trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
-from sparring.store.files import locked, remove_stale_files, write_atomic
+from sparring.store.files import locked, read_regular, remove_stale_files, require_own, write_atomic
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
 from sparring.training.records import metrics
 
@@ -46,6 +46,10 @@ NETWORK = "network.json"
 """How large its network is: layers, parameters, multiply-accumulates of a decision."""
 ORIGIN = "origin.json"
 """Where a run begins that is not from scratch."""
+OTHERS = ("wandb",)
+"""Folders of a run that other programs write, with links to their own logs."""
+MOST_CONFIG = 4 * 2**20
+"""Bytes of the largest file of settings that is read."""
 HEADER = "# Every setting. With a budget in updates, decisions or episodes the run repeats.\n\n"
 
 
@@ -156,8 +160,10 @@ class Run:
                 "give the folder that `sparring train` named in its last line"
             )
         try:
-            config = tomllib.loads((folder / CONFIG).read_text())
-        except (OSError, ValueError) as wrong:
+            config = tomllib.loads(read_regular(folder / CONFIG, MOST_CONFIG).decode())
+        except OSError as wrong:
+            raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong.strerror}") from wrong
+        except (ValueError, RecursionError) as wrong:
             raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong}") from wrong
         remove_stale_files(folder)
         trusted.admit(folder, config)
@@ -173,7 +179,17 @@ class Run:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from training the same run at the same time."""
+        """Keep other processes from training the same run at the same time.
+
+        What would have this one write elsewhere is refused.
+        """
+        try:
+            require_own(self.path, besides=OTHERS)
+        except OSError as wrong:
+            raise SparringError(
+                f"{wrong.filename} is {wrong.strerror}; nothing was written: remove it if you do "
+                "not know it"
+            ) from None
         try:
             with locked(self.path / LOCK, wait_s=LOOKED_AT_S):
                 with suppress(OSError):  # a full disk keeps nobody from training

@@ -1,0 +1,87 @@
+"""Checkpoints that a run goes on from: what they must say, and one line where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sparring.errors import SparringError
+from sparring.learn.learner import Learner
+from sparring.nets.net import Net
+from sparring.store.checkpoint import Checkpoint, CheckpointError
+from sparring.store.manifest import advice
+from sparring.store.plain import (
+    anything,
+    finite,
+    listed,
+    named,
+    number,
+    perhaps,
+    table,
+    text,
+    whole,
+    word,
+)
+from sparring.store.policy_shape import FOREIGN, demand_foreign
+from sparring.store.tensors import demand_same
+
+A_RUN = table(
+    {
+        "config": named(anything),
+        "update": whole(),
+        "decisions": whole(),
+        "samples": whole(),
+        "seconds": finite,
+        "best": table({"update": whole(-1), "strength": number}),
+        "events": listed(named(anything)),
+        "wins": named(anything),
+    },
+    {
+        "total_updates": whole(),
+        "episodes": whole(),
+        "dry": whole(),
+        "lr_factor": finite,
+        "first": named(anything),
+        "waiting": named(number, word(r"\d{1,18}", "the number of a checkpoint")),
+        "foreign": FOREIGN,
+        "league": perhaps(table({"home": word(r"\w[\w.+-]*", "the name of a run")})),
+        "course": perhaps(table({"phase": whole(), "name": text})),
+    },
+)
+"""What the loop reads of a checkpoint; its learner, league and course read more."""
+ODD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+def demand_resumable(path: Path, saved: Checkpoint) -> None:
+    """Refuse a checkpoint that does not say how far its run had come."""
+    try:
+        A_RUN(saved.meta, "")
+        if "foreign" in saved.meta:
+            demand_foreign(saved.meta["foreign"])
+    except ValueError as wrong:
+        raise CheckpointError(f"{path} cannot be gone on from: {wrong}; {advice(path)}") from wrong
+
+
+def demand_weights(learner: Learner, saved: Checkpoint) -> None:
+    """Refuse weights that are not those of the learner's network."""
+    net = learner.policy().net
+    if isinstance(net, Net):
+        demand_same(net.state_dict(), saved.tensors["net"])
+
+
+@contextmanager
+def going_on(saved: Checkpoint | None, run: Path) -> Iterator[None]:
+    """Say in one line that what learners and leagues left in a checkpoint is not what they left."""
+    try:
+        yield
+    except (SparringError, MemoryError):
+        raise
+    except ODD as wrong:
+        if saved is None or "memory" in str(wrong):
+            raise
+        first = (str(wrong).splitlines() or [""])[0]
+        raise CheckpointError(
+            f"checkpoint {saved.number} of {run} cannot be gone on from: {type(wrong).__name__}: "
+            f"{first}; {advice(run / 'checkpoints' / f'{saved.number:08d}')}"
+        ) from wrong
