@@ -12,6 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from sparring.config import NetConfig
+from sparring.games.rules import Rules
+from sparring.nets.make import make_net
 from sparring.store import checkpoint
 from sparring.store.archive import (
     MATCH,
@@ -23,6 +26,7 @@ from sparring.store.archive import (
     needed_by,
 )
 from sparring.store.checkpoint import CheckpointError
+from sparring.store.policies import load_policy, policy_meta
 
 
 def weights(number: float, size: int = 64) -> dict[str, Tensor]:
@@ -370,3 +374,17 @@ def test_what_checkpoints_have_in_their_slots_is_needed(tmp_path: Path) -> None:
     (folder / "00000001" / "manifest.json").write_text("{")  # damaged: nobody resumes from it
     assert needed_by(folder) == {"aa", "bb"}
     assert needed_by(tmp_path / "nowhere") == set()
+
+
+def test_a_snapshot_of_networks_by_role_is_a_policy(tmp_path: Path) -> None:
+    """Whatever order its roles have in the file, which sorts them."""
+    rules = Rules("kuhhandel")
+    roles = dict.fromkeys(rules.roles, NetConfig(hidden=(8,)))
+    assert list(roles) != sorted(roles)
+    net = make_net(rules, NetConfig(), roles=roles)
+    with Archive(tmp_path, most_bytes=10**9, policy=policy_meta(rules, net)) as archive:
+        entry = archive.add(
+            net.state_dict(), role="main", member="", update=1, decisions=1, seconds=1.0
+        )
+    loaded = load_policy(archive.file(entry.hash)).net.state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in net.state_dict().items())

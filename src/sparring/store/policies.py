@@ -87,7 +87,7 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
             heads=meta.get("heads"),
             memory=meta.get("memory", 0),
             threads=threads,
-            roles=role_configs(meta),
+            roles=role_configs(meta, rules),
         )
 
     try:
@@ -291,9 +291,14 @@ def net_config(saved: Mapping[str, Any]) -> NetConfig:
     return NetConfig(**fields)
 
 
-def role_configs(meta: Mapping[str, Any]) -> dict[str, NetConfig]:
-    """Read the configurations of networks by role, none where one network is for all."""
-    return {role: net_config(saved) for role, saved in meta.get(ROLES, {}).items()}
+def role_configs(meta: Mapping[str, Any], rules: Rules) -> dict[str, NetConfig]:
+    """Read the configurations of networks by role, none where one network is for all.
+
+    They come in the order of the rules; snapshots have sorted them by name.
+    """
+    saved = meta.get(ROLES, {})
+    known = [role for role in rules.roles if role in saved]
+    return {role: net_config(saved[role]) for role in dict.fromkeys((*known, *saved))}
 
 
 def save_policy(policy: Policy, path: str | Path) -> Path:
