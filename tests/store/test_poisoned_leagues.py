@@ -94,6 +94,28 @@ def test_an_index_with_programs_in_it_is_not_written(run: Path, statement: str) 
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["fifo", "link", "letters", "schema"])
+def test_an_index_that_is_none_is_one_line(run: Path, tmp_path: Path, kind: str) -> None:
+    file = run / "league.sqlite"
+    data = file.read_bytes()
+    if kind == "letters":
+        file.write_bytes(data.replace(b"main", b"ma\x90n"))
+    elif kind == "schema":
+        file.write_bytes(data.replace(b"CREATE TABLE snapshots", b"CREATE TABLE sna\x90shot("))
+    else:
+        file.unlink()
+    if kind == "fifo":
+        os.mkfifo(file)
+    if kind == "link":
+        (tmp_path / "outside").write_bytes(data)
+        file.symlink_to(tmp_path / "outside")
+    match = {"fifo": "not a regular file", "link": "a link that leaves"}
+    with pytest.raises(ArchiveError, match=match.get(kind, r"move league\.sqlite away")) as caught:
+        standings_of(run)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.timeout(60)
 def test_a_snapshot_that_is_a_fifo_or_leaves_the_run_is_refused(run: Path, tmp_path: Path) -> None:
     with opened(run) as archive:
         fifo, link = archive.entries()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sparring.store.faults import ArchiveError
+from sparring.store.files import require_regular
 from sparring.store.folders import LEAGUE, SNAPSHOT
 from sparring.store.plain import MOST_WHOLE, Shape, number, perhaps, text, whole, word
 from sparring.store.tables import EmptyError, reading
@@ -17,6 +18,8 @@ FILE = "league.sqlite"
 TABLES = ("snapshots", "players", "results", "ratings")
 BUSY_S = 10.0
 """How long a writer waits for another one."""
+MOST_BYTES = 64 * 2**30
+"""Of the largest index that is read."""
 FORMAT = 1
 """Version of the tables. A reader refuses every other one."""
 TRAINING, MATCH = "training", "match"
@@ -222,9 +225,12 @@ class ArchiveIndex:
         if not self.path.exists():
             return []
         try:
+            require_regular(self.path, MOST_BYTES, within=self.folder)
             rows = fetch(self.path, query, tuple(values))
-        except sqlite3.Error as wrong:
+        except (sqlite3.Error, OSError) as wrong:
             raise ArchiveError(explain(self.folder, wrong)) from wrong
+        except UnicodeDecodeError as wrong:
+            raise ArchiveError(explain(self.folder, f"malformed, {wrong}")) from wrong
         for row in rows:
             self._demand(row, shapes)
         return rows
@@ -265,7 +271,7 @@ def explain(folder: Path, wrong: Exception | str) -> str:
     text = f"league of {folder}: {getattr(wrong, 'strerror', '') or wrong}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"
-    if "malformed" in text or "not a database" in text:
+    if any(word in text for word in ("malformed", "not a database", "decode")):
         return f"{text}; move {FILE} away, the run goes on without its past selves"
     if "locked" in text:
         return f"{text}; another process is writing there"

@@ -20,6 +20,7 @@ from sparring.config.ranges import shortened
 Shape = Callable[[Any, str], None]
 
 MOST_WHOLE = 2**63 - 1
+MOST_LETTERS = 400
 MOST_DEPTH = 100
 """Lists and tables within each other; nothing of ours has ten."""
 
@@ -48,9 +49,21 @@ def anything(value: Any, where: str) -> None:
     """Take any value: somebody else looks at it."""
 
 
+def brief(value: Any, where: str) -> None:
+    """Take any value that a message can show."""
+    fits = len(json.dumps(value)) <= MOST_LETTERS
+    _demand(fits, value, where, f"a value of at most {MOST_LETTERS} letters")
+
+
 def text(value: Any, where: str) -> None:
     """Demand a text."""
     _demand(isinstance(value, str), value, where, "a text")
+
+
+def title(value: Any, where: str) -> None:
+    """Demand a text that a message can show."""
+    text(value, where)
+    brief(value, where)
 
 
 def flag(value: Any, where: str) -> None:

@@ -6,11 +6,13 @@ import glob
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from sparring import trusted
 from sparring.config import NetConfig
+from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
@@ -33,6 +35,8 @@ from sparring.store.tensors import demand_fits, demand_same
 
 BEST = "best.json"
 """The file of a run that names its best checkpoint."""
+KNOWN = {field.name for field in fields(NetConfig)}
+"""Settings of a network."""
 A_BEST = table({"checkpoint": whole()})
 PAST = "past"
 """Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
@@ -285,10 +289,10 @@ def policy_meta(rules: Rules, net: Net, said: Mapping[str, Any] | None = None) -
 
 def net_config(saved: Mapping[str, Any]) -> NetConfig:
     """Read a network's configuration; JSON made lists of its tuples."""
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()
-    }
-    return NetConfig(**fields)
+    for key in saved:
+        if key not in KNOWN:
+            raise ValueError(f"net.{shortened(key)} is unknown")
+    return NetConfig(**saved)
 
 
 def role_configs(meta: Mapping[str, Any], rules: Rules) -> dict[str, NetConfig]:

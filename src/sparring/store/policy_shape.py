@@ -15,6 +15,7 @@ from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, VALUE, WDL, head_width
 from sparring.store.plain import (
     anything,
+    brief,
     flag,
     listed,
     named,
@@ -22,6 +23,7 @@ from sparring.store.plain import (
     perhaps,
     table,
     text,
+    title,
     whole,
     word,
 )
@@ -46,7 +48,7 @@ BOUNDS = table(
 )
 FOREIGN = table(
     {
-        "name": text,
+        "name": title,
         "seats": whole(1, MOST_SEATS),
         "rows": whole(1, MOST_SEATS),
         "actions": NUMBERS,
@@ -62,9 +64,9 @@ FOREIGN = table(
 )
 A_POLICY = table(
     {
-        "game": text,
+        "game": title,
         "rules_version": whole(),
-        "game_config": named(anything),
+        "game_config": named(brief, title),
         "net": table({"kind": text}),
     },
     {
