@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors import torch as safetensors
 
 import sparring
 from sparring.errors import ConfigError, SparringError
+from sparring.learn.transitions import OPEN
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
 from sparring.training.records.run import Run
@@ -90,6 +92,22 @@ def test_groups_and_files_that_a_learner_needs_are_missed_in_one_line(run: Path)
         (path / "manifest.json").write_bytes(whole)
     change(path, lambda manifest: manifest["blobs"].remove("open.bin"))
     refused(run, "cannot be gone on from: .*open.bin")
+
+
+@pytest.mark.parametrize("field", ["role", "decisions", "reward", "action"])
+def test_open_decisions_that_no_game_has_left_are_refused(run: Path, field: str) -> None:
+    """Native code adds up what they are paid, by role, in a loop over their decisions."""
+    path = newest(run)
+    if field == "action":
+        carried = safetensors.load((path / "carried.safetensors").read_bytes())
+        carried["action"].fill_(2**30)
+        put(path, "carried.safetensors", safetensors.save(carried))
+    else:
+        waiting = np.frombuffer((path / "open.bin").read_bytes(), OPEN).copy()
+        assert (waiting["row"] >= 0).any()
+        waiting[field] = np.nan if field == "reward" else 2**30
+        put(path, "open.bin", waiting.tobytes())
+    refused(run, "open decisions that no tic_tac_toe has left")
 
 
 def test_weights_of_another_type_are_refused(run: Path) -> None:

@@ -410,7 +410,7 @@ class Collector:
 
     def put_front(self, rows: Mapping[str, torch.Tensor], open_decisions: bytes) -> None:
         """Go on with the open decisions of another moment."""
-        self.transitions.load_open(open_decisions)
+        self.transitions.load_open(open_decisions, rows["action"].numpy())
         for name, array in self.rollout.kept().items():
             # Saved without records, nobody knows whether goals were settled before.
             known = rows[name].numpy() if name != RECORD or name in rows else UNKNOWN

@@ -23,6 +23,9 @@ OPEN = np.dtype(
 )
 """A decision that waits for the same seat's next one; `Open` in csrc/core/transitions.hpp."""
 
+MOST_SKIPPED = 10**6
+"""Forced decisions of a seat between two of its own; nobody skips a thousandth of them."""
+
 
 class Transitions:
     """Links every decision of one policy with the same seat's next one.
@@ -191,9 +194,26 @@ class Transitions:
         )
         return advantage
 
-    def load_open(self, raw: bytes) -> None:
-        """Continue with decisions that were open elsewhere."""
-        self.open[:] = read_open(raw, len(self.open))
+    def load_open(self, raw: bytes, action: npt.NDArray[Any] | None = None) -> None:
+        """Continue with decisions that were open elsewhere. action: what was chosen in each."""
+        found = read_open(raw, len(self.open))
+        demand_open(found, self.rules, action)
+        self.open[:] = found
+
+
+def demand_open(
+    found: npt.NDArray[Any], rules: Rules, action: npt.NDArray[Any] | None = None
+) -> None:
+    """Refuse open decisions that no rollout can have left: native code takes them as they are."""
+    waiting = found["row"] >= 0
+    made, role, reward = (found[name][waiting] for name in ("decisions", "role", "reward"))
+    fits = (made >= 0) & (made <= MOST_SKIPPED) & (role >= 0) & (role < len(rules.roles))
+    fits &= np.isfinite(reward)
+    if action is not None and not rules.box:
+        chosen = action[waiting]
+        fits &= (chosen >= 0) & (chosen < rules.actions)
+    if not fits.all():
+        raise StateError(f"the checkpoint holds open decisions that no {rules.name} has left")
 
 
 def read_open(raw: bytes, count: int) -> npt.NDArray[Any]:

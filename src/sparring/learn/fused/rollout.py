@@ -9,7 +9,7 @@ from torch import Tensor
 
 from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
-from sparring.learn.transitions import OPEN, read_open
+from sparring.learn.transitions import OPEN, demand_open, read_open
 from sparring.nets.net import HIDDEN
 
 CUT_EVERY = 4
@@ -193,7 +193,9 @@ class FusedRollout:
         """Go on with the open decisions of another moment."""
         at = self.carried_of(member)
         count = at.stop - at.start
-        opened = read_open(open_decisions, count).view("i4").reshape(count, -1)
+        waiting = read_open(open_decisions, count)
+        demand_open(waiting, self.rules, rows["action"].numpy())
+        opened = waiting.view("i4").reshape(count, -1)
         self.open[at] = torch.from_numpy(opened).to(self.open.device)
         for name in ("obs", "action", "log_prob", "value"):
             array = getattr(self, name)
