@@ -55,6 +55,9 @@ def test_an_untouched_run_goes_on(run: Path) -> None:
 META: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no config": (lambda meta: meta.pop("config"), "config is missing"),
     "config a list": (lambda meta: meta.update(config=[]), "config is .*not a table"),
+    "config.eval a number": (lambda meta: meta["config"].update(eval=3), "eval needs a table"),
+    "config.ppo a list": (lambda meta: meta["config"].update(ppo=[1]), "ppo needs a table"),
+    "old rates odd": (lambda meta: meta["config"]["ppo"].update(lr_end="x"), "lr_end"),
     "no best": (lambda meta: meta.pop("best"), "best is missing"),
     "best text": (lambda meta: meta.update(best="x"), "best is 'x'"),
     "best without update": (lambda meta: meta["best"].pop("update"), "best.update is missing"),

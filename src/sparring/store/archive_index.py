@@ -20,6 +20,8 @@ BUSY_S = 10.0
 """How long a writer waits for another one."""
 MOST_BYTES = 64 * 2**30
 """Of the largest index that is read."""
+MOST_SAID = 300
+"""Letters of what SQLite says that a message repeats."""
 FORMAT = 1
 """Version of the tables. A reader refuses every other one."""
 TRAINING, MATCH = "training", "match"
@@ -268,7 +270,8 @@ def check_format(path: Path, db: sqlite3.Connection) -> None:
 
 def explain(folder: Path, wrong: Exception | str) -> str:
     """Say what failed and what to do."""
-    text = f"league of {folder}: {getattr(wrong, 'strerror', '') or wrong}"
+    said = " ".join(str(getattr(wrong, "strerror", "") or wrong).split())  # SQLite quotes schemas
+    text = f"league of {folder}: {said[:MOST_SAID]}"
     if "full" in text or "No space" in text:
         return f"{text}; free some space on this disk"
     if any(word in text for word in ("malformed", "not a database", "decode")):

@@ -38,8 +38,13 @@ def moved_option(words: list[str]) -> str:
 
 
 def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's configuration as it is written today; one of today stays as it is."""
+    """Return a run's configuration as it is written today; one of today stays as it is.
+
+    One that never was ours stays, too: `merged` says what is wrong with it.
+    """
     new = dict(table)
+    if not all(isinstance(new.get(name, {}), Mapping) for name in ("eval", "ppo", "collect")):
+        return new
     if ":" in str(new.get("algo", "")):  # those of PPO stood in the files of all learners
         new.pop("ppo", None)
     measured = dict(new.get("eval", {}))
@@ -53,8 +58,10 @@ def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
     if "lambda_" in ppo:
         ppo["gae_lambda"] = ppo.pop("lambda_")
     for name in ("lr", "entropy"):
-        end = ppo.pop(f"{name}_end", 1.0)
-        start = ppo.get(name)
-        if start is not None and end != 1:
+        start, end = ppo.get(name), ppo.get(f"{name}_end", 1.0)
+        if not all(isinstance(value, int | float | None) for value in (start, end)):
+            continue
+        ppo.pop(f"{name}_end", None)
+        if start is not None and end not in (None, 1):
             ppo[name] = [["0%", start], ["100%", start * end]]
     return {**new, "ppo": ppo, "collect": {**collect, **new.get("collect", {})}}
