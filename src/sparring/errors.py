@@ -5,9 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 600
+"""Characters of an error's text: whatever a file has in it, the error about it fits a terminal."""
+
 
 class SparringError(Exception):
-    """The base of every error this package raises on purpose."""
+    """The base of every error this package raises on purpose. Its text is always one line."""
+
+    def __str__(self) -> str:
+        return in_one_line(super().__str__())
 
 
 class ConfigError(SparringError, ValueError):
@@ -40,6 +46,13 @@ RAISED = (Exception, SystemExit)
 
 class SparringWarning(UserWarning):
     """Something works, but not as well as it could."""
+
+
+def in_one_line(text: str) -> str:
+    """Return text that quotes anything as one line, the middle of a long one left out."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 3 :]}"
+    return text if text.isprintable() else printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:

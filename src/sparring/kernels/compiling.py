@@ -188,7 +188,10 @@ def run_compiler(source: str, options: Sequence[str]) -> bytes:
     if int(code):
         log = b" " * checked(nvrtc.nvrtcGetProgramLogSize(made), "NVRTC")
         nvrtc.nvrtcGetProgramLog(made, log)
-        raise SparringError(f"the kernels do not compile:\n{log.decode(errors='replace')}")
+        said = log.decode(errors="replace")
+        failed = SparringError(f"the kernels do not compile: {said}")
+        failed.add_note(said)  # the whole of it is for whoever wrote the game
+        raise failed
     cubin: bytes = b" " * checked(nvrtc.nvrtcGetCUBINSize(made), "NVRTC")
     checked(nvrtc.nvrtcGetCUBIN(made, cubin), "NVRTC")
     nvrtc.nvrtcDestroyProgram(made)
