@@ -14,14 +14,13 @@ from sparring.sweep.jobs import Executor, Job, never
 from sparring.sweep.points import config_at
 from sparring.sweep.record import CONFIRM, Folder
 from sparring.sweep.search import with_result
-from sparring.sweep.trials import DONE, RUNNING, Trial
+from sparring.sweep.trials import BEST, DONE, PRESET, RUNNING, Trial
 
 FRESH = 1_000_000
 """Seeds of the confirmation begin so far behind those of the search."""
 FINAL_GAMES = 2048
 """Games of each of these runs against each opponent, where the file says nothing: seeds differ by
 more than so many games leave open."""
-BEST, PRESET = "best", "preset"
 KEEP = "keep the preset"
 
 

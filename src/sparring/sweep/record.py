@@ -20,14 +20,31 @@ from pathlib import Path
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
+from sparring.store import plain
 from sparring.store.files import locked, remove_stale_files, write_atomic
+from sparring.store.plain import listed, named, parse_json, perhaps, table, text, whole, word
 from sparring.sweep.points import FOLDER
-from sparring.sweep.trials import RUNNING, Trial
+from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, SIDES, Trial
 from sparring.training.records.run import finite
 
 FILE, OPTIONS, TRIALS, CONFIRM = "sweep.toml", "options.json", "trials.jsonl", "confirm.jsonl"
 SPENT = "seconds.json"
 LOCK = ".lock"
+A_TRIAL = table(
+    {"number": whole(), "settings": named(plain.anything)},
+    {
+        "state": word("|".join((RUNNING, DONE, PRUNED, FAILED)), "a state of a trial"),
+        **dict.fromkeys(("value", "low", "high"), perhaps(plain.finite)),
+        "curve": listed(listed(plain.finite)),
+        "seconds": plain.finite,
+        **{"decisions": whole(), "seed": whole(-plain.MOST_WHOLE)},
+        **dict.fromkeys(("run", "init", "why"), text),
+        "extra": table({}, {"side": word("|".join(SIDES), f"one of {', '.join(SIDES)}")}),
+    },
+    closed=True,
+)
+"""The shape of a line; `side` names a folder that may be removed."""
+SECONDS = table({"seconds": plain.finite})
 
 
 class Records:
@@ -44,8 +61,8 @@ class Records:
             if not line:
                 continue
             try:
-                trial = read_trial(json.loads(line))
-            except (ValueError, TypeError, KeyError) as wrong:
+                trial = read_trial(parse_json(line))
+            except ValueError as wrong:
                 raise ConfigError(f"{path}: line {at} is damaged: {wrong}; remove it") from None
             self.trials[trial.number] = trial
 
@@ -75,10 +92,11 @@ class Records:
         return [trial for _, trial in sorted(self.trials.items()) if trial.state == RUNNING]
 
 
-def read_trial(table: Mapping[str, Any]) -> Trial:
-    """A trial from its line."""
-    curve = tuple((float(s), float(d), float(v)) for s, d, v in table.get("curve", ()))
-    return Trial(**{**table, "curve": curve})
+def read_trial(given: Any) -> Trial:
+    """A trial from its line; a ValueError says what is wrong with it."""
+    A_TRIAL(given, "")
+    curve = tuple((float(s), float(d), float(v)) for s, d, v in given.get("curve", ()))
+    return Trial(**{**given, "curve": curve})
 
 
 class Folder:
@@ -116,8 +134,8 @@ class Folder:
     def options(self) -> dict[str, Any]:
         """What the command line said when it was begun."""
         with suppress(OSError, ValueError):
-            found: dict[str, Any] = json.loads((self.path / OPTIONS).read_bytes())
-            return found
+            found = parse_json((self.path / OPTIONS).read_bytes())
+            return dict(found) if isinstance(found, dict) else {}
         return {}
 
     @property
@@ -133,8 +151,10 @@ class Folder:
     @property
     def spent_s(self) -> float:
         """Seconds that were searched here so far."""
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return float(json.loads((self.path / SPENT).read_bytes())["seconds"])
+        with suppress(OSError, ValueError):
+            found = parse_json((self.path / SPENT).read_bytes())
+            SECONDS(found, "")
+            return max(0.0, float(found["seconds"]))
         return 0.0
 
     def spend(self, seconds: float) -> None:

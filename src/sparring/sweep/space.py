@@ -55,6 +55,13 @@ class Range:
         """Whether values lie on a line: numbers, and choices that are rising numbers."""
         return self.is_number or (self.kind == CHOICE and is_rising(self.choices))
 
+    def __contains__(self, value: Any) -> bool:
+        if self.kind == CHOICE:
+            return any(same(value, choice) for choice in self.choices)
+        if self.kind == PERMUTATION:
+            return isinstance(value, list) and is_order(value, self.choices)
+        return is_number(value) and self.low <= value <= self.high
+
     def place(self, value: Any) -> float:
         """Where a value lies between 0 and 1; choices lie at equal distances in their order.
 
@@ -106,6 +113,11 @@ def inversions(order: Sequence[int]) -> float:
     """The share of pairs that stand the other way round than in 0, 1, 2."""
     pairs = list(itertools.combinations(order, 2))
     return sum(one > two for one, two in pairs) / max(len(pairs), 1)
+
+
+def is_order(value: Sequence[Any], items: Sequence[Any]) -> bool:
+    """Whether a list has all items once, in any order."""
+    return len(value) == len(items) and all(any(same(v, i) for v in value) for i in items)
 
 
 def is_rising(values: Sequence[Any]) -> bool:

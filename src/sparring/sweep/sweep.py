@@ -12,6 +12,7 @@ import tomlkit
 
 from sparring import trusted
 from sparring.config import SweepConfig, TrainConfig
+from sparring.config.ranges import shortened
 from sparring.errors import ConfigError
 from sparring.machine import cores
 from sparring.store.files import write_atomic
@@ -22,7 +23,7 @@ from sparring.sweep.file import SweepFile, differences, name_of, read_sweep, wit
 from sparring.sweep.importance import importance
 from sparring.sweep.jobs import Executor
 from sparring.sweep.points import check_points, preset_of, ranges_shared
-from sparring.sweep.record import FILE, Folder
+from sparring.sweep.record import FILE, TRIALS, Folder
 from sparring.sweep.search import Search, best_of
 from sparring.sweep.space import shown
 from sparring.sweep.trials import Trial
@@ -134,8 +135,9 @@ def prepare(options: SweepConfig) -> Sweep:
         groups=2 if place.shared else 1,
     )
     demand_time(file, cost)
-    there = folder.trials.ended if before else ()
-    return Sweep(file, config, folder, place, cost, kept(options), there)
+    records = folder.trials
+    demand_tried(list(records.trials.values()), file, folder)
+    return Sweep(file, config, folder, place, cost, kept(options), records.ended)
 
 
 def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
@@ -167,6 +169,17 @@ def demand_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
             f"{folder.path} was begun otherwise: {'; '.join(found)}; put it back, or begin another "
             "sweep with --out"
         )
+
+
+def demand_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> None:
+    """Refuse trials that the ranges of the file could not have come to."""
+    for trial in trials:
+        for name, value in trial.settings.items():
+            if name not in file.ranges or value not in file.ranges[name]:
+                raise ConfigError(
+                    f"{folder.path / TRIALS}: trial {trial.number} has {name} {shortened(value)}, "
+                    "which no range of the sweep has; remove its line"
+                )
 
 
 def demand_time(file: SweepFile, cost: Cost) -> None:

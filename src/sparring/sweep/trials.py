@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 RUNNING, DONE, PRUNED, FAILED = "running", "done", "pruned", "failed"
+SIDES = BEST, PRESET = "best", "preset"
+"""Whose settings a run that confirms has: the best trial's, or the file's own."""
 
 
 @dataclass(frozen=True)

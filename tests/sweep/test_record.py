@@ -1,0 +1,84 @@
+"""The folder of a sweep is data: whatever stands in its files, it is read or refused in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparring.config import SweepConfig
+from sparring.errors import ConfigError
+from sparring.sweep.confirm import forget
+from sparring.sweep.record import CONFIRM, OPTIONS, SPENT, TRIALS, Folder, Records
+from sparring.sweep.sweep import prepare
+from sweep.sweep_helpers import write_sweep
+
+DEEP = "[" * 100_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    path = write_sweep(tmp_path, '"ppo.lr" = { low = 1e-4, high = 1e-2 }', "trials = 2")
+    return Folder.make(tmp_path / "sweep", path.read_bytes(), {})
+
+
+def write_line(path: Path, **entries: Any) -> None:
+    path.write_text(json.dumps({"number": 0, "settings": {"ppo.lr": 1e-3}, **entries}) + "\n")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"number": "0"},
+        {"number": -1},
+        {"number": [0]},
+        {"settings": []},
+        {"state": "lost"},
+        {"value": "0.5"},
+        {"value": 10**400},
+        {"curve": [[1, 2]]},
+        {"curve": 1},
+        {"seed": None},
+        {"extra": []},
+        {"extra": {"side": "../elsewhere"}},
+        {"\x1b[31m": 1},
+    ],
+    ids=str,
+)
+def test_a_line_that_is_no_trial_is_named(entries: dict[str, Any], folder: Folder) -> None:
+    write_line(folder.path / TRIALS, **entries)
+    with pytest.raises(ConfigError, match="line 1 is damaged"):
+        Records(folder.path / TRIALS)
+
+
+@pytest.mark.parametrize("line", ["7", "null", '"x"', "[]", DEEP])
+def test_a_line_that_is_no_object_is_named(line: str, folder: Folder) -> None:
+    (folder.path / TRIALS).write_text(f"{line}\n")
+    with pytest.raises(ConfigError, match="line 1 is damaged"):
+        Records(folder.path / TRIALS)
+
+
+def test_no_folder_outside_of_a_sweep_is_removed(folder: Folder, tmp_path: Path) -> None:
+    precious = tmp_path / "precious-1"
+    precious.mkdir()
+    write_line(folder.path / CONFIRM, extra={"side": str(tmp_path / "precious"), "of": {}})
+    with pytest.raises(ConfigError, match="damaged"):
+        forget(folder)
+    assert precious.is_dir()
+
+
+@pytest.mark.parametrize("settings", [{"net.kind": "os:system"}, {"ppo.lr": 7}, {"ppo.lr": "1e-3"}])
+def test_trials_have_only_what_the_ranges_have(settings: dict[str, Any], folder: Folder) -> None:
+    write_line(folder.path / TRIALS, settings=settings)
+    with pytest.raises(ConfigError, match=r"trial 0 has .* which no range of the sweep has"):
+        prepare(SweepConfig(str(folder.path)))
+
+
+@pytest.mark.parametrize("text", ["7", "[]", DEEP, '{"seconds": 1e400}', '{"seconds": []}', "{"])
+def test_damaged_notes_count_as_none(text: str, folder: Folder) -> None:
+    (folder.path / OPTIONS).write_text(text)
+    (folder.path / SPENT).write_text(text)
+    assert folder.spent_s == 0
+    prepare(SweepConfig(str(folder.path)))
