@@ -7,9 +7,7 @@ import pytest
 from sparring.errors import LONGEST, ConfigError, in_one_line
 
 
-@pytest.mark.parametrize(
-    "quoted", ["a\nb", "\x1b[31m", "\0", "\u202e", "\ud800", "\u2028", "\r"]
-)
+@pytest.mark.parametrize("quoted", ["a\nb", "\x1b[31m", "\0", "\u202e", "\ud800", "\u2028", "\r"])
 def test_control_characters_are_spelled_out(quoted: str) -> None:
     told = str(ConfigError(f"no game {quoted}; there is tic_tac_toe"))
     assert told.isprintable()

@@ -132,6 +132,23 @@ def test_few_or_broken_numbers_are_drawn(tmp_path: Path, updates: int) -> None:
         json.loads(script, parse_constant=pytest.fail)
 
 
+@pytest.mark.parametrize(
+    "text", ["[]", "3", '{"cpu": 1}', '{"cpu": "a", "cores": 2}', "[" * 100_000, "{"]
+)
+def test_what_the_machine_was_may_be_unknown(text: str, tmp_path: Path) -> None:
+    path = make_known_run(tmp_path, "mine", {10: 0.6})
+    (path / "machine.json").write_text(text)
+    assert all(file.is_file() for file in plot_run(path))
+
+
+@pytest.mark.parametrize("at", ["5", None, [], 10**400, float("nan")])
+def test_a_phase_that_began_nowhere_has_no_mark(at: Any, tmp_path: Path) -> None:
+    path = make_known_run(tmp_path, "mine", {10: 0.6})
+    event = {"event": "phase", "phase": 1, "name": "first", "seconds": at}
+    (path / "events.json").write_text(json.dumps([event]))
+    assert all(file.is_file() for file in plot_run(path))
+
+
 def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_run(tmp_path / "runs", 40)
     out = tmp_path / "new" / "folder"

@@ -186,6 +186,13 @@ def test_a_wrong_file_is_named_with_its_line(
     assert why in str(wrong.value)
 
 
+@pytest.mark.parametrize(("game", "name"), [("tic_tac_toe", "a.jsonl"), ("laser_hockey", "a.json")])
+def test_deep_lists_in_a_file_are_refused(game: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("[" * 100_000)
+    with pytest.raises(ConfigError, match=f"starts: .*{name}.* cannot be read"):
+        read_starts(Rules(game), [str(tmp_path / name)])
+
+
 def test_words_of_every_game_say_what_there_is() -> None:
     known: dict[str, Any] = {"skull_king": "round:7", "cage2": "hosts:", "laser_hockey": "face_off"}
     for game, word in known.items():

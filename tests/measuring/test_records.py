@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,18 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [one.name for one in changes(THEN, THEN)] == ["speed"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "other"}', '{"format": 3'])
+@pytest.mark.parametrize("rounds", [[], ["1"], [10**400], [True], 3, None])
+def test_a_record_without_numbers_is_refused(tmp_path: Path, rounds: Any) -> None:
+    plain = THEN.plain()
+    plain["figures"]["speed"]["rounds"] = rounds
+    (tmp_path / "x.json").write_text(json.dumps(plain))
+    with pytest.raises(ConfigError, match=r"--record: .*x\.json is no record of a bench"):
+        Record.read(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": "other"}', '{"format": 3', "[" * 10**5]
+)
 def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ConfigError, match=r"--record: .*x\.json"):

@@ -11,6 +11,7 @@ import pytest
 from sparring.config import SweepConfig
 from sparring.errors import ConfigError
 from sparring.sweep.confirm import forget
+from sparring.sweep.file import read_sweep
 from sparring.sweep.record import CONFIRM, OPTIONS, SPENT, TRIALS, Folder, Records
 from sparring.sweep.sweep import prepare
 from sweep.sweep_helpers import write_sweep
@@ -74,6 +75,12 @@ def test_trials_have_only_what_the_ranges_have(settings: dict[str, Any], folder:
     write_line(folder.path / TRIALS, settings=settings)
     with pytest.raises(ConfigError, match=r"trial 0 has .* which no range of the sweep has"):
         prepare(SweepConfig(str(folder.path)))
+
+
+def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    path = write_sweep(tmp_path, '"ppo.lr" = [1e-3, 1e-4]', f"trials = {10**400}")
+    with pytest.raises(ConfigError, match=r"sweep\.trials 1000"):
+        read_sweep(str(path))
 
 
 @pytest.mark.parametrize("text", ["7", "[]", DEEP, '{"seconds": 1e400}', '{"seconds": []}', "{"])

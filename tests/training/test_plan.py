@@ -6,6 +6,7 @@ import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomlkit
@@ -13,6 +14,7 @@ import tomlkit
 import sparring
 from sparring.cli import main
 from sparring.config import TrainConfig
+from sparring.errors import ConfigError
 from sparring.games.starts import lasting
 from sparring.schedule import Schedule
 from sparring.store.folders import CONFIG
@@ -205,6 +207,22 @@ def test_a_run_of_before_goes_on(tmp_path: Path) -> None:
     assert config.ppo.entropy == Schedule.constant(0.01)
     again = resume(str(agent.run), updates=6, quiet=True)
     assert again.ended == "done"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"eval": 3.0},
+        {"ppo": "fast"},
+        {"ppo": {"games": 4}, "collect": []},
+        {"ppo": {"lr": "x", "lr_end": 0.1}},
+        {"ppo": {"lr": 1e-3, "lr_end": "0.1"}},
+    ],
+    ids=str,
+)
+def test_a_damaged_file_of_before_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="old: "):
+        read_config({"game": "tic_tac_toe", **table}, "old")
 
 
 def test_files_of_starts_are_kept_by_their_whole_path(

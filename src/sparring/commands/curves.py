@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from sparring.config.ranges import is_number
 from sparring.draw.charts.axes import CLOCK, By, Curve, Mark, at_updates, axis_of, placed
 from sparring.draw.charts.curves import Page, make_charts
 from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
 from sparring.draw.charts.several import make_common_charts, short_names
-from sparring.errors import SparringError
+from sparring.errors import SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
+from sparring.store.plain import listed, parse_json, perhaps, table, text, whole
 from sparring.training.records import metrics
 from sparring.training.records.overview import events_of, own_rules
 from sparring.training.records.run import PHASE, Run
+
+A_MACHINE = table(
+    {"cpu": text, "cores": whole(), "commit": perhaps(text), "sparring": text},
+    {"gpus": listed(text)},
+)
+"""The shape of machine.json, as far as it is shown."""
 
 
 def plot_run(
@@ -48,8 +55,9 @@ def marks_of(found: Run, by: By) -> tuple[Mark, ...]:
     key, each = units.get(by, ("update", 1.0))
     begun = [event for event in events_of(found.path) if event.get("event") == PHASE]
     return tuple(
-        Mark(float(event.get(key, 0)) / each, f"{event.get('phase', '')} {event.get('name', '')}")
+        Mark(event.get(key, 0) / each, f"{event.get('phase', '')} {event.get('name', '')}")
         for event in begun
+        if is_number(event.get(key, 0))
     )
 
 
@@ -142,12 +150,13 @@ def facts(found: Run, curves: Mapping[str, metrics.Curve]) -> tuple[str, ...]:
         told.append(f"{minutes_of(curves):.1f} minutes of training")
         told.append(f"{updates_of(curves):,} updates")
     with suppress(OSError, ValueError):
-        machine = json.loads((found.path / "machine.json").read_text())
+        machine = parse_json((found.path / "machine.json").read_bytes())
+        A_MACHINE(machine, "")
         told.append(f"{machine['cpu']}, {machine['cores']} cores")
         told += machine.get("gpus", [])
         commit = f" at {machine['commit']}" if machine["commit"] else ""
         told.append(f"sparring {machine['sparring']}{commit}")
-    return tuple(told)
+    return tuple(map(printable, told))
 
 
 def minutes_of(curves: Mapping[str, metrics.Curve]) -> float:

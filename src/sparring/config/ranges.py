@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
@@ -257,7 +258,7 @@ def plain(value: Any) -> Any:
 def is_number(value: Any) -> bool:
     """Whether a value of a file is a finite number; true and false are none."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
-    return known and math.isfinite(value)
+    return known and abs(value) <= sys.float_info.max  # whole numbers may be larger
 
 
 def demand_number(number: float, limit: Any, where: str, value: Any) -> None:

@@ -141,7 +141,7 @@ def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
             yield read_entry(rules, entry, where)
         except SparringError as wrong:
             raise ConfigError(f"{where}: {wrong}") from None
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             text = (
                 'give {"state": "HEX"} or {"seed": 0, "moves": [...]}, and a "weight" if you like'
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from sparring.training.budget import COUNTED, budget_of
 from sparring.training.planning.algorithms import OF_ALGORITHMS, mode_of, sections_of
 from sparring.training.planning.demands import demand_processes
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.settings import said_by, why_unreadable
+from sparring.training.planning.settings import read_toml, said_by
 from sparring.training.records.told import joined
 from sparring.training.train import complete, demand_given
 
@@ -71,10 +70,7 @@ def read_named(file: str, *, minutes: float = 0.0, seeds: int = 0) -> Named:
 
     minutes, seeds: go before what the file says.
     """
-    try:
-        table = tomllib.loads(Path(file).read_text("utf-8"))
-    except (OSError, ValueError) as wrong:
-        raise ConfigError(why_unreadable(file, wrong)) from None
+    table = read_toml(file)
     trusted.admit(Path(file), table)
     inner, targets = table.pop("configs", None), table.pop("targets", ())
     if not isinstance(inner, dict) or not all(isinstance(one, dict) for one in inner.values()):

@@ -15,9 +15,22 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError
 from sparring.league.intervals import welch_95
 from sparring.store.files import write_atomic
+from sparring.store.plain import (
+    anything,
+    flag,
+    listed,
+    named,
+    parse_json,
+    perhaps,
+    table,
+    text,
+    whole,
+)
+from sparring.store.plain import finite as plain_number
 from sparring.training.records.run import finite
 
 FORMAT = "sparring bench 1"
@@ -29,6 +42,35 @@ SAME = 0.03
 """Ratios whose interval lies this close to 1 are called the same."""
 BUSY = 0.5
 """Load beyond that of this share of the cores is told: rates of a busy machine mean little."""
+
+
+def a_format(value: Any, where: str) -> None:
+    """Demand a file of this version."""
+    if value != FORMAT:
+        raise ValueError(f"{where} is {shortened(value)}, not {FORMAT!r}")
+
+
+def some_rounds(value: Any, where: str) -> None:
+    """Demand numbers, at least one."""
+    listed(plain_number)(value, where)
+    if not value:
+        raise ValueError(f"{where} is empty")
+
+
+A_FIGURE = table(
+    {"rounds": some_rounds}, {"unit": text, "higher": flag, "ratio": flag}, closed=True
+)
+LOADED = table({}, {"load_average": perhaps(plain_number), "cores": perhaps(whole(1))})
+A_RECORD = table(
+    {
+        "format": a_format,
+        "command": text,
+        "settings": named(anything),
+        "machine": LOADED,
+        "figures": named(A_FIGURE),
+    }
+)
+"""The shape of a file."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +112,19 @@ class Record:
     def read(cls, path: Path) -> Record:
         """Read what `write` wrote."""
         try:
-            plain = json.loads(path.read_text("utf-8"))
+            plain = parse_json(path.read_bytes())
+            A_RECORD(plain, "")
         except OSError as wrong:
             raise ConfigError(f"--record: cannot read {path}: {wrong.strerror}") from None
         except ValueError as wrong:
-            raise ConfigError(f"--record: {path} is not JSON: {wrong}") from None
-        try:
-            if plain["format"] != FORMAT:
-                raise ConfigError(f"--record: {path} is a {plain['format']!r}, not a {FORMAT!r}")
-            figures = {
-                name: Figure(**{**one, "rounds": tuple(map(float, one["rounds"]))})
-                for name, one in plain["figures"].items()
-            }
-            settings, machine = dict(plain["settings"]), dict(plain["machine"])
-            return cls(str(plain["command"]), settings, machine, figures)
-        except (AttributeError, KeyError, TypeError, ValueError):
             raise ConfigError(
-                f"--record: {path} is no record of a bench; write one with --save"
+                f"--record: {path} is no record of a bench: {wrong}; write one with --save"
             ) from None
+        figures = {
+            name: Figure(**{**one, "rounds": tuple(map(float, one["rounds"]))})
+            for name, one in plain["figures"].items()
+        }
+        return cls(plain["command"], plain["settings"], plain["machine"], figures)
 
 
 @dataclass(frozen=True)

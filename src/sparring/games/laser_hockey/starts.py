@@ -106,7 +106,7 @@ def read_file(path: Path) -> list[tuple[str, Position]]:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no file {str(path)!r}") from None
-    except (ValueError, OSError) as wrong:
+    except (ValueError, OSError, RecursionError) as wrong:
         raise ConfigError(f"{path} cannot be read: {wrong}") from None
     if not isinstance(entries, list):
         raise ConfigError(f"{path}: a list of positions is needed")

@@ -91,11 +91,14 @@ def csa_cell(cell: str) -> str:
     return EMPTY if cell == "." else f"{SIDES[cell[-1].islower()]}{CODES[cell.upper()]}"
 
 
-def read_csa(text: str) -> GameRecord:
-    """Read the first game of a CSA text; remarks and times are skipped."""
-    reader, number = Reader(), 0
+def read_csa(text: str, before: int = 0) -> GameRecord:
+    """Read the first game of a CSA text; remarks and times are skipped.
+
+    before: lines of the file above the text, for errors.
+    """
+    reader, number = Reader(), before
     try:
-        for number, whole in enumerate(text.splitlines(), 1):  # noqa: B007  (named below)
+        for number, whole in enumerate(text.splitlines(), before + 1):  # noqa: B007  (named below)
             if whole.strip() == "/":  # another game follows
                 break
             for statement in [whole] if whole[:1] in UNSPLIT else whole.split(","):

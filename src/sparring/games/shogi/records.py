@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -125,27 +125,29 @@ def load_text(path: str | Path) -> str:
 def load_records(path: str | Path) -> Iterator[GameRecord]:
     """Yield all games of a file: CSA has a line / between two, USI a line for each."""
     text = load_text(path)
+    lines = text.splitlines()
+    read: Callable[[str, int], GameRecord]
     if USI_LINE.match(text):
-        starts = [n for n, line in enumerate(text.splitlines()) if line.strip()]
+        read, starts = read_usi_line, [n for n, line in enumerate(lines) if line.strip()]
     elif CSA_LINE.search(text):
-        lines = text.splitlines()
-        starts = [0, *(n + 1 for n, line in enumerate(lines[:-1]) if line.strip() == "/")]
+        ends = [n + 1 for n, line in enumerate(lines[:-1]) if line.strip() == "/"]
+        read, starts = read_csa, [0, *ends]
     else:
-        starts = [0]
-    for first, last in pairwise([*starts, None]):
-        yield load_part(path, text, first or 0, last)
+        yield load_record(path)
+        return
+    for first, last in pairwise([*starts, len(lines)]):
+        try:
+            yield read("\n".join(lines[first:last]), first)
+        except SparringError as wrong:
+            raise ConfigError(f"{path}: {wrong}") from None
 
 
-def load_part(path: str | Path, text: str, first: int, last: int | None) -> GameRecord:
-    """Read the game in some lines of a file."""
-    lines = text.splitlines()[first:last]
-    one_line = USI_LINE.match(text)
+def read_usi_line(text: str, before: int) -> GameRecord:
+    """Read a line with a game. before: lines of the file above it."""
     try:
-        # Empty lines in front keep the numbers of those that follow.
-        return read_usi(lines[0]) if one_line else read_record("\n" * first + "\n".join(lines))
+        return read_usi(text)
     except SparringError as wrong:
-        where = f"line {first + 1}, " if one_line else ""
-        raise ConfigError(f"{path}: {where}{wrong}") from None
+        raise ConfigError(f"line {before + 1}, {wrong}") from None
 
 
 def save_record(record: GameRecord, path: str | Path) -> None:

@@ -132,12 +132,8 @@ def said_by(where: str) -> Iterator[None]:
 
 def read_file(file: str) -> dict[str, Any]:
     """What a TOML file with settings says; that of a run says nothing about its name or start."""
-    try:
-        given = tomllib.loads(Path(file).read_text("utf-8"))
-    except (OSError, ValueError) as wrong:
-        raise ConfigError(f"config: {why_unreadable(file, wrong)}") from None
-    except RecursionError:
-        raise ConfigError(f"config: {file} is nested too deeply; use tables of settings") from None
+    with said_by("config"):
+        given = read_toml(file)
     of_run = (Path(file).parent / CHECKPOINTS).is_dir()
     trusted.admit(Path(file).parent if of_run else Path(file), given)
     if of_run:
@@ -146,8 +142,18 @@ def read_file(file: str) -> dict[str, Any]:
     return given
 
 
+def read_toml(file: str) -> dict[str, Any]:
+    """Read a TOML file; whatever keeps it from being one is said in a line."""
+    try:
+        return tomllib.loads(Path(file).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as wrong:
+        raise ConfigError(why_unreadable(file, wrong)) from None
+
+
 def why_unreadable(file: str, wrong: Exception) -> str:
     """Say what is the matter with a file of settings."""
+    if isinstance(wrong, RecursionError):
+        return f"{file} is nested too deeply; use tables of settings"
     if isinstance(wrong, OSError):
         return f"cannot read {file}: {wrong.strerror or wrong}"
     if isinstance(wrong, UnicodeDecodeError):
