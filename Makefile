@@ -8,7 +8,7 @@ SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o 
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install cluster web train test test-slow bench gpu lint format sanitize native-test wheel-smoke release clean
+.PHONY: help install cluster web train test test-slow bench gpu lint format sanitize sanitize-python native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,7 +38,7 @@ train: install  ## Train the default game and measure the agent, ten minutes at 
 test: install lint native-test  ## Everything that takes less than ten minutes
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests
 
-test-slow: install sanitize  ## The long comparisons
+test-slow: install sanitize sanitize-python  ## The long comparisons
 	$(BIN)/python -m pytest -q -m slow tests
 
 bench: install  ## The figures of the README
@@ -76,6 +76,12 @@ sanitize: install  ## The native tests under ASan + UBSan and under TSan
 		$(BIN)/cmake --build build/sanitize-$${kind%%,*} && \
 		$(BIN)/ctest --test-dir build/sanitize-$${kind%%,*} --output-on-failure || exit 1; \
 	done
+
+sanitize-python: install  ## The extension under ASan + UBSan, which the slow tests call
+	$(BIN)/cmake -G Ninja -S . -B build/sanitize-python -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+		-DPython_EXECUTABLE=$(abspath $(BIN))/python -DSPARRING_SANITIZE=address,undefined \
+		-DSPARRING_TEST_GAMES=ON -DSPARRING_WASM=OFF > /dev/null
+	$(BIN)/cmake --build build/sanitize-python
 
 wheel-smoke:  ## Build a wheel, install it into a bare environment and use it there
 	PYTHON=$(PYTHON) scripts/wheel_smoke.sh

@@ -24,6 +24,27 @@ using PieceRow = std::tuple<int, int, int, i64, i64, i64, i64>;
 using LayerRow = std::tuple<int, int, std::vector<PieceRow>>;  // in, out, pieces
 using TowerRow = std::tuple<int, std::vector<LayerRow>>;       // head column, layers
 
+constexpr Call kMake("Layers");
+
+// Where a piece's numbers end in the flat array of weights.
+i64 end_of(const Piece& piece) {
+  const i64 weights = piece.reads && piece.columns
+                          ? piece.weight + (piece.reads - 1) * piece.in_stride +
+                                (piece.columns - 1) * piece.out_stride + 1
+                          : 0;
+  return most(weights, piece.bias + piece.columns);
+}
+
+void check_piece(const Piece& piece, const LayerShape& layer) {
+  kMake.demand(piece.column >= 0 && piece.columns >= 0 && piece.column <= layer.out - piece.columns,
+               "a piece has columns that its layer has not");
+  kMake.demand(piece.reads == 0 || piece.reads == layer.in,
+               "a piece reads all inputs of its layer or none");
+  for (const i64 number : {piece.weight, piece.bias, piece.in_stride, piece.out_stride})
+    kMake.demand(number >= 0 && number <= kMostWeights, "a piece lies outside the weights");
+  kMake.demand(end_of(piece) <= kMostWeights, "a piece lies outside the weights");
+}
+
 std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
   std::vector<TowerShape> towers;
   for (const auto& [head_column, layers] : rows) {
@@ -38,6 +59,37 @@ std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
     }
   }
   return towers;
+}
+
+// A shape in which every layer reads what the one below puts out, and that has room for its rows.
+LayersShape checked(LayersShape shape, const RowFormat& format) {
+  kMake.between(shape.numbers, "numbers", most(format.features, 1), kMostNumbers);
+  kMake.demand(!shape.sparse || !shape.runs.empty(), "rows of numbers are not sparse");
+  kMake.between(shape.head_width, "head_width", 1, kMostNumbers);
+  kMake.demand(!shape.towers.empty(), "there is no tower");
+  i64 weights = 0;
+  for (const TowerShape& tower : shape.towers) {
+    kMake.demand(!tower.layers.empty(), "a tower has no layer");
+    int below = shape.numbers;
+    for (const LayerShape& layer : tower.layers) {
+      kMake.demand(layer.in == below, "a layer reads another width than there is below");
+      below = kMake.between(layer.out, "the width of a layer", 1, kMostNumbers);
+      weights += i64{layer.in + kPanel} * (layer.out + kPanel);
+      kMake.demand(weights <= kMostWeights, "a network has at most 2^30 weights");
+      for (const Piece& piece : layer.pieces) check_piece(piece, layer);
+    }
+    kMake.demand(tower.head_column >= 0 && tower.head_column <= shape.head_width - below,
+                 "a head lies outside what is put out");
+  }
+  return shape;
+}
+
+i64 weights_of(const LayersShape& shape) {
+  i64 end = 0;
+  for (const TowerShape& tower : shape.towers)
+    for (const LayerShape& layer : tower.layers)
+      for (const Piece& piece : layer.pieces) end = most(end, end_of(piece));
+  return end;
 }
 
 // What SPARRING_KERNELS may name on this machine, the best last.
@@ -60,45 +112,73 @@ class BoundLayers {
  public:
   BoundLayers(const std::vector<Run>& runs, int numbers, bool sparse, int activation,
               int head_width, const std::vector<TowerRow>& towers, int threads, bool bf16)
-      : engine_(make_engine({feature_runs(runs), numbers, sparse,
-                             static_cast<Activation>(activation), head_width, towers_of(towers)},
-                            bf16)),
-        workers_(threads) {
+      : format_(row_format(kMake, runs)), workers_(threads) {
+    const LayersShape shape =
+        checked({format_.runs, numbers, sparse, activation_of(kMake, activation), head_width,
+                 towers_of(towers)},
+                format_);
+    numbers_ = numbers;
+    head_width_ = head_width;
+    weights_ = weights_of(shape);
+    engine_ = make_engine(shape, bf16);
     kernels_used();  // so that a wrong name is told here, not to a worker
   }
 
   void load(In<f32> weights) {
+    const f32* from = Call("Layers.load").take_first(weights, "weights", weights_);
     nb::gil_scoped_release released;
-    engine_->load(weights.data(), workers_);
+    engine_->load(from, workers_);
   }
 
-  void forward(In<u8> obs, std::optional<In<i64>> index, Out<f32> out, bool keep) {
-    run_forward({obs.data(), static_cast<i64>(obs.shape(1)), nullptr, 0,
-                 index ? index->data() : nullptr, static_cast<int>(out.shape(0))},
-                out.data(), keep);
+  void forward(In<u8> obs, MaybeIn<i64> index, Out<f32> out, bool keep) {
+    constexpr Call call("Layers.forward");
+    call.demand(!format_.runs.empty(), "these layers read numbers; call forward_numbers");
+    const Rows<const u8> from = call.rows(obs, "obs");
+    call.demand(from.columns >= format_.bytes, "the rows of obs are shorter than what is read");
+    const Rows<f32> to = call.rows(out, "out");
+    call.demand(to.columns == head_width_, "the rows of out have another width than the heads");
+    const i64* places = call.take(index, "index", to.rows);
+    if (places)
+      call.within(places, to.rows, "index", 0, from.rows);
+    else
+      call.demand(from.rows == to.rows, "obs and out have other numbers of rows");
+    run_forward({from.data, from.columns, nullptr, 0, places, to.rows}, to.data, keep);
   }
 
   void forward_numbers(In<f32> numbers, Out<f32> out, bool keep) {
-    run_forward({nullptr, 0, numbers.data(), static_cast<i64>(numbers.shape(1)), nullptr,
-                 static_cast<int>(out.shape(0))},
-                out.data(), keep);
+    constexpr Call call("Layers.forward_numbers");
+    call.demand(format_.runs.empty(), "these layers read bytes; call forward");
+    const Rows<const f32> from = call.rows(numbers, "numbers");
+    const Rows<f32> to = call.rows(out, "out");
+    call.demand(from.rows == to.rows, "numbers and out have other numbers of rows");
+    call.demand(from.columns >= numbers_, "the rows of numbers are shorter than what is read");
+    call.demand(to.columns == head_width_, "the rows of out have another width than the heads");
+    run_forward({nullptr, 0, from.data, from.columns, nullptr, to.rows}, to.data, keep);
   }
 
-  void backward(In<f32> head_grad, std::optional<Out<f32>> weight_grad,
-                std::optional<Out<f32>> input_grad, bool add) {
-    if (static_cast<int>(head_grad.shape(0)) != engine_->rows())
-      throw nb::value_error("the gradient has other rows than the batch that was kept");
+  void backward(In<f32> head_grad, MaybeOut<f32> weight_grad, MaybeOut<f32> input_grad, bool add) {
+    constexpr Call call("Layers.backward");
+    call.demand(kept_, "no batch was kept");
+    call.demand(call.axis(head_grad, "head_grad", 2, 0) == engine_->rows(),
+                "the gradient has other rows than the batch that was kept");
+    const f32* above = call.take(head_grad, "head_grad", i64{engine_->rows()} * head_width_);
+    f32* weights = weight_grad ? call.take_first(*weight_grad, "weight_grad", weights_) : nullptr;
+    f32* inputs = call.take(input_grad, "input_grad", i64{engine_->rows()} * numbers_);
     nb::gil_scoped_release released;
-    engine_->backward(head_grad.data(), weight_grad ? weight_grad->data() : nullptr,
-                      input_grad ? input_grad->data() : nullptr, add, workers_);
+    engine_->backward(above, weights, inputs, add, workers_);
   }
 
  private:
   void run_forward(const RowsIn& rows, f32* out, bool keep) {
+    kept_ |= keep;
     nb::gil_scoped_release released;
     engine_->forward(rows, out, keep, workers_);
   }
 
+  RowFormat format_;
+  int numbers_ = 0, head_width_ = 0;
+  i64 weights_ = 0;  // that are read
+  bool kept_ = false;
   std::unique_ptr<Engine> engine_;
   Workers workers_;
 };

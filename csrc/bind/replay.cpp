@@ -20,16 +20,6 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-template <class T>
-using MaybeIn = std::optional<In<T>>;
-template <class T>
-using MaybeOut = std::optional<Out<T>>;
-
-template <class T>
-T* data_of(const std::optional<nb::ndarray<T, nb::c_contig, nb::device::cpu>>& array) {
-  return array ? array->data() : nullptr;
-}
-
 // Passes over items, one after the other; the items of a pass in chunks, for several threads.
 class Passes final : public Job {
  public:
@@ -99,6 +89,7 @@ struct Brought {
   const f32 *paid, *discount;
   const i32* open_rows;  // [carried]
   int cuts;
+  i64 cut_places;
   const i32* cut_entry;  // by place in `final_value`: which last row stands there, -1 if none does
   const f32* cut_sign;   // likewise: -1 where that row is the other seat's
   const u8 *cut_obs, *cut_mask;
@@ -112,57 +103,79 @@ struct Brought {
   }
 };
 
-// The columns belong to Python and live as long as this does.
+// The columns belong to Python and live as long as this does. Who fills them says so by setting a
+// count; they are then checked before they are used.
 class ReplayRing {
  public:
   ReplayRing(int actions, int box, Out<u8> obs, Out<u64> mask, Out<u8> action, Out<i32> next,
              Out<u8> end, Out<f32> paid, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
              MaybeOut<u64> sums, MaybeOut<u32> record, int threads)
-      : crew_(threads - 1),
-        obs_(obs),
-        mask_(mask),
-        action_(action),
-        next_(next),
-        end_(end),
-        paid_(paid),
-        discount_(discount),
-        open_(open),
-        weight_(weight),
-        sums_(sums),
-        record_(record) {
-    ring_.capacity = static_cast<int>(obs.shape(0));
-    ring_.row_bytes = static_cast<int>(obs.shape(1));
+      : crew_(most(threads, 1) - 1),
+        columns_{obs, mask, action, next, end, paid, discount, open, weight, sums, record} {
+    constexpr Call call("ReplayRing");
+    call.demand(call.count(actions, "actions") == 0 || call.count(box, "box") == 0,
+                "an action is one of several, or has numbers");
+    const Rows<u8> rows = call.rows(obs, "obs"), actions_at = call.rows(action, "action");
+    ring_.capacity = call.between(rows.rows, "capacity", 1, kMostCapacity);
+    ring_.row_bytes = rows.columns;
     ring_.actions = actions;
-    ring_.box = box;
-    ring_.action_bytes = static_cast<int>(action.shape(1));
-    ring_.obs = obs.data();
-    ring_.mask = mask.data();
-    ring_.action = action.data();
-    ring_.next = next.data();
-    ring_.end = end.data();
-    ring_.paid = paid.data();
-    ring_.discount = discount.data();
-    tree_ = {ring_.capacity, data_of(weight), data_of(sums)};
+    ring_.box = call.between(box, "box", 0, kMostBox);
+    ring_.action_bytes = actions_at.columns;
+    const i64 places = ring_.capacity;
+    call.demand(
+        actions_at.rows == places && (box ? ring_.action_bytes == 4 * box
+                                          : ring_.action_bytes == 2 || ring_.action_bytes == 4),
+        "an action takes two or four bytes, or four for every number");
+    ring_.obs = rows.data;
+    ring_.mask = call.take(mask, "mask", places * ring_.mask_words());
+    ring_.action = actions_at.data;
+    ring_.next = call.take(next, "next", places);
+    ring_.end = call.take(end, "end", places);
+    ring_.paid = call.take(paid, "paid", places);
+    ring_.discount = call.take(discount, "discount", places);
+    carried_ = call.count(call.size(open, "open"), "open");
+    open_ = call.take(open, "open", carried_);
+    call.demand(!weight == !sums, "weight and sums go together: give both or none");
+    tree_ = {ring_.capacity, call.take(weight, "weight", places),
+             call.take(sums, "sums", tree_sums(ring_.capacity))};
+    record_ = call.take(record, "record", places);
   }
 
-  i64 first = 0;       // the oldest serial number that counts
-  i64 head = 0;        // the serial number that comes next
-  i64 count = 0;       // decisions that can be sampled
-  u32 highest = kOne;  // of all weights so far
+  i64 first() const { return first_; }
+  i64 head() const { return head_; }
+  i64 count() const { return count_; }
+  u32 highest() const { return highest_; }
+  void set_first(i64 to) { set(first_, to); }
+  void set_head(i64 to) { set(head_, to); }
+  void set_count(i64 to) { set(count_, to); }
+  void set_highest(u32 to) { highest_ = to; }
 
   // Returns how many entries ago the samples were stored, summed up.
   i64 sample(u64 seed, u32 number, int n_step, f32 correction, Out<u8> obs, Out<u8> mask,
              MaybeOut<i32> action, MaybeOut<f32> numbers, Out<f32> paid, Out<f32> discount,
              Out<u8> next_obs, Out<u8> next_mask, Out<f32> weight, Out<i64> places,
              const Goals* goals, const std::vector<f32>& rewards, f32 share) {
-    if (!count) throw std::invalid_argument("nothing can be sampled yet");
-    const SamplesView out{obs.data(),    mask.data(),     data_of(action), data_of(numbers),
-                          paid.data(),   discount.data(), next_obs.data(), next_mask.data(),
-                          weight.data(), places.data()};
-    const int batch = static_cast<int>(places.size());
-    const u32* records = data_of(record_);
+    constexpr Call call("ReplayRing.sample");
+    check_columns(call);
+    call.demand(count_ > 0, "nothing can be sampled yet");
+    call.between(n_step, "n_step", 1, kMostSteps);
+    const int batch = call.count(call.size(places, "places"), "batch");
+    const i64 bytes = i64{batch} * ring_.row_bytes, masks = i64{batch} * ring_.actions;
+    call.demand(ring_.box ? !!numbers : !!action, "there is no room for the actions");
+    const SamplesView out{call.take(obs, "obs", bytes),
+                          call.take(mask, "mask", masks),
+                          call.take(action, "action", batch),
+                          call.take(numbers, "numbers", i64{batch} * ring_.box),
+                          call.take(paid, "paid", batch),
+                          call.take(discount, "discount", batch),
+                          call.take(next_obs, "next_obs", bytes),
+                          call.take(next_mask, "next_mask", masks),
+                          call.take(weight, "weight", batch),
+                          call.take(places, "places", batch)};
+    const u32* records = record_;
+    if (goals) check_goals(call, *goals, rewards);
     nb::gil_scoped_release released;
-    const int from = place_of(first), fill = static_cast<int>(head - first);
+    const int from = place_of(first_), fill = static_cast<int>(head_ - first_);
     std::vector<i64> ages(static_cast<size_t>(Passes::chunks_of(batch)));
     std::vector<u32> least_weights(ages.size(), ~u32{0});
     after_.resize(static_cast<size_t>(batch));
@@ -209,27 +222,28 @@ class ReplayRing {
 
   // Of a decision that is named twice the larger error counts, whatever the order.
   void reprioritise(In<i64> places, In<f32> error, f32 exponent) {
-    const int batch = static_cast<int>(places.size());
-    if (!tree_.leaf || error.size() != places.size())
-      throw std::invalid_argument("every place needs an error, and the ring priorities");
-    for (int i = 0; i < batch; ++i)
-      if (places.data()[i] < 0 || places.data()[i] >= ring_.capacity)
-        throw std::invalid_argument("there is no place " + std::to_string(places.data()[i]));
+    constexpr Call call("ReplayRing.reprioritise");
+    call.demand(tree_.leaf, "the ring has no priorities");
+    const int batch = call.count(call.size(places, "places"), "batch");
+    const i64* at = call.take(places, "places", batch);
+    const f32* errors = call.take(error, "error", batch);
+    call.within(at, batch, "places", 0, ring_.capacity);
     nb::gil_scoped_release released;
-    std::vector<u32> weights(places.size());
+    std::vector<u32> weights(static_cast<size_t>(batch));
     Passes passes;
     passes.add(batch, [&](int, int begin, int end) {
       for (int i = begin; i < end; ++i)
-        weights[static_cast<size_t>(i)] = weight_of(error.data()[i], exponent);
+        weights[static_cast<size_t>(i)] = weight_of(errors[i], exponent);
     });
-    passes.add(1, [&](int, int, int) { put_weights(places.data(), weights); });
-    touched_.assign(places.data(), places.data() + batch);
+    passes.add(1, [&](int, int, int) { put_weights(at, weights); });
+    touched_.assign(at, at + batch);
     add_sums(passes, tree_, touched_);
     run(passes, batch);
   }
 
   // Weights were written: sums the whole tree anew.
   void sum_all() {
+    Call("ReplayRing.sum_all").demand(tree_.leaf, "the ring has no priorities");
     Passes passes;
     touched_.assign(static_cast<size_t>(tree_.leaves), 0);
     add_sums(passes, tree_, touched_);
@@ -240,29 +254,30 @@ class ReplayRing {
             MaybeIn<f32> numbers, In<u8> end, In<i32> next, In<f32> paid, In<f32> discount,
             In<i32> open_rows, MaybeIn<i32> cut_entry, MaybeIn<f32> cut_sign, MaybeIn<u8> cut_obs,
             MaybeIn<u8> cut_mask, MaybeIn<u32> record) {
-    if (open_rows.size() != open_.size())
-      throw std::invalid_argument("rollouts carry another number of open decisions");
+    constexpr Call call("ReplayRing.push");
+    check_columns(call);
     Brought b{};
-    b.carried = static_cast<int>(open_rows.size());
-    b.rows = static_cast<int>(policy.size());
+    b.carried = carried_;
+    b.rows = call.count(call.size(policy, "policy"), "rows");
     b.learner = learner;
-    b.policy = policy.data();
-    b.seat = seat.data();
-    b.obs = obs.data();
-    b.mask = mask.data();
-    b.action = data_of(action);
-    b.numbers = data_of(numbers);
-    b.end = end.data();
-    b.next = next.data();
-    b.paid = paid.data();
-    b.discount = discount.data();
-    b.open_rows = open_rows.data();
-    b.cuts = cut_obs ? static_cast<int>(cut_obs->shape(0)) : 0;
-    b.cut_entry = data_of(cut_entry);
-    b.cut_sign = data_of(cut_sign);
-    b.cut_obs = data_of(cut_obs);
-    b.cut_mask = data_of(cut_mask);
-    b.record = record_ ? data_of(record) : nullptr;
+    b.policy = call.take(policy, "policy", b.rows);
+    b.seat = call.take(seat, "seat", b.rows);
+    const i64 at = call.count(i64{b.carried} + b.rows, "places");
+    b.obs = call.take(obs, "obs", at * ring_.row_bytes);
+    b.mask = call.take(mask, "mask", at * ring_.actions);
+    call.demand(ring_.box ? !!numbers : !!action, "what was done is missing");
+    b.action = call.take(action, "action", at);
+    b.numbers = call.take(numbers, "numbers", at * ring_.box);
+    b.end = call.take(end, "end", at);
+    b.next = call.take(next, "next", at);
+    b.paid = call.take(paid, "paid", at);
+    b.discount = call.take(discount, "discount", at);
+    b.open_rows = call.take(open_rows, "open_rows", b.carried);
+    call.within(b.open_rows, b.carried, "open_rows", -1, at);
+    if (cut_obs) take_cuts(call, b, cut_entry, cut_sign, *cut_obs, cut_mask);
+    const u32* records = call.take(record, "record", at);
+    b.record = record_ ? records : nullptr;
+    check_links(call, b);
     nb::gil_scoped_release released;
     touched_.clear();
     allot(b);
@@ -270,7 +285,7 @@ class ReplayRing {
     store_links(b);
     store_records(b);
     for (int i = 0; i < b.carried; ++i)
-      open_.data()[i] = b.open_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.open_rows[i])];
+      open_[i] = b.open_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.open_rows[i])];
     if (!tree_.leaf) return;
     Passes passes;
     add_sums(passes, tree_, touched_);
@@ -278,6 +293,71 @@ class ReplayRing {
   }
 
  private:
+  static constexpr int kMostCapacity = 1 << 30, kMostBox = 1 << 16, kMostSteps = 64;
+  static constexpr i64 kMostSerial = i64{1} << 60;
+
+  void set(i64& number, i64 to) {
+    Call("ReplayRing").demand(to >= 0 && to <= kMostSerial, "there is no such serial number");
+    number = to;
+    checked_ = false;
+  }
+
+  // What addresses memory in columns that Python filled, and what a sampler walks along: links lead
+  // to what was stored later.
+  void check_columns(const Call& call) {
+    if (checked_) return;
+    call.demand(first_ <= head_ && head_ - first_ <= ring_.capacity,
+                "the ring holds more than it has room for, or less than nothing");
+    call.within(ring_.next, ring_.capacity, "next", 0, ring_.capacity);
+    i64 found = 0;
+    for (i64 serial = first_; serial < head_; ++serial) {
+      const int place = place_of(serial);
+      if (ring_.end[place] == kNotASample) continue;
+      ++found;
+      const i64 ahead = wrap(ring_.next[place] - place, ring_.capacity);
+      call.demand(ahead < head_ - serial && (ahead > 0 || ring_.discount[place] == 0),
+                  "a decision is followed by one that was not stored behind it");
+      call.demand(ahead > 0 || ring_.end[place] != kToNext || !record_,
+                  "a decision that goes on is followed by itself");
+    }
+    call.demand(found == count_, "count is another than that of decisions in the ring");
+    for (int i = 0; i < carried_; ++i)
+      call.demand(open_[i] >= -1 && open_[i] < head_, "an open decision was not stored yet");
+    checked_ = true;
+  }
+
+  void check_goals(const Call& call, const Goals& goals, const std::vector<f32>& rewards) const {
+    call.demand(record_ && ring_.box == 0, "the ring does not keep what came of goals");
+    call.demand(goals.shape.actions == ring_.actions && goals.shape.obs_bytes <= ring_.row_bytes,
+                "the goals are those of another game");
+    demand_weights(call, rewards, goals.weights);
+  }
+
+  void take_cuts(const Call& call, Brought& b, const MaybeIn<i32>& entry, const MaybeIn<f32>& sign,
+                 const In<u8>& obs, const MaybeIn<u8>& mask) const {
+    call.demand(entry && sign && mask, "the last rows of cut games are not complete");
+    const Rows<const u8> rows = call.rows(obs, "cut_obs");
+    call.demand(rows.columns == ring_.row_bytes, "cut_obs has rows of another length");
+    b.cuts = rows.rows;
+    b.cut_places = call.size(*entry, "cut_entry");
+    b.cut_entry = call.take(entry, "cut_entry", b.cut_places);
+    b.cut_sign = call.take(sign, "cut_sign", b.cut_places);
+    b.cut_obs = rows.data;
+    b.cut_mask = call.take(mask, "cut_mask", i64{b.cuts} * ring_.actions);
+    call.within(b.cut_entry, b.cut_places, "cut_entry", -1, b.cuts);
+  }
+
+  // A decision goes on at a later one of the learner's own, or at a row of the cuts.
+  static void check_links(const Call& call, const Brought& b) {
+    for (int at = 0; at < b.places(); ++at) {
+      const i32 next = b.next[at];
+      if (b.end[at] == kToNext)
+        call.demand(next > at && next >= b.carried && next < b.places() && b.mine(next - b.carried),
+                    "next names no later decision of the learner");
+      if (b.end[at] == kTruncated && b.cuts) call.index(next, "next", b.cut_places);
+    }
+  }
+
   int place_of(i64 serial) const { return static_cast<int>(serial % ring_.capacity); }
 
   // A few items are done before another thread is awake.
@@ -293,7 +373,7 @@ class ReplayRing {
       if (ring_.end[places[i]] == kNotASample) continue;
       u32& leaf = tree_.leaf[places[i]];
       leaf = most(leaf, weights[i]);
-      highest = most(highest, leaf);
+      highest_ = most(highest_, leaf);
     }
   }
 
@@ -310,9 +390,9 @@ class ReplayRing {
   // Gives every decision a serial number, then every last row that follows one; forgets what lies
   // at their places.
   void allot(const Brought& b) {
-    i64 comes = head;
+    i64 comes = head_;
     serial_.assign(static_cast<size_t>(b.places()), -1);
-    for (int i = 0; i < b.carried; ++i) serial_[static_cast<size_t>(i)] = open_.data()[i];
+    for (int i = 0; i < b.carried; ++i) serial_[static_cast<size_t>(i)] = open_[i];
     for (int row = 0; row < b.rows; ++row)
       if (b.mine(row)) serial_[static_cast<size_t>(b.carried + row)] = comes++;
     last_.assign(static_cast<size_t>(b.cuts), -1);
@@ -320,13 +400,13 @@ class ReplayRing {
       if (b.entry(place) >= 0) last_[static_cast<size_t>(b.entry(place))] = 0;
     for (i64& last : last_)
       if (last == 0) last = comes++;
-    if (comes - head > ring_.capacity) throw std::invalid_argument("the rollout does not fit");
-    for (; head < comes; ++head) forget(place_of(head));
-    first = most(first, head - ring_.capacity);
+    if (comes - head_ > ring_.capacity) Call("ReplayRing.push").refuse("the rollout does not fit");
+    for (; head_ < comes; ++head_) forget(place_of(head_));
+    first_ = most(first_, head_ - ring_.capacity);
   }
 
   void forget(int place) {
-    count -= ring_.end[place] != kNotASample;
+    count_ -= ring_.end[place] != kNotASample;
     ring_.end[place] = kNotASample;
     if (tree_.leaf) weigh(place, 0);
   }
@@ -358,17 +438,17 @@ class ReplayRing {
   void store_records(const Brought& b) const {
     if (!b.record) return;
     for (int at = 0; at < b.places(); ++at)
-      if (const i64 serial = serial_[static_cast<size_t>(at)]; serial >= first)
-        record_->data()[place_of(serial)] = b.record[at];
+      if (const i64 serial = serial_[static_cast<size_t>(at)]; serial >= first_)
+        record_[place_of(serial)] = b.record[at];
     for (const i64 serial : last_)
-      if (serial >= first) record_->data()[place_of(serial)] = kNoRecord;
+      if (serial >= first_) record_[place_of(serial)] = kNoRecord;
   }
 
   // Decisions that were overwritten while they were open are skipped.
   void store_links(const Brought& b) {
     for (int at = 0; at < b.places(); ++at) {
       const i64 serial = serial_[static_cast<size_t>(at)];
-      if (b.end[at] == kNotASample || serial < first) continue;
+      if (b.end[at] == kNotASample || serial < first_) continue;
       i64 next = -1;
       f32 discount = b.discount[at];
       if (b.end[at] == kToNext) next = serial_[static_cast<size_t>(b.next[at])];
@@ -378,22 +458,26 @@ class ReplayRing {
       }
       const int place = place_of(serial);
       store_link(ring_, place, b.end[at], next < 0 ? -1 : place_of(next), b.paid[at], discount);
-      if (tree_.leaf) weigh(place, highest);
-      ++count;
+      if (tree_.leaf) weigh(place, highest_);
+      ++count_;
     }
   }
 
+  // Keeps what the views below point to.
+  using Columns = std::tuple<Out<u8>, Out<u64>, Out<u8>, Out<i32>, Out<u8>, Out<f32>, Out<f32>,
+                             Out<i64>, MaybeOut<u32>, MaybeOut<u64>, MaybeOut<u32>>;
+
+  i64 first_ = 0;       // the oldest serial number that counts
+  i64 head_ = 0;        // the serial number that comes next
+  i64 count_ = 0;       // decisions that can be sampled
+  u32 highest_ = kOne;  // of all weights so far
+  bool checked_ = false;
+
   Crew crew_;
-  Out<u8> obs_;
-  Out<u64> mask_;
-  Out<u8> action_;
-  Out<i32> next_;
-  Out<u8> end_;
-  Out<f32> paid_, discount_;
-  Out<i64> open_;  // serial numbers of decisions that are still open, -1 where there is none
-  MaybeOut<u32> weight_;
-  MaybeOut<u64> sums_;
-  MaybeOut<u32> record_;
+  Columns columns_;
+  i64* open_ = nullptr;  // serial numbers of decisions that are still open, -1 where there is none
+  int carried_ = 0;      // of those
+  u32* record_ = nullptr;
   RingView ring_{};
   SumTree tree_{};
   std::vector<i64> serial_, last_;  // of the rollout's places, and of its last rows
@@ -410,10 +494,10 @@ void bind_replay(nb::module_& m) {
            "actions"_a, "box"_a, "obs"_a, "mask"_a, "action"_a, "next"_a, "end"_a, "paid"_a,
            "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none(), "record"_a.none(),
            "threads"_a)
-      .def_rw("first", &ReplayRing::first)
-      .def_rw("head", &ReplayRing::head)
-      .def_rw("count", &ReplayRing::count)
-      .def_rw("highest", &ReplayRing::highest)
+      .def_prop_rw("first", &ReplayRing::first, &ReplayRing::set_first)
+      .def_prop_rw("head", &ReplayRing::head, &ReplayRing::set_head)
+      .def_prop_rw("count", &ReplayRing::count, &ReplayRing::set_count)
+      .def_prop_rw("highest", &ReplayRing::highest, &ReplayRing::set_highest)
       .def("push", &ReplayRing::push, "learner"_a, "policy"_a, "seat"_a, "obs"_a, "mask"_a,
            "action"_a.none(), "numbers"_a.none(), "end"_a, "next"_a, "paid"_a, "discount"_a,
            "open_rows"_a, "cut_entry"_a.none(), "cut_sign"_a.none(), "cut_obs"_a.none(),
@@ -424,7 +508,13 @@ void bind_replay(nb::module_& m) {
            "rewards"_a = std::vector<f32>{}, "share"_a = 0.0f)
       .def("reprioritise", &ReplayRing::reprioritise, "places"_a, "error"_a, "exponent"_a)
       .def("sum_all", &ReplayRing::sum_all);
-  m.def("tree_sums", &tree_sums, "leaves"_a);
+  m.def(
+      "tree_sums",
+      [](int leaves) {
+        return tree_sums(
+            Call("tree_sums").between(leaves, "leaves", 1, std::numeric_limits<i32>::max()));
+      },
+      "leaves"_a);
   m.attr("TREE_FAN") = kFan;
   m.attr("WEIGHT_OF_ONE") = kOne;
 }

@@ -16,42 +16,37 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-void demand(bool right, const char* what) {
-  if (!right) throw nb::value_error(what);
-}
-
 class ReplaySteps {
  public:
   explicit ReplaySteps(int threads) : workers_(threads) {}
 
   // Returns the mean loss and the mean error.
-  std::tuple<f64, f64> q_loss(In<f32> said, In<f32> ahead, std::optional<In<f32>> chooser,
-                              In<u8> mask, In<u8> next_mask, In<i32> action, In<f32> paid,
-                              In<f32> discount, std::optional<In<f32>> weight, bool dueling,
-                              f32 huber, Out<f32> grad, Out<f32> error) {
-    const size_t rows = action.size(), actions = mask.shape(1);
-    demand(said.size() == rows * (actions + 1) && ahead.size() == said.size() &&
-               grad.size() == said.size() && (!chooser || chooser->size() == said.size()),
-           "heads need a number for every action and a value");
-    demand(mask.size() == rows * actions && next_mask.size() == mask.size() &&
-               paid.size() == rows && discount.size() == rows && error.size() == rows &&
-               (!weight || weight->size() == rows),
-           "every decision needs all of its numbers");
-    for (size_t i = 0; i < rows; ++i)
-      demand(action.data()[i] >= 0 && static_cast<size_t>(action.data()[i]) < actions,
-             "there is no such action");
-    QLoss job({static_cast<int>(rows), static_cast<int>(actions), said.data(), ahead.data(),
-               chooser ? chooser->data() : ahead.data(), mask.data(), next_mask.data(),
-               action.data(), paid.data(), discount.data(), weight ? weight->data() : nullptr},
-              {dueling, huber}, grad.data(), error.data());
+  std::tuple<f64, f64> q_loss(In<f32> said, In<f32> ahead, MaybeIn<f32> chooser, In<u8> mask,
+                              In<u8> next_mask, In<i32> action, In<f32> paid, In<f32> discount,
+                              MaybeIn<f32> weight, bool dueling, f32 huber, Out<f32> grad,
+                              Out<f32> error) {
+    constexpr Call call("ReplaySteps.q_loss");
+    const Rows<const u8> masks = call.rows(mask, "mask");
+    const i64 heads = i64{masks.rows} * (i64{masks.columns} + 1);
+    const f32* next = call.take(ahead, "ahead", heads);
+    const f32* choosing = call.take(chooser, "chooser", heads);
+    const i32* chosen = call.take(action, "action", masks.rows);
+    call.within(chosen, masks.rows, "action", 0, masks.columns);
+    QLoss job(
+        {masks.rows, masks.columns, call.take(said, "said", heads), next,
+         choosing ? choosing : next, masks.data, call.take(next_mask, "next_mask", masks.size()),
+         chosen, call.take(paid, "paid", masks.rows), call.take(discount, "discount", masks.rows),
+         call.take(weight, "weight", masks.rows)},
+        {dueling, huber}, call.take(grad, "grad", heads), call.take(error, "error", masks.rows));
     run(job);
     return {job.loss(), job.off()};
   }
 
   // Draws actions into the last columns of what critics read; returns the mean log-density.
   f64 draw(In<f32> head, In<f32> noise, Out<f32> read, Out<f32> log_prob) {
-    SquashedDraw job(squashed(head, noise, read), log_prob.data());
-    demand(log_prob.size() == head.shape(0), "every row needs a log-density");
+    constexpr Call call("ReplaySteps.draw");
+    const Squashed of = squashed(call, head, noise, read);
+    SquashedDraw job(of, call.take(log_prob, "log_prob", of.rows));
     run(job);
     return job.log_prob();
   }
@@ -59,24 +54,25 @@ class ReplaySteps {
   // Returns the loss.
   f64 critic_loss(In<f32> q, In<f32> next_q, In<f32> next_log_prob, In<f32> paid, In<f32> discount,
                   In<f32> weight, f32 temperature, Out<f32> grad, Out<f32> error) {
-    const size_t rows = paid.size();
-    demand(q.size() == rows * kCritics && next_q.size() == q.size() && grad.size() == q.size() &&
-               next_log_prob.size() == rows && discount.size() == rows && weight.size() == rows &&
-               error.size() == rows,
-           "every decision needs all of its numbers");
-    CriticLoss job({static_cast<int>(rows), q.data(), next_q.data(), next_log_prob.data(),
-                    paid.data(), discount.data(), weight.data(), temperature},
-                   grad.data(), error.data());
+    constexpr Call call("ReplaySteps.critic_loss");
+    const int rows = call.count(call.size(paid, "paid"), "rows");
+    const i64 both = i64{rows} * kCritics;
+    CriticLoss job(
+        {rows, call.take(q, "q", both), call.take(next_q, "next_q", both),
+         call.take(next_log_prob, "next_log_prob", rows), call.take(paid, "paid", rows),
+         call.take(discount, "discount", rows), call.take(weight, "weight", rows), temperature},
+        call.take(grad, "grad", both), call.take(error, "error", rows));
     run(job);
     return job.loss();
   }
 
   // Returns the loss.
   f64 actor_loss(In<f32> q, In<f32> log_prob, f32 temperature, Out<f32> grad) {
-    demand(q.size() == log_prob.size() * kCritics && grad.size() == q.size(),
-           "every decision needs all of its numbers");
-    ActorLoss job(static_cast<int>(log_prob.size()), q.data(), log_prob.data(), temperature,
-                  grad.data());
+    constexpr Call call("ReplaySteps.actor_loss");
+    const int rows = call.count(call.size(log_prob, "log_prob"), "rows");
+    const i64 both = i64{rows} * kCritics;
+    ActorLoss job(rows, call.take(q, "q", both), call.take(log_prob, "log_prob", rows), temperature,
+                  call.take(grad, "grad", both));
     run(job);
     return job.loss();
   }
@@ -84,18 +80,22 @@ class ReplaySteps {
   // read, read_grad: what critics read, with actions last, and its gradient.
   void draw_gradient(In<f32> head, In<f32> noise, Out<f32> read, In<f32> read_grad, f32 of_log_prob,
                      Out<f32> grad) {
-    demand(read_grad.size() == read.size() && grad.size() == head.size(),
-           "gradients have the shape of what they are of");
-    const Squashed of = squashed(head, noise, read);
-    SquashedGradient job(of, read_grad.data() + of.action_stride - of.box, of.action_stride,
-                         of_log_prob, grad.data());
+    constexpr Call call("ReplaySteps.draw_gradient");
+    const Squashed of = squashed(call, head, noise, read);
+    const f32* above = call.take(read_grad, "read_grad", call.size(read, "read"));
+    f32* back = call.take(grad, "grad", call.size(head, "head"));
+    SquashedGradient job(of, above + of.action_stride - of.box, of.action_stride, of_log_prob,
+                         back);
     run(job);
   }
 
   void follow(In<f32> weight, f32 tau, Out<f32> target) {
-    demand(weight.size() == target.size(), "a target has the size of what it follows");
+    constexpr Call call("ReplaySteps.follow");
+    const i64 count = call.size(weight, "weight");
+    const f32* from = call.take(weight, "weight", count);
+    f32* to = call.take(target, "target", count);
     nb::gil_scoped_release released;
-    FollowJob job(weight.data(), static_cast<i64>(weight.size()), tau, target.data());
+    FollowJob job(from, count, tau, to);
     workers_.run(job);
   }
 
@@ -107,15 +107,17 @@ class ReplaySteps {
     workers_.run(job);
   }
 
-  static Squashed squashed(const In<f32>& head, const In<f32>& noise, const Out<f32>& read) {
-    const size_t rows = head.shape(0), box = noise.size() / most(rows, size_t{1});
-    demand(noise.size() == rows * box && head.shape(1) >= 2 * box && read.shape(0) == rows &&
-               read.shape(1) >= box,
-           "every row needs a head, noise and room for its action");
-    return {
-        static_cast<int>(rows),          static_cast<int>(box), head.data(),
-        static_cast<i64>(head.shape(1)), noise.data(),          read.data() + (read.shape(1) - box),
-        static_cast<i64>(read.shape(1))};
+  static Squashed squashed(const Call& call, const In<f32>& head, const In<f32>& noise,
+                           const Out<f32>& read) {
+    const Rows<const f32> heads = call.rows(head, "head");
+    const Rows<f32> reads = call.rows(read, "read");
+    const int box = call.count(call.size(noise, "noise") / most(heads.rows, 1), "noise");
+    const f32* drawn = call.take(noise, "noise", i64{heads.rows} * box);
+    call.demand(reads.rows == heads.rows, "head and read have other numbers of rows");
+    call.demand(heads.columns >= 2 * i64{box} && reads.columns >= box,
+                "a row has too few numbers for its action");
+    return {heads.rows,   box, heads.data, heads.columns, drawn, reads.data + (reads.columns - box),
+            reads.columns};
   }
 
   Workers workers_;

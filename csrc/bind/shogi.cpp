@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "bind/arrays.hpp"
 #include "games/shogi.hpp"
 
 namespace nb = nanobind;
@@ -15,6 +16,9 @@ using namespace nb::literals;
 
 namespace sparring {
 namespace {
+
+constexpr int kMostDepth = 64;
+constexpr int kDeclarations = 3;
 
 shogi::Position read(const std::string& sfen) {
   const shogi::Sfen found = shogi::SfenReader::read(sfen);
@@ -37,12 +41,14 @@ std::map<std::string, int> moves(const std::string& sfen) {
 }
 
 u64 perft(const std::string& sfen, int depth) {
+  Call("shogi_perft").between(depth, "depth", 0, kMostDepth);
   const shogi::Position position = read_playable(sfen);
   nb::gil_scoped_release released;
   return shogi::perft(position, depth);
 }
 
 std::tuple<int, int, int> camp(const std::string& sfen, int rule) {
+  Call("shogi_camp").index(rule, "rule", kDeclarations);
   shogi::Game game;
   game.start_from(read(sfen), 1);
   const shogi::Camp own = game.camp();

@@ -16,60 +16,70 @@ using namespace nb::literals;
 namespace sparring {
 namespace {
 
-using Index = std::optional<In<i64>>;
-
-const i64* at(const Index& index) { return index ? index->data() : nullptr; }
-
 class Updating {
  public:
   explicit Updating(int threads) : workers_(threads) {}
 
   // Actions, or numbers of continuous ones, with their log-probabilities and values.
   void draw(In<f32> said, In<u8> mask, u64 seed, In<u32> row_id, u32 episode, u32 drawn,
-            f32 value_unit, std::optional<Out<i32>> action, std::optional<Out<f32>> numbers,
-            Out<f32> log_prob, Out<f32> value) {
-    const Asked asked{said.data(),
-                      static_cast<int>(said.shape(0)),
-                      static_cast<int>(said.shape(1)),
-                      mask.data(),
-                      action ? static_cast<int>(mask.shape(1)) : 0,
-                      numbers ? static_cast<int>(numbers->shape(1)) : 0,
-                      seed,
-                      row_id.data(),
-                      episode,
-                      drawn,
-                      value_unit};
-    if (asked.width != (asked.box ? 2 * asked.box : asked.actions) + 1)
-      throw nb::value_error("the heads have another width than the actions");
+            f32 value_unit, MaybeOut<i32> action, MaybeOut<f32> numbers, Out<f32> log_prob,
+            Out<f32> value) {
+    constexpr Call call("Updating.draw");
+    const Rows<const f32> heads = call.rows(said, "said");
+    call.demand(!action != !numbers, "give room for actions or for numbers");
+    const int actions = action ? call.axis(mask, "mask", 2, 1) : 0;
+    const int box = numbers ? call.axis(*numbers, "numbers", 2, 1) : 0;
+    demand_width(call, heads, actions, box);
+    const Asked asked{
+        heads.data,    heads.rows,
+        heads.columns, action ? call.take(mask, "mask", i64{heads.rows} * actions) : nullptr,
+        actions,       box,
+        seed,          call.take(row_id, "row_id", heads.rows),
+        episode,       drawn,
+        value_unit};
+    const Answered answered{call.take(action, "action", heads.rows),
+                            call.take(numbers, "numbers", i64{heads.rows} * box),
+                            call.take(log_prob, "log_prob", heads.rows),
+                            call.take(value, "value", heads.rows)};
     nb::gil_scoped_release released;
-    DrawActions job(asked, {action ? action->data() : nullptr, numbers ? numbers->data() : nullptr,
-                            log_prob.data(), value.data()});
+    DrawActions job(asked, answered);
     workers_.run(job);
   }
 
   // Returns sums over rows: policy loss, value loss and entropy; how far the policy moved and how
   // often that was too far, of those that are no images; and how many those are.
   std::tuple<f64, f64, f64, f64, f64, f64> policy_loss(
-      In<f32> said, Index place, Index sample, In<u8> mask, std::optional<In<i32>> action,
-      std::optional<In<f32>> drawn, In<f32> log_prob, In<f32> value, In<f32> advantage,
-      In<f32> returns, std::optional<In<u8>> mirrored, f32 clip, f32 value_clip, f32 value_weight,
-      f32 entropy, Out<f32> grad) {
-    const Decisions decisions = decisions_of(said, place, sample, mask, action, drawn);
-    const Judged judged{log_prob.data(), value.data(), advantage.data(), returns.data(),
-                        mirrored ? mirrored->data() : nullptr};
+      In<f32> said, MaybeIn<i64> place, MaybeIn<i64> sample, In<u8> mask, MaybeIn<i32> action,
+      MaybeIn<f32> drawn, In<f32> log_prob, In<f32> value, In<f32> advantage, In<f32> returns,
+      MaybeIn<u8> mirrored, f32 clip, f32 value_clip, f32 value_weight, f32 entropy,
+      Out<f32> grad) {
+    constexpr Call call("Updating.policy_loss");
+    const Rows<const f32> heads = call.rows(said, "said");
+    const i64 samples = call.size(log_prob, "log_prob");
+    const i64* picked = call.take(sample, "sample", heads.rows);
+    const Decisions decisions =
+        decisions_of(call, heads, place, picked, samples, mask, action, drawn);
+    const Judged judged{
+        call.take(log_prob, "log_prob", samples), call.take(value, "value", samples),
+        call.take(advantage, "advantage", samples), call.take(returns, "returns", samples),
+        call.take(mirrored, "mirrored", samples)};
+    f32* back = call.take(grad, "grad", heads.size());
     nb::gil_scoped_release released;
-    PolicyLoss job(decisions, judged, {clip, value_clip, value_weight, entropy}, said.data(),
-                   grad.data());
+    PolicyLoss job(decisions, judged, {clip, value_clip, value_weight, entropy}, heads.data, back);
     workers_.run(job);
     const PolicySums sums = job.sums();
     return {sums.policy, sums.value, sums.entropy, sums.moved, sums.clipped, sums.plain};
   }
 
-  f64 example_loss(In<f32> said, In<u8> mask, std::optional<In<i32>> action,
-                   std::optional<In<f32>> drawn, f32 weight, Out<f32> grad) {
-    const Decisions decisions = decisions_of(said, {}, {}, mask, action, drawn);
+  f64 example_loss(In<f32> said, In<u8> mask, MaybeIn<i32> action, MaybeIn<f32> drawn, f32 weight,
+                   Out<f32> grad) {
+    constexpr Call call("Updating.example_loss");
+    const Rows<const f32> heads = call.rows(said, "said");
+    const Decisions decisions =
+        decisions_of(call, heads, {}, nullptr, heads.rows, mask, action, drawn);
+    f32* back = call.take(grad, "grad", heads.size());
     nb::gil_scoped_release released;
-    ExampleLoss job(decisions, weight, said.data(), grad.data());
+    ExampleLoss job(decisions, weight, heads.data, back);
     workers_.run(job);
     return job.sum();
   }
@@ -77,29 +87,57 @@ class Updating {
   // Returns the norm of the gradient; unless it is finite, nothing has changed.
   f64 adam(In<f32> grad, Out<f32> weight, Out<f32> mean, Out<f32> square, i64 step, f64 lr, f64 eps,
            f64 max_norm) {
+    constexpr Call call("Updating.adam");
+    call.demand(step >= 1, "steps are counted from 1");
+    const i64 count = call.size(grad, "grad");
+    const AdamArrays arrays{call.take(grad, "grad", count), call.take(weight, "weight", count),
+                            call.take(mean, "mean", count), call.take(square, "square", count),
+                            count};
     nb::gil_scoped_release released;
-    AdamStep job(
-        {grad.data(), weight.data(), mean.data(), square.data(), static_cast<i64>(grad.size())},
-        {lr, eps, max_norm, step});
+    AdamStep job(arrays, {lr, eps, max_norm, step});
     workers_.run(job);
     return job.norm();
   }
 
  private:
-  static Decisions decisions_of(const In<f32>& said, const Index& place, const Index& sample,
-                                const In<u8>& mask, const std::optional<In<i32>>& action,
-                                const std::optional<In<f32>>& drawn) {
-    const Decisions decisions{static_cast<int>(said.shape(0)),
-                              at(place),
-                              at(sample),
-                              mask.data(),
-                              action ? static_cast<int>(mask.shape(1)) : 0,
-                              action ? action->data() : nullptr,
-                              drawn ? drawn->data() : nullptr,
-                              drawn ? static_cast<int>(drawn->shape(1)) : 0};
-    if (static_cast<int>(said.shape(1)) != decisions.head() + 1)
-      throw nb::value_error("the heads have another width than the actions");
+  // The policy's numbers, and a value behind them.
+  static void demand_width(const Call& call, const Rows<const f32>& heads, int actions, int box) {
+    call.demand(actions || box, "an action is one of several, or has numbers");
+    call.demand(heads.columns == i64{box} * 2 + actions + 1,
+                "the heads have another width than the actions");
+  }
+
+  // picked: which of the samples a row is; null where it is that of its own number.
+  static Decisions decisions_of(const Call& call, const Rows<const f32>& heads,
+                                const MaybeIn<i64>& place, const i64* picked, i64 samples,
+                                const In<u8>& mask, const MaybeIn<i32>& action,
+                                const MaybeIn<f32>& drawn) {
+    call.demand(!action != !drawn, "give actions or the numbers that were drawn");
+    const int box = drawn ? call.axis(*drawn, "drawn", 2, 1) : 0;
+    const int places = call.axis(mask, "mask", 2, 0);
+    const int actions = action ? call.axis(mask, "mask", 2, 1) : 0;
+    demand_width(call, heads, actions, box);
+    const Decisions decisions{heads.rows,
+                              call.take(place, "place", heads.rows),
+                              picked,
+                              call.take_first(mask, "mask", i64{places} * actions),
+                              actions,
+                              call.take(action, "action", samples),
+                              call.take(drawn, "drawn", samples * box),
+                              box};
+    demand_places(call, decisions.place, heads.rows, "place", places);
+    demand_places(call, picked, heads.rows, "sample", samples);
+    for (int r = 0; actions && r < heads.rows; ++r)
+      call.index(decisions.action[decisions.sample_of(r)], "action", actions);
     return decisions;
+  }
+
+  static void demand_places(const Call& call, const i64* places, i64 rows, const char* what,
+                            i64 end) {
+    if (places)
+      call.within(places, rows, what, 0, end);
+    else
+      call.demand(rows <= end, "there are fewer decisions than rows");
   }
 
   Workers workers_;

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bind/arrays.hpp"
 #include "core/crew.hpp"
 #include "nets/first_layer.hpp"
 
@@ -15,11 +16,40 @@ namespace sparring {
 // First feature, count, byte offset, type, divisor.
 using Run = std::tuple<int, int, int, int, f32>;
 
-inline std::vector<FeatureRun> feature_runs(const std::vector<Run>& rows) {
+// What is read of a row of bytes: never beyond `bytes`, and never a feature from `features` on.
+struct RowFormat {
   std::vector<FeatureRun> runs;
-  for (const auto& [first, count, offset, type, divisor] : rows)
-    runs.push_back({first, count, offset, static_cast<Type>(type), divisor});
-  return runs;
+  int features = 0, bytes = 0;
+};
+
+// Numbers of a row, of a layer: more would be a mistake, and is refused before room is made.
+inline constexpr int kMostNumbers = 1 << 24;
+// Weights of a network: 4 GiB of them.
+inline constexpr i64 kMostWeights = i64{1} << 30;
+
+inline RowFormat row_format(const Call& call, const std::vector<Run>& rows) {
+  RowFormat format;
+  i64 listed = 0;
+  for (const auto& [first, count, offset, type, divisor] : rows) {
+    const Type kind = static_cast<Type>(type);
+    call.demand(
+        type >= 0 && type <= static_cast<int>(Type::kF32) &&
+            (kind == Type::kU8 || kind == Type::kI8 || kind == Type::kI16 || kind == Type::kF32),
+        "features are uint8, int8, int16 or float32");
+    call.between(first, "the first feature of a run", 0, kMostNumbers);
+    call.between(count, "the length of a run", 0, kMostNumbers);
+    call.between(offset, "the offset of a run", 0, kMostNumbers);
+    format.runs.push_back({first, count, offset, kind, divisor});
+    format.features = most(format.features, first + count);
+    format.bytes = most(format.bytes, offset + count * size_of(kind));
+    listed += count;
+  }
+  call.demand(listed <= format.features, "a feature is in two runs");
+  return format;
+}
+
+inline Activation activation_of(const Call& call, int number) {
+  return static_cast<Activation>(call.index(number, "activation", 3));
 }
 
 // The crew of so many workers; all who ask while somebody has it get the same one. What a learner
@@ -37,7 +67,7 @@ inline std::shared_ptr<Crew> crew_of(int workers) {
 // Worker threads for jobs; the caller is one of them.
 class Workers {
  public:
-  explicit Workers(int threads) : crew_(crew_of(most(threads - 1, 0))) {}
+  explicit Workers(int threads) : crew_(crew_of(most(threads, 1) - 1)) {}
   void run(Job& job) {
     if (crew_->workers() == 0) return Crew::run_alone(job);
     crew_->submit(job);

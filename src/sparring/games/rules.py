@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
+from sparring.games.given import of_kind, one_of, shown
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
 from sparring.games.stats import Stat
@@ -134,11 +135,12 @@ class Rules:
     """Whether `fields` has all flags that there are."""
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
+        of_kind("game", name, str, "name of a game")
         if name not in _native.game_names():
             hint = nearest(name, game_names())
-            if ":" in name or name.endswith(".py") or Path(f"{name}.py").is_file():
+            if ":" in name or name.endswith(".py") or has_file(name):
                 hint = "; an environment of your own is module:factory, or file.py:factory"
-            raise ConfigError(f"no game called {name!r}{hint}")
+            raise ConfigError(f"no game called {shown(name)}{hint}")
         given = dict(config or {})
         self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
         fields = {row[0]: row for row in _native.default_fields(name)}
@@ -206,9 +208,9 @@ class Rules:
 
     def action_name(self, action: int) -> str:
         """Return what an action means."""
-        if not 0 <= action < self.actions:
-            raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
-        return self.native.action_name(action)
+        return self.native.action_name(
+            one_of(self.name, "actions", action, self.actions, ConfigError)
+        )
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -265,6 +267,7 @@ class Rules:
         """Tell the roles [...] of rows [..., row bytes] by what they show."""
         if not self.role_bytes:
             raise ConfigError(f"{self.name} does not declare how a row tells its role")
+        obs = np.asarray(obs)
         roles = np.full(obs.shape[:-1], len(self.roles) - 1, np.int8)
         for role in reversed(range(len(self.roles) - 1)):
             roles[obs[..., list(self.role_bytes[role])].any(-1)] = role
@@ -293,6 +296,7 @@ class Rules:
         """Return the weight of every part and role, flat, from {part: weight or one per role}."""
         if rewards is None:
             return list(self.native.default_weights)
+        of_kind("rewards", rewards, Mapping, "weight by name")
         flat = np.zeros((len(self.parts), len(self.roles)), np.float32)
         for part, weight in rewards.items():
             if part not in self.parts:
@@ -307,13 +311,15 @@ class Rules:
 
     def bot(self, name: str) -> int:
         """Return the index of a bot by name."""
+        if not isinstance(name, str):
+            raise ConfigError(f"{self.name} has no bot {shown(name)}; bots have names")
         if name not in self.bots:
             raise ConfigError(f"{self.name} has no bot {name!r}{nearest(name, self.bots)}")
         return self.bots.index(self.bots.called(name))
 
     def bot_called(self, text: str) -> str | None:
         """Return the bot that a user means by NAME or bot:NAME, None if there is none."""
-        name = text.removeprefix(BOT_PREFIX)
+        name = text.removeprefix(BOT_PREFIX) if isinstance(text, str) else None
         return name if name in self.bots else None
 
 
@@ -346,7 +352,17 @@ def configured(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:
         return Rules(game, config)
     if config:
         raise ConfigError("give a configuration or Rules, not both; Rules.changed makes variants")
+    if not hasattr(game, "declares_flags"):
+        raise ConfigError(f"game: {shown(game)} is neither a name nor Rules")
     return game
+
+
+def has_file(name: str) -> bool:
+    """Whether somebody means a file of that name, without its ending."""
+    try:
+        return Path(f"{name}.py").is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def make_field(row: Any) -> Field:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparring.errors import ConfigError, StateError
+from sparring.games.given import shown
 from sparring.games.rules import Rules
 from sparring.games.seeds import LEAST, MOST
 
@@ -35,6 +36,8 @@ def seal(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
 
 def unseal(raw: bytes) -> tuple[Header, bytes]:
     """Split what `seal` wrote and check that nothing was lost on the way."""
+    if not isinstance(raw, bytes):
+        raise StateError(f"a saved state is bytes, not {shown(raw)}")
     head, _, body = raw.partition(b"\n")
     try:
         found = json.loads(head) if len(head) <= MOST_HEADER else None

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
+from sparring.games.given import one_of, shown, whole
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, configured, describe_refusal
 from sparring.games.sealed import seal, unseal
@@ -89,7 +90,7 @@ class State:
 
     def legal(self, row: int = 0) -> list[int]:
         """Return the legal actions, ascending; empty when the game is over."""
-        return self.native.legal(row)
+        return self.native.legal(self._row(row))
 
     def action_name(self, action: int) -> str:
         """Return what an action means."""
@@ -100,16 +101,16 @@ class State:
         if self.over:
             raise IllegalActionError(f"{self.rules.name}: the game is over; make a new state")
         if self.rules.box:
-            given = np.asarray(action, np.float32)
+            given = self._numbers(action)
             if given.size != self.rules.rows * self.rules.box:
                 shape = (self.rules.rows, self.rules.box)
                 raise IllegalActionError(f"{self.rules.name} needs actions of shape {shape}")
             refused = self.native.apply_box([float(v) for v in given.ravel()])
         else:
-            given = np.atleast_1d(np.asarray(action))
+            given = np.atleast_1d(self._numbers(action, None))
             if given.dtype.kind not in "iu" or given.shape != (self.rules.rows,):
                 wanted = "an int" if self.rules.rows == 1 else f"{self.rules.rows} ints"
-                raise IllegalActionError(f"{self.rules.name} needs {wanted}, got {action!r}")
+                raise IllegalActionError(f"{self.rules.name} needs {wanted}, got {shown(action)}")
             limit = np.iinfo(np.int32).max
             refused = self.native.apply_discrete([max(-1, min(int(a), limit)) for a in given])
         if refused is not None:
@@ -117,16 +118,16 @@ class State:
 
     def set_up(self, numbers: Sequence[int]) -> str:
         """Go on from a position as the game's own rules read it; returns what is wrong with it."""
-        wrong = self.native.setup(list(numbers))
+        given = [whole("set_up", number, -(2**63), 2**63 - 1) for number in numbers]
+        wrong = self.native.setup(given)
         if not wrong:
-            self.setup = tuple(numbers)
+            self.setup = tuple(given)
         return wrong
 
     def observe_bytes(self, seat: int) -> npt.NDArray[np.uint8]:
         """Return what a seat may know, as the pool writes it."""
-        self._check_seat(seat)
         out = np.zeros(self.rules.obs_bytes, np.uint8)
-        self.native.observe(seat, out)
+        self.native.observe(self._seat(seat), out)
         return out
 
     def observe(self, seat: int) -> npt.NDArray[np.float32]:
@@ -135,7 +136,7 @@ class State:
 
     def decision(self, row: int = 0) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
         """Return observation and mask of a decision, [1, ...] each, as the pool writes them."""
-        seat = self.native.seat(row)
+        seat = self.native.seat(self._row(row))
         if self.over or seat < 0:
             raise SparringError("nobody is to act")
         mask = np.zeros((1, self.rules.actions), np.uint8)
@@ -146,7 +147,7 @@ class State:
     def ask(self, bot: str, row: int = 0) -> Any:
         """Return the action that a bot would choose for the seat to act."""
         index = self.rules.bot(bot)
-        if self.native.seat(row) < 0:
+        if self.native.seat(self._row(row)) < 0:
             raise SparringError("nobody is to act")
         answer = self.native.ask(index, row)
         return np.array(answer, np.float32) if self.rules.box else int(answer[0])
@@ -159,8 +160,7 @@ class State:
 
     def resample_hidden(self, seat: int, seed: int) -> bool:
         """Draw anew what a seat cannot know. False if the game hides nothing."""
-        self._check_seat(seat)
-        return self.native.resample_hidden(seat, seed)
+        return self.native.resample_hidden(self._seat(seat), seed_bits(seed))
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return the true state by name, hidden parts included."""
@@ -185,7 +185,7 @@ class State:
 
     def text(self, viewer: int | None = None) -> str:
         """Return the position as one seat sees it, or everything with viewer=None."""
-        return text_view(self, viewer)
+        return text_view(self, None if viewer is None else self._seat(viewer))
 
     def __str__(self) -> str:
         return self.text()
@@ -194,11 +194,21 @@ class State:
         status = "over" if self.over else f"seat {self.seat} to act"
         return f"State({self.rules.name!r}, {status})"
 
-    def _check_seat(self, seat: int) -> None:
-        if not 0 <= seat < self.rules.seats:
-            raise SparringError(
-                f"{self.rules.name} has seats 0..{self.rules.seats - 1}, not {seat}"
-            )
+    def _seat(self, seat: int) -> int:
+        return one_of(self.rules.name, "seats", seat, self.rules.seats)
+
+    def _row(self, row: int) -> int:
+        return one_of(self.rules.name, "rows", row, self.rules.rows)
+
+    def _numbers(self, action: Action, dtype: Any = np.float32) -> npt.NDArray[Any]:
+        """An action as an array; numbers that are too large become infinite and are refused."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.asarray(action, dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise IllegalActionError(
+                f"{self.rules.name} needs actions that are numbers, got {shown(action)}"
+            ) from None
 
 
 def new_state(

@@ -16,11 +16,19 @@ def as_given(action: npt.ArrayLike, rows: int, box: int) -> npt.NDArray[Any]:
     box: numbers of an action, 0 where it is a choice.
     """
     wanted = (rows, box) if box else (rows,)
-    given = np.asarray(action)
+    try:
+        given = np.asarray(action)
+    except ValueError:  # lists of different lengths
+        raise IllegalActionError(f"actions are not an array of shape {wanted}") from None
     if given.shape != wanted:
         raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
+    if box and given.dtype == np.float32:
+        return np.ascontiguousarray(given)
+    if box and given.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused
+            return np.ascontiguousarray(given, np.float32)
     if box:
-        return np.ascontiguousarray(given, np.float32)
+        raise IllegalActionError(f"actions are {given.dtype}, need numbers")
     if given.dtype == np.int32:
         return np.ascontiguousarray(given)
     if given.dtype.kind not in "iu":

@@ -1,12 +1,10 @@
-"""What a pool can be made of: whole numbers, aligned rows, and how much room its games take."""
+"""What a pool can be made of: aligned rows, and how much room its games take."""
 
 from __future__ import annotations
 
-import operator
-from typing import Any
-
 from sparring import _native
 from sparring.errors import ConfigError
+from sparring.games.given import whole
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
@@ -23,20 +21,9 @@ def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> in
     return one.array_bytes
 
 
-def whole(name: str, value: Any, low: int | None = None) -> int:
-    """Return a whole number that is not too small."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ConfigError(f"{name}={value!r} must be a whole number") from None
-    if low is not None and number < low:
-        raise ConfigError(f"{name}={number} must be at least {low}")
-    return number
-
-
 def check_memory(memory: int) -> None:
     """Refuse a size that would leave rows unaligned, or is absurd."""
-    if not 0 <= memory <= MOST_MEMORY or memory % MEMORY_STEP:
+    if not 0 <= whole("memory", memory) <= MOST_MEMORY or memory % MEMORY_STEP:
         raise ConfigError(
             f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MOST_MEMORY}"
         )

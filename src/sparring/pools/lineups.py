@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, nearest
+from sparring.games.given import inside, of_kind, whole
 from sparring.games.rules import Rules
 
 LEARNER = 0
@@ -49,14 +50,15 @@ def player_id(rules: Rules, player: PlayerId) -> int:
     """Return the number that stands for a player in `policy` arrays; bots are below NOBODY."""
     if isinstance(player, str):
         return FIRST_BOT - rules.bot(player)
-    if not 0 <= player <= MOST_POLICIES:
-        raise ConfigError(f"policy id {player} is outside 0..{MOST_POLICIES}")
-    return int(player)
+    return inside("policy id", player, MOST_POLICIES + 1)
 
 
 def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
-    return f"policy {player}" if player >= 0 else rules.bots[FIRST_BOT - player]
+    number = whole("player", player, FIRST_BOT - len(rules.bots) + 1, MOST_POLICIES)
+    if number == NOBODY:
+        raise ConfigError(f"player={number} is nobody: bots are below it, policies above")
+    return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
 
 
 Pots = Mapping[str, Mapping[Any, float]]
@@ -77,6 +79,8 @@ class FilledPots:
         more: others, which may be filled although nobody draws from them now.
         before: whose contents stay, by name.
         """
+        for lineup in lineups:
+            of_kind("line-ups", lineup, Lineup, "Lineup")
         seats = (player for lineup in lineups for player in lineup.players)
         drawn = dict.fromkeys(pot.name for pot in seats if isinstance(pot, Pot))
         self.drawn = len(drawn)
@@ -98,7 +102,9 @@ class FilledPots:
     def fill(self, rules: Rules, pots: Pots) -> None:
         """Put players into pots; those that are not named stay as they are."""
         new = list(self.players)
+        of_kind("pots", pots, Mapping, "weights by pot")
         for name, weights in pots.items():
+            of_kind(f"pot {name!r}", weights, Mapping, "weight by player")
             if name not in self.names:
                 raise ConfigError(
                     f"no line-up draws from a pot {name!r}{nearest(name, self.names)}"

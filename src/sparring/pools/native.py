@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
+from sparring.games.given import inside, of_kind, whole
 from sparring.games.goals import demand_goals
 from sparring.games.rules import (
     SKIP_FORCED,
@@ -30,10 +31,10 @@ from sparring.pools.limits import (
     bytes_per_game,
     check_memory,
     memory_entry,
-    whole,
 )
 from sparring.pools.lineups import (
     LEARNER,
+    MOST_POLICIES,
     FilledPots,
     Lineup,
     PlayerId,
@@ -99,10 +100,11 @@ class Pool:
         self.threads = check_threads(whole("threads", threads))
         self.slots = whole("slots", slots, 1)
         self.first_game = whole("first_game", first_game, 0)
-        whole("opening_plies", opening_plies, 0)
+        opening_plies = whole("opening_plies", opening_plies, 0, MOST_INDEX - 1)
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)
+        observe, every_game, records = bool(observe), bool(every_game), bool(records)
         self.records = records and demand_goals(self.rules)
         """Whether batches have `record`."""
         start = seed_bits(seed)
@@ -199,7 +201,7 @@ class Pool:
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
         """Hand a slot's actions to the threads and return at once. `recv` waits for them."""
-        self._check_slot(slot)
+        slot = self._slot(slot)
         if self._in_flight[slot]:
             raise IllegalActionError(f"slot {slot} is still stepping; call recv({slot}) first")
         self._check_started()
@@ -209,21 +211,20 @@ class Pool:
 
     def recv(self, slot: int = 0) -> Batch:
         """Wait for a slot and return its rows."""
-        self._check_slot(slot)
+        slot = self._slot(slot)
         self._in_flight[slot] = False
         self._native.recv(slot)
         return self._batches[slot]
 
     def batch(self, slot: int | None = None) -> Batch:
         """Return the current rows without stepping."""
-        return self._whole if slot is None else self._batches[slot]
+        return self._whole if slot is None else self._batches[self._slot(slot)]
 
     def sample_actions(self, slot: int | None = None) -> npt.NDArray[Any]:
         """Draw uniform legal actions natively. The array is reused by the next call."""
         self._check_started()
         sample = self._native.sample_box if self.rules.box else self._native.sample_discrete
-        for s in range(self.slots) if slot is None else (slot,):
-            self._check_slot(s)
+        for s in range(self.slots) if slot is None else (self._slot(slot),):
             if self._in_flight[s]:
                 raise IllegalActionError(f"slot {s} is still stepping; call recv({s}) first")
             sample(s, self._sampled_in[s])
@@ -280,6 +281,7 @@ class Pool:
 
     def take_starts(self, packed: Packed) -> None:
         """Begin games from starts that were laid out already."""
+        of_kind("starts", packed, Packed, "Packed")
         wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
         if wrong:
             raise ConfigError(packed.explain(wrong))
@@ -292,7 +294,8 @@ class Pool:
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
         self._check_idle()
-        return np.array(self._native.seated(policies), np.int64)
+        most = whole("policies", policies, 0, MOST_POLICIES + 1)
+        return np.array(self._native.seated(most), np.int64)
 
     def counts(self) -> npt.NDArray[np.int64]:
         """Return what the rules counted since `clear_counts`, by `rules.counters`.
@@ -386,10 +389,9 @@ class Pool:
         """Return a copy of one game, to look at or to play on with; the pool's bots sit in it."""
         self._check_idle()
         self._check_started()
-        if not 0 <= game < self.num_games:
-            raise ConfigError(f"game {game} is outside 0..{self.num_games - 1}")
+        game = inside("game", game, self.num_games)
         state = State(self.rules, self.seed, self._native.weights(), game=self.first_game + game)
-        if wrong := state.native.sit_down(self._native.tables[game], self._native.side[game]):
+        if wrong := state.native.sit_down(self._native, game):
             raise StateError(f"{self.rules.name} game {game} cannot be played on: {wrong}")
         return state
 
@@ -410,7 +412,7 @@ class Pool:
         """Play random legal actions inside C++ and return the seconds it took."""
         self._check_idle()
         self._check_started()
-        return self._native.run_random(steps)
+        return self._native.run_random(whole("steps", steps, 0, 2**31 - 1))
 
     def _actions(self, action: npt.ArrayLike, rows: slice) -> npt.NDArray[Any]:
         return as_given(action, rows.stop - rows.start, self.rules.box)
@@ -424,9 +426,8 @@ class Pool:
         if refused is not None:
             raise IllegalActionError(describe_refusal(self.rules, refused))
 
-    def _check_slot(self, slot: int) -> None:
-        if not 0 <= slot < self.slots:
-            raise ConfigError(f"slot {slot} is outside 0..{self.slots - 1}")
+    def _slot(self, slot: int) -> int:
+        return inside("slot", slot, self.slots)
 
     def _check_started(self) -> None:
         if not self._started:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
+from sparring.games.given import of_kind
 from sparring.games.rules import Rules
 from sparring.games.starts import Position, Start, position_of, read_starts, write_starts
 
@@ -43,6 +44,7 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
     if len(starts) > MOST_STARTS:
         raise ConfigError(f"{len(starts)} starts: a pool draws from {MOST_STARTS} at most")
     for number, start in enumerate(starts):
+        of_kind("starts", start, Start, "Start")
         name = start.name or f"start {number}"
         position = checked(rules, start, name, game_bytes, side_bytes)
         if position is None:

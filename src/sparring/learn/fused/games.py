@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -178,7 +179,9 @@ class HostGames:
         self._events = [torch.cuda.Event() for _ in range(pool.slots)]  # type: ignore[no-untyped-call]
         native = pool._native
         arrays = (native.obs, native.legal.view(np.int64), native.policy)
-        self._rows = [torch.from_numpy(pinned(array, self)) for array in arrays]
+        with warnings.catch_warnings():  # a tensor of what only the pool writes is only read
+            warnings.simplefilter("ignore", UserWarning)
+            self._rows = [torch.from_numpy(pinned(array, self)) for array in arrays]
 
     def check(self) -> None:
         """Do nothing: a CPU pool refuses what cannot be played on the spot."""

@@ -1,0 +1,457 @@
+// Games stepped together to Python; see core/pool.hpp.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "bind/bound_pool.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sparring {
+namespace {
+
+using Self = nb::handle_t<BoundPool>;
+
+// An array that lives in a pool; the view keeps the pool alive. One of `const` cannot be written.
+template <class T>
+using View = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+View<T> view(nb::handle owner, T* data, std::initializer_list<size_t> shape) {
+  return View<T>(data, shape, owner);
+}
+
+// Also refuses an object that Python made without its constructor.
+AnyPool& pool_of(Self h) {
+  if (!nb::inst_ready(h)) throw nb::type_error("Pool: the object was never made; call make_pool");
+  return **nb::inst_ptr<BoundPool>(h);
+}
+
+std::optional<RefusalRow> accept(BoundPool& p, int slot, const void* actions) {
+  const Refusal refused = p->accept(slot, actions);
+  if (refused.game < 0) p.accepted(slot);
+  return refusal_row(refused);
+}
+
+// Steps all games; says which action could not be played.
+std::optional<RefusalRow> stepped(BoundPool& p, AnyPool& games, const void* actions) {
+  p.changed();
+  Refusal refused;
+  {
+    nb::gil_scoped_release released;
+    refused = games.answer_all(actions);
+  }
+  return refusal_row(refused);
+}
+
+// Runs the pool on random play inside C++; the yardstick for calls from Python.
+f64 run_random(BoundPool& p, int steps) {
+  constexpr Call call("Pool.run_random");
+  call.count(steps, "steps");
+  AnyPool& pool = p.started(call);
+  p.changed();
+  const size_t width = pool.box() ? sizeof(f32) * static_cast<size_t>(pool.box()) : sizeof(i32);
+  std::vector<u8> actions(static_cast<size_t>(p.rows()) * width);
+  nb::gil_scoped_release released;
+  const auto started = std::chrono::steady_clock::now();
+  for (int step = 0; step < steps; ++step) {
+    for (int slot = 0; slot < pool.options().slots; ++slot)
+      pool.sample(
+          slot, actions.data() + static_cast<size_t>(pool.slot_begin(slot) * pool.rows()) * width);
+    pool.answer_all(actions.data());
+  }
+  return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
+}
+
+void demand_weight(const Call& call, f64 weight) {
+  call.demand(std::isfinite(weight) && weight >= 0, "a weight is not finite, or negative");
+}
+
+// A player that can sit down: a policy, a bot of the game or, in a line-up, a pot.
+void demand_player(const Call& call, const BoundPool& p, int player, bool pots) {
+  const int bots = static_cast<int>(p.rules.game->bots().size());
+  if (player >= 0 || (pots && is_pot(player))) return;
+  call.between(player, "player", kRandomBot - bots + 1, kRandomBot);
+}
+
+int set_lineups(BoundPool& p, const std::vector<f64>& weights, const std::vector<i16>& players,
+                const std::vector<u8>& shuffle) {
+  constexpr Call call("Pool.set_lineups");
+  AnyPool& pool = p.idle(call);
+  call.between(static_cast<i64>(weights.size()), "the number of line-ups", 1, kMaxLineups);
+  call.demand(players.size() == weights.size() * static_cast<size_t>(pool.shape().seats) &&
+                  shuffle.size() == weights.size(),
+              "every line-up needs a player for every seat, and whether they are shuffled");
+  for (const f64 weight : weights) demand_weight(call, weight);
+  for (const i16 player : players) demand_player(call, p, player, true);
+  return pool.set_lineups(weights, players, shuffle);
+}
+
+void set_pots(BoundPool& p, const std::vector<int>& sizes, const std::vector<f64>& weights,
+              const std::vector<i16>& players) {
+  constexpr Call call("Pool.set_pots");
+  AnyPool& pool = p.idle(call);
+  call.between(static_cast<i64>(sizes.size()), "the number of pots", 0, kMaxPots);
+  i64 needed = 0;
+  for (const int size : sizes) needed += call.between(size, "the size of a pot", 0, kMaxPotPlayers);
+  call.demand(
+      static_cast<i64>(weights.size()) == needed && static_cast<i64>(players.size()) == needed,
+      "every player of a pot needs a weight");
+  for (const f64 weight : weights) demand_weight(call, weight);
+  for (const i16 player : players) demand_player(call, p, player, false);
+  pool.set_pots(sizes, weights, players);
+}
+
+std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of,
+                       nb::bytes sides) {
+  constexpr Call call("Pool.set_starts");
+  AnyPool& pool = p.idle(call);
+  const int count = call.count(call.size(side_of, "side_of"), "starts");
+  // Without starts there is nothing to draw.
+  const i64 sums = call.size(up_to, "up_to");
+  call.demand(sums == count + 1 || (sums == 0 && count == 0),
+              "every start needs a weight, and so does the usual one");
+  const f64* weights = call.take(up_to, "up_to", sums);
+  for (i64 i = 0; i < sums; ++i)
+    call.demand(std::isfinite(weights[i]) && weights[i] >= (i ? weights[i - 1] : 0),
+                "up_to adds up weights, which are finite and not negative");
+  call.demand(static_cast<i64>(games.size()) == count * pool.game_bytes(),
+              "the starts have another number of bytes than such games");
+  const i64 each = pool.side_bytes();
+  call.demand(each ? static_cast<i64>(sides.size()) % each == 0 : true,
+              "the bytes beside games are not whole lines");
+  const i32* lines = call.take(side_of, "side_of", count);
+  if (each) call.within(lines, count, "side_of", 0, static_cast<i64>(sides.size()) / each);
+  const u8* side = static_cast<const u8*>(sides.data());
+  return pool.set_starts({weights, weights + sums}, static_cast<const u8*>(games.data()),
+                         {lines, lines + count}, {side, side + sides.size()});
+}
+
+// Flags that may change while games run.
+void set_config(BoundPool& p, const Rules& rules) {
+  constexpr Call call("Pool.set_config");
+  AnyPool& pool = p.idle(call);
+  demand_same(call, p.rules, rules);
+  std::memcpy(pool.config_bytes(), rules.config.data(), rules.config.size());
+}
+
+constexpr int kMostMemory = 1 << 20, kMemoryStep = 16;
+
+std::unique_ptr<BoundPool> make_pool(const Rules& rules, i64 games, u64 seed, u32 first_game,
+                                     int threads, int slots, bool skip_forced, bool observe,
+                                     int memory, bool every_game, u32 opening_plies, bool records) {
+  constexpr Call call("make_pool");
+  call.between(games, "games", 1, std::numeric_limits<i32>::max());
+  call.between(threads, "threads", 1, kMaxThreads);
+  call.between(slots, "slots", 1, games);
+  call.between(memory, "memory", 0, kMostMemory);
+  call.demand(memory % kMemoryStep == 0, "memory is not a multiple of 16 bytes");
+  call.demand(!records || rules.game->goals(), "the game has no goals to keep records of");
+  const PoolOptions options{games,   seed,   first_game, threads,       slots,  skip_forced,
+                            observe, memory, every_game, opening_plies, records};
+  PoolOptions one = options;
+  one.games = one.slots = one.threads = 1;
+  const f64 each = static_cast<f64>(rules.game->make_pool(rules.config.data(), one)->bytes());
+  const f64 machine =
+      static_cast<f64>(sysconf(_SC_PHYS_PAGES)) * static_cast<f64>(sysconf(_SC_PAGESIZE));
+  call.demand(each * static_cast<f64>(games) <= machine,
+              "so many games do not fit into this machine's memory");
+  return std::make_unique<BoundPool>(rules, options);
+}
+
+// Arrays that only the pool writes are shown as such: what is legal, and whose turn it is, decides
+// which actions are played.
+void bind_views(nb::class_<BoundPool>& pool) {
+  const auto per_row = [&](const char* name, auto member) {
+    pool.def_prop_ro(name, [=](Self h) {
+      AnyPool& p = pool_of(h);
+      using T = std::remove_pointer_t<decltype((p.*member).data())>;
+      return view<const T>(h, (p.*member).data(), {size_t(p.games() * p.rows())});
+    });
+  };
+  const auto per_game = [&](const char* name, auto member) {
+    pool.def_prop_ro(name, [=](Self h) {
+      AnyPool& p = pool_of(h);
+      using T = std::remove_pointer_t<decltype((p.*member).data())>;
+      return view<const T>(h, (p.*member).data(), {size_t(p.games())});
+    });
+  };
+  const auto per_seat = [&](const char* name, auto member) {
+    pool.def_prop_ro(name, [=](Self h) {
+      AnyPool& p = pool_of(h);
+      using T = std::remove_pointer_t<decltype((p.*member).data())>;
+      return view<const T>(h, (p.*member).data(), {size_t(p.games()), size_t(p.shape().seats)});
+    });
+  };
+  const auto flag = [&](const char* name, auto member) {
+    pool.def_prop_ro(name, [=](Self h) {
+      AnyPool& p = pool_of(h);
+      return view<const bool>(h, reinterpret_cast<const bool*>((p.*member).data()),
+                              {size_t(p.games())});
+    });
+  };
+  per_row("seat", &AnyPool::seat);
+  per_row("role", &AnyPool::role);
+  per_row("policy", &AnyPool::policy);
+  per_game("final_game", &AnyPool::final_game);
+  per_game("final_length", &AnyPool::final_length);
+  per_game("final_reason", &AnyPool::final_reason);
+  per_game("final_moves", &AnyPool::final_moves);
+  per_seat("final_score", &AnyPool::final_score);
+  per_seat("final_policy", &AnyPool::final_policy);
+  per_seat("skipped", &AnyPool::skipped);
+  flag("terminated", &AnyPool::terminated);
+  flag("truncated", &AnyPool::truncated);
+  pool.def_prop_ro("left_out",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<u8>(h, p.left_out.data(), {size_t(p.games())});
+                   })
+      .def_prop_ro("obs",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     const size_t rows = p.obs.size() ? size_t(p.games() * p.rows()) : 0;
+                     return view<u8>(h, p.obs.data(), {rows, size_t(p.row_bytes())});
+                   })
+      .def_prop_ro("mask",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     const size_t rows = p.options().observe ? size_t(p.games() * p.rows()) : 0;
+                     return view<u8>(h, p.mask.data(), {rows, size_t(p.shape().actions)});
+                   })
+      .def_prop_ro("final_obs",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     const size_t rows = p.obs.size() ? size_t(p.games()) : 0;
+                     return view<u8>(h, p.final_obs.data(),
+                                     {rows, size_t(p.shape().seats), size_t(p.row_bytes())});
+                   })
+      .def_prop_ro("final_mask",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     const size_t rows = p.options().observe ? size_t(p.games()) : 0;
+                     return view<u8>(h, p.final_mask.data(),
+                                     {rows, size_t(p.shape().seats), size_t(p.shape().actions)});
+                   })
+      .def_prop_ro("reward",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<const f32>(
+                         h, p.reward.data(),
+                         {size_t(p.games()), size_t(p.shape().seats), size_t(p.roles())});
+                   })
+      .def_prop_ro("record",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     const size_t games = p.record.size() ? size_t(p.games()) : 0;
+                     return view<const u32>(h, p.record.data(), {games, size_t(p.shape().seats)});
+                   })
+      .def_prop_ro("tables",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<const u8>(h, p.tables(),
+                                           {size_t(p.games()), size_t(p.table_bytes())});
+                   })
+      .def_prop_ro("side",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<const u8>(h, p.side.data(),
+                                           {size_t(p.games()), size_t(p.side_bytes())});
+                   })
+      .def_prop_ro("memory",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<u8>(
+                         h, p.memory.data(),
+                         {size_t(p.games()), size_t(p.shape().seats), size_t(p.memory_bytes())});
+                   })
+      .def_prop_ro("legal",
+                   [](Self h) {
+                     AnyPool& p = pool_of(h);
+                     return view<const u64>(
+                         h, p.legal_bits(),
+                         {size_t(p.games() * p.rows()), size_t(p.legal_words())});
+                   })
+      .def_prop_ro("setting", [](Self h) {
+        AnyPool& p = pool_of(h);
+        return view<const u8>(h, p.setting_bytes(), {size_t(p.setting_size())});
+      });
+}
+
+constexpr const char* kOtherBuild = "they were saved by another build";
+
+// What is wrong with tables from outside, which need not be as many as the pool's.
+std::string check_tables(const BoundPool& p, In<u8> tables, In<u8> sides) {
+  const i64 count = i64(tables.size()) / p->table_bytes();
+  if (i64(tables.size()) != count * p->table_bytes() ||
+      i64(sides.size()) != count * p->side_bytes())
+    return kOtherBuild;
+  return p->check(count, tables.data(), sides.data());
+}
+
+// Goes on from tables from outside, all of them or none.
+std::string load_tables(BoundPool& p, u64 seed, In<u8> tables, In<u8> sides, In<u8> memories) {
+  AnyPool& games = p.idle(Call("Pool.load"));
+  if (i64(tables.size()) != games.games() * games.table_bytes() ||
+      i64(sides.size()) != games.side.size() || i64(memories.size()) != games.memory.size())
+    return kOtherBuild;
+  std::string wrong = games.load(seed, tables.data(), sides.data(), memories.data());
+  if (wrong.empty()) p.changed();
+  return wrong;
+}
+
+void bind_steps(nb::class_<BoundPool>& pool) {
+  pool.def("reset",
+           [](BoundPool& p) {
+             AnyPool& games = p.idle(Call("Pool.reset"));
+             p.changed();
+             nb::gil_scoped_release released;
+             games.reset();
+           })
+      .def("reseed",
+           [](BoundPool& p, u64 seed) {
+             p.idle(Call("Pool.reseed")).reseed(seed);
+             p.changed(false);
+           })
+      .def("accept_discrete",
+           [](BoundPool& p, int slot, In<i32> actions) {
+             constexpr Call call("Pool.accept_discrete");
+             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, false);
+             return accept(p, slot, call.take(actions, "actions", count));
+           })
+      .def("accept_box",
+           [](BoundPool& p, int slot, In<f32> actions) {
+             constexpr Call call("Pool.accept_box");
+             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, true);
+             return accept(p, slot, call.take(actions, "actions", count));
+           })
+      .def("sample_discrete",
+           [](BoundPool& p, int slot, Out<i32> out) {
+             constexpr Call call("Pool.sample_discrete");
+             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, false);
+             i32* to = call.take(out, "out", count);
+             nb::gil_scoped_release released;
+             p->sample(slot, to);
+           })
+      .def("sample_box",
+           [](BoundPool& p, int slot, Out<f32> out) {
+             constexpr Call call("Pool.sample_box");
+             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, true);
+             f32* to = call.take(out, "out", count);
+             nb::gil_scoped_release released;
+             p->sample(slot, to);
+           })
+      .def("send",
+           [](BoundPool& p, int slot) {
+             constexpr Call call("Pool.send");
+             p.sent(call, p.ready(call, slot));
+             nb::gil_scoped_release released;
+             p->send(slot);
+           })
+      .def("recv",
+           [](BoundPool& p, int slot) {
+             Call("Pool.recv").index(slot, "slot", p->options().slots);
+             p.received(slot);
+             nb::gil_scoped_release released;
+             p->recv(slot);
+           })
+      .def("step_discrete",
+           [](BoundPool& p, In<i32> actions) {
+             constexpr Call call("Pool.step_discrete");
+             AnyPool& games = p.started(call);
+             return stepped(p, games,
+                            call.take(actions, "actions", p.rows() * p.numbers(call, false)));
+           })
+      .def("step_box",
+           [](BoundPool& p, In<f32> actions) {
+             constexpr Call call("Pool.step_box");
+             AnyPool& games = p.started(call);
+             return stepped(p, games,
+                            call.take(actions, "actions", p.rows() * p.numbers(call, true)));
+           })
+      .def("run_random", &run_random)
+      .def("check", &check_tables, "tables"_a, "sides"_a)
+      .def("load", &load_tables, "seed"_a, "tables"_a, "sides"_a, "memories"_a);
+}
+
+// A number of one slot.
+template <auto kOf>
+auto of_slot(const char* name) {
+  return [name](const BoundPool& p, int slot) {
+    Call(name).index(slot, "slot", p->options().slots);
+    return kOf(*p, slot);
+  };
+}
+
+}  // namespace
+
+void bind_pool(nb::module_& m) {
+  nb::class_<BoundPool> pool(m, "Pool", "Games stepped together.");
+  bind_views(pool);
+  bind_steps(pool);
+  pool.def_prop_ro("seed", [](const BoundPool& p) { return p->seed(); })
+      .def_prop_ro("array_bytes", [](const BoundPool& p) { return p->bytes(); })
+      .def("final_count",
+           of_slot<[](const AnyPool& p, int slot) { return p.final_count[size_t(slot)]; }>(
+               "Pool.final_count"))
+      .def("slot_begin", of_slot<[](const AnyPool& p, int slot) { return p.slot_begin(slot); }>(
+                             "Pool.slot_begin"))
+      .def("slot_end",
+           of_slot<[](const AnyPool& p, int slot) { return p.slot_end(slot); }>("Pool.slot_end"))
+      .def("digest",
+           [](const BoundPool& p) {
+             const AnyPool& games = p.idle(Call("Pool.digest"));
+             nb::gil_scoped_release released;
+             return games.digest();
+           })
+      .def("audit",
+           [](const BoundPool& p) {
+             const AnyPool& games = p.idle(Call("Pool.audit"));
+             nb::gil_scoped_release released;
+             return games.audit();
+           })
+      .def("set_lineups", &set_lineups)
+      .def("set_pots", &set_pots)
+      .def("set_starts", &set_starts)
+      .def_prop_ro("game_bytes", [](const BoundPool& p) { return p->game_bytes(); })
+      .def_prop_ro("starts_offset", [](const BoundPool& p) { return p->starts_offset(); })
+      .def("seated",
+           [](const BoundPool& p, int policies) {
+             constexpr Call call("Pool.seated");
+             call.between(policies, "policies", 0, std::numeric_limits<i16>::max() + 1);
+             return p.idle(call).seated(policies);
+           })
+      .def("set_counting",
+           [](BoundPool& p, bool on, i16 player) {
+             p.idle(Call("Pool.set_counting")).set_counting(on, player);
+           })
+      .def("counts", [](const BoundPool& p) { return p.idle(Call("Pool.counts")).counts(); })
+      .def("clear_counts", [](BoundPool& p) { p.idle(Call("Pool.clear_counts")).clear_counts(); })
+      .def("set_weights",
+           [](BoundPool& p, const std::vector<f32>& weights) {
+             constexpr Call call("Pool.set_weights");
+             demand_weights(call, weights, p.rules.weights());
+             p.idle(call).set_weights(weights);
+           })
+      .def("weights", [](const BoundPool& p) { return p->weights(); })
+      .def("set_config", &set_config);
+  m.def("make_pool", &make_pool, "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a,
+        "slots"_a, "skip_forced"_a, "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a,
+        "records"_a = false);
+  m.attr("MAX_LINEUPS") = kMaxLineups;
+  m.attr("MAX_POTS") = kMaxPots;
+  m.attr("MAX_POT_PLAYERS") = kMaxPotPlayers;
+  m.attr("FIRST_POT") = kFirstPot;
+  m.attr("MAX_THREADS") = kMaxThreads;
+}
+
+}  // namespace sparring

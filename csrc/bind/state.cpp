@@ -1,0 +1,186 @@
+// One game to Python; see core/state.hpp.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "bind/bound_pool.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sparring {
+namespace {
+
+// A state together with what it may be asked about; clones share that.
+class BoundState {
+ public:
+  BoundState(const Rules& rules, u64 seed, u32 game, bool skip_forced,
+             const std::vector<f32>& weights)
+      : limits_(std::make_shared<Limits>(rules)),
+        state_(rules.game->make_state(rules.config.data(), seed, game, skip_forced, weights)) {}
+
+  BoundState clone() const { return BoundState(limits_, state_->clone()); }
+  AnyState& operator*() const { return *state_; }
+  AnyState* operator->() const { return state_.get(); }
+
+  const Rules& rules() const { return limits_->rules; }
+  int obs_bytes() const { return limits_->shape.obs_bytes; }
+  int row(const Call& call, int row) const { return call.index(row, "row", limits_->rows); }
+  int seat(const Call& call, int seat) const {
+    return call.index(seat, "seat", limits_->shape.seats);
+  }
+  int viewer(const Call& call, int viewer) const {
+    return call.between(viewer, "viewer", -1, limits_->shape.seats - 1);
+  }
+
+  // Plays an action of every row, each of so many numbers.
+  template <class T>
+  std::optional<RefusalRow> apply(const Call& call, const std::vector<T>& actions, int numbers) {
+    call.demand(numbers > 0, "the game has actions of another kind");
+    const size_t needed = static_cast<size_t>(limits_->rows * numbers);
+    if (actions.size() != needed)
+      call.refuse(std::to_string(actions.size()) + " numbers were given, " +
+                  std::to_string(needed) + " are needed");
+    call.demand(!state_->terminated() && !state_->truncated(), "the game is over");
+    return refusal_row(state_->apply(actions.data()));
+  }
+  int box() const { return limits_->box; }
+
+  std::vector<f32> ask(int bot, int row) {
+    constexpr Call call("State.ask");
+    call.index(bot, "bot", limits_->bots);
+    call.index(row, "row", limits_->rows);
+    call.demand(state_->seat(row) >= 0, "nobody is to act");
+    return state_->ask(bot, row);
+  }
+
+ private:
+  struct Limits {
+    explicit Limits(const Rules& of)
+        : rules(of),
+          shape(of.shape()),
+          rows(of.game->rows()),
+          box(of.game->box()),
+          bots(static_cast<int>(of.game->bots().size())) {}
+    Rules rules;
+    Shape shape;
+    int rows, box, bots;
+  };
+
+  BoundState(std::shared_ptr<const Limits> limits, std::unique_ptr<AnyState> state)
+      : limits_(std::move(limits)), state_(std::move(state)) {}
+
+  std::shared_ptr<const Limits> limits_;
+  std::unique_ptr<AnyState> state_;
+};
+
+// Goes on from a game of a pool; what is wrong with it, as for `load`.
+std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
+  constexpr Call call("State.sit_down");
+  demand_same(call, pool.rules, state.rules());
+  AnyPool& from = pool.started(call);
+  call.index(game, "game", from.games());
+  const u8* table = from.tables() + game * from.table_bytes();
+  const u8* side = from.side.data() + game * from.side_bytes();
+  return state->sit_down({table, table + from.table_bytes()}, {side, side + from.side_bytes()});
+}
+
+std::tuple<std::string, nb::bytes> field_named(const BoundState& state, const Rules& rules,
+                                               const std::string& name) {
+  Call("State.field")
+      .demand(rules.game == state.rules().game, "these are the rules of another game");
+  for (const Field& f : rules.game->state_fields())
+    if (name == f.name) {
+      const char* at = reinterpret_cast<const char*>(state->game_bytes()) + f.offset;
+      return {type_name(f.type), nb::bytes(at, static_cast<size_t>(size_of(f.type) * f.count))};
+    }
+  throw std::out_of_range("no field called " + name);
+}
+
+}  // namespace
+
+void bind_state(nb::module_& m) {
+  using State = BoundState;
+  nb::class_<State>(m, "State", "One game.")
+      .def("clone", &State::clone)
+      .def(
+          "seat", [](const State& s, int row) { return s->seat(s.row(Call("State.seat"), row)); },
+          "row"_a = 0)
+      .def(
+          "role", [](const State& s, int row) { return s->role(s.row(Call("State.role"), row)); },
+          "row"_a = 0)
+      .def(
+          "legal",
+          [](const State& s, int row) { return s->legal(s.row(Call("State.legal"), row)); },
+          "row"_a = 0)
+      .def("apply_discrete",
+           [](State& s, const std::vector<i32>& actions) {
+             return s.apply(Call("State.apply_discrete"), actions, s.box() ? 0 : 1);
+           })
+      .def("apply_box",
+           [](State& s, const std::vector<f32>& actions) {
+             return s.apply(Call("State.apply_box"), actions, s.box());
+           })
+      .def("observe",
+           [](const State& s, int seat, Out<u8> out) {
+             constexpr Call call("State.observe");
+             s.seat(call, seat);
+             s->observe(seat, call.take(out, "out", s.obs_bytes()));
+           })
+      .def("score",
+           [](const State& s, int seat) { return s->score(s.seat(Call("State.score"), seat)); })
+      .def("rewards", [](const State& s) { return s->rewards(); })
+      .def("skipped", [](const State& s) { return s->skipped(); })
+      .def_prop_ro("terminated", [](const State& s) { return s->terminated(); })
+      .def_prop_ro("truncated", [](const State& s) { return s->truncated(); })
+      .def_prop_ro("reason", [](const State& s) { return s->reason(); })
+      .def("text",
+           [](const State& s, int viewer) { return s->text(s.viewer(Call("State.text"), viewer)); })
+      .def("setup", [](State& s, const std::vector<i64>& data) { return s->setup(data); })
+      .def("sit_down", &sit_down, "pool"_a, "game"_a)
+      .def("audit", [](const State& s) { return s->audit(); })
+      .def("ask", &State::ask)
+      .def("resample_hidden",
+           [](State& s, int seat, u64 seed) {
+             return s->resample_hidden(s.seat(Call("State.resample_hidden"), seat), seed);
+           })
+      .def("serialize",
+           [](const State& s) {
+             const std::vector<u8> raw = s->bytes();
+             return nb::bytes(raw.data(), raw.size());
+           })
+      .def("load",
+           [](State& s, nb::bytes raw) {
+             const u8* at = static_cast<const u8*>(raw.data());
+             return s->load({at, at + raw.size()});
+           })
+      .def("check", [](const State& s) { return s->check(); })
+      .def("position",
+           [](const State& s) {
+             const std::vector<u8> game = s->position(), side = s->side();
+             return std::make_tuple(nb::bytes(game.data(), game.size()),
+                                    nb::bytes(side.data(), side.size()));
+           })
+      .def("field", &field_named);
+  m.def("state_field_names", [](const Rules& rules) {
+    std::vector<std::string> names;
+    for (const Field& f : rules.game->state_fields()) names.push_back(f.name);
+    return names;
+  });
+  m.def(
+      "make_state",
+      [](const Rules& rules, u64 seed, u32 game, bool skip_forced,
+         const std::vector<f32>& weights) {
+        demand_weights(Call("make_state"), weights, rules.weights());
+        return BoundState(rules, seed, game, skip_forced, weights);
+      },
+      "rules"_a, "seed"_a, "game"_a, "skip_forced"_a, "weights"_a);
+}
+
+}  // namespace sparring
