@@ -291,20 +291,25 @@ constexpr const char* kOtherBuild = "they were saved by another build";
 
 // What is wrong with tables from outside, which need not be as many as the pool's.
 std::string check_tables(const BoundPool& p, In<u8> tables, In<u8> sides) {
-  const i64 count = i64(tables.size()) / p->table_bytes();
-  if (i64(tables.size()) != count * p->table_bytes() ||
-      i64(sides.size()) != count * p->side_bytes())
+  constexpr Call call("Pool.check");
+  const i64 bytes = call.size(tables, "tables"), count = bytes / p->table_bytes();
+  if (bytes != count * p->table_bytes() || call.size(sides, "sides") != count * p->side_bytes())
     return kOtherBuild;
-  return p->check(count, tables.data(), sides.data());
+  return p->check(count, call.take(tables, "tables", bytes),
+                  call.take(sides, "sides", count * p->side_bytes()));
 }
 
 // Goes on from tables from outside, all of them or none.
 std::string load_tables(BoundPool& p, u64 seed, In<u8> tables, In<u8> sides, In<u8> memories) {
-  AnyPool& games = p.idle(Call("Pool.load"));
-  if (i64(tables.size()) != games.games() * games.table_bytes() ||
-      i64(sides.size()) != games.side.size() || i64(memories.size()) != games.memory.size())
+  constexpr Call call("Pool.load");
+  AnyPool& games = p.idle(call);
+  const i64 bytes = games.games() * games.table_bytes();
+  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != games.side.size() ||
+      call.size(memories, "memories") != games.memory.size())
     return kOtherBuild;
-  std::string wrong = games.load(seed, tables.data(), sides.data(), memories.data());
+  std::string wrong = games.load(seed, call.take(tables, "tables", bytes),
+                                 call.take(sides, "sides", games.side.size()),
+                                 call.take(memories, "memories", games.memory.size()));
   if (wrong.empty()) p.changed();
   return wrong;
 }
