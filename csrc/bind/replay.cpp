@@ -303,27 +303,38 @@ class ReplayRing {
   }
 
   // What addresses memory in columns that Python filled, and what a sampler walks along: links lead
-  // to what was stored later.
+  // to what was stored later. Places that hold no decision are made to lead nowhere.
   void check_columns(const Call& call) {
     if (checked_) return;
-    call.demand(first_ <= head_ && head_ - first_ <= ring_.capacity,
+    const i64 fill = head_ - first_;
+    call.demand(fill >= 0 && fill <= ring_.capacity,
                 "the ring holds more than it has room for, or less than nothing");
-    call.within(ring_.next, ring_.capacity, "next", 0, ring_.capacity);
     i64 found = 0;
-    for (i64 serial = first_; serial < head_; ++serial) {
-      const int place = place_of(serial);
-      if (ring_.end[place] == kNotASample) continue;
+    for (int place = 0; place < ring_.capacity; ++place) {
+      const i64 age = wrap(place - place_of(first_), ring_.capacity);
+      if (age >= fill) ring_.end[place] = kNotASample;
+      if (ring_.end[place] == kNotASample) {
+        ring_.next[place] = place;
+        ring_.discount[place] = 0;
+        continue;
+      }
       ++found;
-      const i64 ahead = wrap(ring_.next[place] - place, ring_.capacity);
-      call.demand(ahead < head_ - serial && (ahead > 0 || ring_.discount[place] == 0),
-                  "a decision is followed by one that was not stored behind it");
-      call.demand(ahead > 0 || ring_.end[place] != kToNext || !record_,
-                  "a decision that goes on is followed by itself");
+      call.index(ring_.next[place], "next", ring_.capacity);
+      check_next(call, place, fill - age);
     }
     call.demand(found == count_, "count is another than that of decisions in the ring");
     for (int i = 0; i < carried_; ++i)
       call.demand(open_[i] >= -1 && open_[i] < head_, "an open decision was not stored yet");
     checked_ = true;
+  }
+
+  // left: entries from a place on, itself included.
+  void check_next(const Call& call, int place, i64 left) const {
+    const int ahead = wrap(ring_.next[place] - place, ring_.capacity);
+    call.demand(ahead < left && (ahead > 0 || ring_.discount[place] == 0),
+                "a decision is followed by one that was not stored behind it");
+    call.demand(ahead > 0 || ring_.end[place] != kToNext || !record_,
+                "a decision that goes on is followed by itself");
   }
 
   void check_goals(const Call& call, const Goals& goals, const std::vector<f32>& rewards) const {

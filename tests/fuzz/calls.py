@@ -18,8 +18,11 @@ from typing import Any
 
 import numpy as np
 
+MOST_TOLD = 2000
 PUBLIC = 0.35
 """The share of calls of public classes."""
+READ_AGAIN = 0.8
+"""How often something else is called instead of what takes no arguments."""
 NANOBIND = ("incompatible function arguments", "Unable to convert function return value")
 """A page of nanobind's about kinds of arguments; the private bindings may answer with it."""
 
@@ -80,15 +83,15 @@ def main(seed: int, first: int, count: int, seconds: float, status: Path) -> Non
             public = bool(lots.random() < PUBLIC)
             shop: Any = shops[public]
             shop.lots = lots
-            name = names[public][int(lots.integers(len(names[public])))]
-            told.seek(0)
-            told.write(f"{number} {name}: making it".ljust(2000) + "\n")
             faulthandler.dump_traceback_later(seconds, exit=True)
-            call = shop.make(name)
+            call = None
+            while call is None or (not call.arguments and lots.random() < READ_AGAIN):
+                name = names[public][int(lots.integers(len(names[public])))]
+                tell(told, f"{number} {name}: making it")
+                call = shop.make(name)
             given = spoil(lots, call, shop.others())
             text = f"{number} {name}({', '.join(brief(one) for one in given)})"
-            told.seek(0)
-            told.write(text[:1999].ljust(2000) + "\n")
+            tell(told, text)
             try:
                 call.function(*given)
                 outcomes["answered"] += 1
@@ -100,6 +103,12 @@ def main(seed: int, first: int, count: int, seconds: float, status: Path) -> Non
             finally:
                 faulthandler.cancel_dump_traceback_later()
     print(json.dumps({"outcomes": outcomes, "faults": faults}))
+
+
+def tell(told: Any, text: str) -> None:
+    """Write the call under way over the one before."""
+    told.seek(0)
+    told.write(text[:MOST_TOLD].ljust(MOST_TOLD) + "\n")
 
 
 def brief(value: Any) -> str:

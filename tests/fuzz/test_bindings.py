@@ -61,6 +61,12 @@ def call_often(
     return found
 
 
+def library(name: str) -> str:
+    """Return where the compiler has a library."""
+    asked = ["g++", f"-print-file-name={name}"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def test_every_binding_is_called() -> None:
     workshop = Workshop(np.random.default_rng(0))
     assert [name for name in bindings() if not workshop.knows(name)] == []
@@ -78,15 +84,12 @@ def test_odd_calls_are_refused_in_a_line(tmp_path: Path) -> None:
 def test_odd_calls_stay_inside_their_memory(tmp_path: Path) -> None:
     """20,000 calls under AddressSanitizer, which sees what a crash may not show."""
     (built,) = SANITIZED.glob("_native*.so")
-    runtime = subprocess.run(
-        ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    )
     found = call_often(
         tmp_path / "call",
         20_000,
         seconds=120,
         extension=str(built),
-        LD_PRELOAD=runtime.stdout.strip(),
+        LD_PRELOAD=f"{library('libasan.so')} {library('libstdc++.so')}",  # it asks for the latter
         ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=8192",
         UBSAN_OPTIONS="print_stacktrace=1",
     )
