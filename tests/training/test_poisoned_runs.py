@@ -68,6 +68,7 @@ META: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "samples null": (lambda meta: meta.update(samples=None), "samples is None"),
     "events a table": (lambda meta: meta.update(events={}), "events is .*not a list"),
     "events of numbers": (lambda meta: meta.update(events=[1]), r"events\[0\] is 1"),
+    "steps a list": (lambda meta: meta.update(steps=[1]), r"steps is \[1\]"),
     "wins a list": (lambda meta: meta.update(wins=[1]), "wins is .*not a table"),
     "waiting odd": (lambda meta: meta.update(waiting={"x": 1}), "the number of a checkpoint"),
     "lr_factor": (lambda meta: meta.update(lr_factor="x"), "lr_factor is 'x'"),
@@ -111,6 +112,16 @@ def test_open_decisions_that_no_game_has_left_are_refused(run: Path, field: str)
         waiting[field] = np.nan if field == "reward" else 2**30
         put(path, "open.bin", waiting.tobytes())
     refused(run, "open decisions that no tic_tac_toe has left")
+
+
+@pytest.mark.parametrize("column", ["open", "action"])
+def test_a_replay_holds_decisions_of_its_game(tmp_path: Path, column: str) -> None:
+    run = trained(tmp_path, algo="dqn", updates=UPDATES).run
+    path = newest(run)
+    kept = safetensors.load((path / "replay.safetensors").read_bytes())
+    kept[column].fill_(-5)
+    put(path, "replay.safetensors", safetensors.save(kept))
+    refused(run, "the checkpoint's replay (waits for|has actions)")
 
 
 def test_weights_of_another_type_are_refused(run: Path) -> None:

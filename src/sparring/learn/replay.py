@@ -19,7 +19,7 @@ from sparring.learn.hindsight import Hindsight
 from sparring.learn.learner import Segment
 from sparring.learn.ring import Ring, bytes_per_decision, check_capacity
 from sparring.learn.rollout import RECORD, Rollout
-from sparring.learn.segments import Segments, array_of, tensors_of
+from sparring.learn.segments import Segments, array_of, demand_waiting, tensors_of
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
 from sparring.nets.distribution import played
 from sparring.pools.lineups import LEARNER
@@ -258,6 +258,10 @@ class Replay:
         head = int(meta["head"])
         first = max(int(meta["first"]), head - self.config.capacity)
         self.segments.load(tensors, segments, first, head)
+        demand_waiting(tensors["open"], head)
+        action = self.ring["action"][self.ring["end"] != NOT_A_SAMPLE]
+        if not self.rules.box and not ((action >= 0) & (action < self.rules.actions)).all():
+            raise StateError(f"the checkpoint's replay has actions that {self.rules.name} has not")
         self.native.first, self.native.head = first, head
         self.native.count = int(np.count_nonzero(self.ring["end"]))
         if tensors["open"].shape == self.open.shape:

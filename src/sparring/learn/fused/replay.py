@@ -22,7 +22,7 @@ from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.learner import Segment
 from sparring.learn.mirror import Mirroring
 from sparring.learn.ring import check_capacity, mask_words
-from sparring.learn.segments import Segments, tensors_of
+from sparring.learn.segments import Segments, demand_waiting, tensors_of
 from sparring.nets.flat import Pass
 from sparring.pools.lineups import LEARNER
 
@@ -310,6 +310,7 @@ class DeviceReplay:
         head = int(meta["head"])
         first = max(int(meta["first"]), head - capacity)
         self._segments[member].load(tensors, segments, first, head)
+        demand_waiting(tensors["open"], head)
         self.firsts[member], self.heads[member] = first, head
         carried = self.serial[self._carried_of(member)]
         if tensors["open"].shape == carried.shape:
