@@ -25,14 +25,14 @@ MOST_DEPTH = 100
 """Lists and tables within each other; nothing of ours has ten."""
 
 
-def parse_json(data: bytes | str) -> Any:
-    """Read JSON; whatever is wrong with it is a ValueError."""
+def parse_json(data: bytes | str, deepest: int = MOST_DEPTH, **how: Any) -> Any:
+    """Read JSON; whatever is wrong with it is a ValueError. how: what `json.loads` is told."""
     try:
-        found = json.loads(data)
+        found = json.loads(data, **how)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [found]
-    for _ in range(MOST_DEPTH):
+    for _ in range(deepest):
         level = [inner for outer in level for inner in within(outer)]
         if not level:
             return found

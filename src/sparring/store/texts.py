@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from sparring.store.files import read_regular
+from sparring.store.plain import parse_json
 
 MOST_JSON = 4 * 2**20
 MOST_TOML = 256 * 2**10
 """The parser of TOML is Python: a mebibyte of the worst text takes it seconds."""
-DEEPEST = 64
-"""Lists in lists: far more than any file of ours has, and far less than Python's stack."""
 MOST_DOTS = 32
 """Of one key. Each part of a dotted key is looked at once for every other one."""
 
-STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-"""Possessive, and also without its end: no letter is looked at twice."""
-BRACKET = re.compile(r"[][{}]")
 BETWEEN_KEYS = re.compile(r"[=,\n{}\[\]]")
 
 
 def read_json(path: Path, most: int = MOST_JSON) -> Any:
     """Return what a JSON file holds; ValueError or OSError tells what is wrong with it."""
-    text = read_regular(path, most).decode()
-    if depth(text) > DEEPEST:
-        raise ValueError(f"more than {DEEPEST} lists inside one another")
-    return json.loads(text)
+    return parse_json(read_regular(path, most))
 
 
 def read_toml(path: Path, most: int = MOST_TOML) -> dict[str, Any]:
@@ -41,12 +33,3 @@ def read_toml(path: Path, most: int = MOST_TOML) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise ValueError("too many lists inside one another") from None
-
-
-def depth(text: str) -> int:
-    """Return how deep brackets lie inside one another in JSON, those in strings aside."""
-    deepest = now = 0
-    for mark in BRACKET.findall(STRING.sub("", text)):
-        now += 1 if mark in "[{" else -1
-        deepest = max(deepest, now)
-    return deepest

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sparring.errors import SparringError
-from sparring.store.texts import depth
+from sparring.store.plain import parse_json
 from sparring.training.records.overview import told
 from sparring.training.records.run import finite
 from sparring.web.workers import WORKERS, StuckError
@@ -104,10 +104,7 @@ def strict_json(raw: bytes) -> Any:
         raise ValueError(f"{word} is no number")
 
     try:
-        text = raw.decode("utf-8")
-        if depth(text) > DEEPEST:
-            raise ValueError(f"more than {DEEPEST} lists inside one another")
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as wrong:
+        return parse_json(raw.decode("utf-8"), DEEPEST, parse_constant=refuse)
+    except ValueError as wrong:
         what = "not UTF-8" if isinstance(wrong, UnicodeDecodeError) else str(wrong)
         raise HTTPException(400, f"this is not JSON: {what}") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import threading
 from collections import OrderedDict
@@ -20,7 +19,7 @@ from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.store.files import read_regular
 from sparring.store.folders import is_file, is_folder
-from sparring.store.texts import DEEPEST, depth
+from sparring.store.plain import parse_json
 from sparring.training.records.overview import read_json
 from sparring.web.answers import MissingError, RefusedError, answers, reading
 from sparring.web.folder import BEST, MANIFEST, Folder, numbered, shown
@@ -137,10 +136,10 @@ def saved_meta(place: Path) -> dict[str, Any]:
         found = read_json(place / MANIFEST)
         meta = found.get("meta") if isinstance(found, dict) else None
     else:
-        from sparring.store.snapshots import POLICY, metadata_of
+        from sparring.store.snapshots import POLICY
+        from sparring.store.tensors import texts_of
 
-        text = metadata_of(read_regular(place, MOST_NETWORK)).get(POLICY, "{}")
-        meta = json.loads(text) if depth(text) <= DEEPEST else None
+        meta = parse_json(texts_of(read_regular(place, MOST_NETWORK)).get(POLICY, "{}"))
     return meta if isinstance(meta, dict) else {}
 
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, nearest
-from sparring.games.recorded import FORMAT, VERSION, is_number, is_whole, read_facts
+from sparring.games.recorded import FORMAT, VERSION, read_facts
 from sparring.games.rules import Rules
+from sparring.games.sealed import is_number, is_whole
 from sparring.games.state import State, load_state
 
 Bytes = npt.NDArray[np.uint8]
