@@ -168,11 +168,15 @@ void bind_state(nb::module_& m) {
                                     nb::bytes(side.data(), side.size()));
            })
       .def("field", &field_named);
-  m.def("state_field_names", [](const Rules& rules) {
-    std::vector<std::string> names;
-    for (const Field& f : rules.game->state_fields()) names.push_back(f.name);
-    return names;
-  });
+  m.def(
+      "state_fields",
+      [](const Rules& rules) {
+        std::vector<std::tuple<std::string, int, int>> fields;
+        for (const Field& f : rules.game->state_fields())
+          fields.emplace_back(f.name, f.offset, size_of(f.type) * f.count);
+        return fields;
+      },
+      "Name, first byte and number of bytes of each field; a table begins with its game.");
   m.def(
       "make_state",
       [](const Rules& rules, u64 seed, u32 game, bool skip_forced,

@@ -155,7 +155,10 @@ class State:
 
     def field(self, arg0: Rules, arg1: str, /) -> tuple[str, bytes]: ...
 
-def state_field_names(arg: Rules, /) -> list[str]: ...
+def state_fields(arg: Rules, /) -> list[tuple[str, int, int]]:
+    """
+    Name, first byte and number of bytes of each field; a table begins with its game.
+    """
 
 def make_state(rules: Rules, seed: int, game: int, skip_forced: bool, weights: Sequence[float]) -> State: ...
 

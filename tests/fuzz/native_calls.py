@@ -134,7 +134,7 @@ class Workshop:
         name = str(one(self.lots, list(self.rules)))
         return [name, [list(row[8]) for row in _native.default_fields(name)]]
 
-    def of_state_field_names(self) -> Any:
+    def of_state_fields(self) -> Any:
         return [self.any_rules()]
 
     def of_make_state(self) -> Any:
@@ -190,7 +190,7 @@ class Workshop:
         return [state.serialize()]
 
     def of_state_field(self) -> Any:
-        names = _native.state_field_names(self.state_rules) or ["none"]
+        names = [name for name, _, _ in _native.state_fields(self.state_rules)] or ["none"]
         return [self.state_rules, one(self.lots, names)]
 
     def of_make_pool(self) -> Any:

@@ -19,7 +19,6 @@ from sparring import _native
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
-from sparring.games.state import State
 
 Read = Callable[[Any, Any, Any], Any]
 """From numpy or torch, the bytes of a field [rows, bytes] and seats [rows] to classes
@@ -79,17 +78,7 @@ def field_of(rules: Rules, name: str) -> StateField:
 
 @lru_cache
 def _field_of(game: str, name: str) -> StateField:
-    """Find it by what it shows of a state whose bytes are their own numbers."""
-    rules = Rules(game)
-    if name not in _native.state_field_names(rules.native):
-        raise ConfigError(f"hidden.py of {game}: its state has no field {name!r}; mend it")
-    state = State(rules, 0, rules.weights(None))
-    number = np.arange(len(state.native.serialize()))
-    shown = []
-    for byte in (number & 0xFF, number >> 8):
-        state.native.load(byte.astype(np.uint8).tobytes())
-        _, raw = state.native.field(rules.native, name)
-        shown.append(np.frombuffer(raw, np.uint8).astype(np.int64))
-    places = shown[0] + 256 * shown[1]
-    assert (np.diff(places) == 1).all()
-    return StateField(int(places[0]), len(places))
+    for found, first, count in _native.state_fields(Rules(game).native):
+        if found == name:
+            return StateField(first, count)
+    raise ConfigError(f"hidden.py of {game}: its state has no field {name!r}; mend it")

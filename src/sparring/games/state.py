@@ -165,7 +165,7 @@ class State:
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return the true state by name, hidden parts included."""
         shown = {}
-        for name in _native.state_field_names(self.rules.native):
+        for name, _, _ in _native.state_fields(self.rules.native):
             dtype, raw = self.native.field(self.rules.native, name)
             shown[name] = np.frombuffer(raw, dtype).copy()
         return shown
