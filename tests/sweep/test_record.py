@@ -43,7 +43,6 @@ def write_line(path: Path, **entries: Any) -> None:
         {"curve": 1},
         {"seed": None},
         {"extra": []},
-        {"extra": {"side": "../elsewhere"}},
         {"\x1b[31m": 1},
     ],
     ids=str,
@@ -68,6 +67,13 @@ def test_no_folder_outside_of_a_sweep_is_removed(folder: Folder, tmp_path: Path)
     with pytest.raises(ConfigError, match="damaged"):
         forget(folder)
     assert precious.is_dir()
+
+
+@pytest.mark.parametrize("extra", [{}, {"side": "best"}, {"of": {}}, {"side": "best", "of": 3}])
+def test_a_run_that_confirms_says_what(extra: dict[str, Any], folder: Folder) -> None:
+    write_line(folder.path / CONFIRM, extra=extra)
+    with pytest.raises(ConfigError, match="line 1 is damaged: extra"):
+        forget(folder)
 
 
 @pytest.mark.parametrize("settings", [{"net.kind": "os:system"}, {"ppo.lr": 7}, {"ppo.lr": "1e-3"}])

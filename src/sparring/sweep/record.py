@@ -39,19 +39,25 @@ A_TRIAL = table(
         "seconds": plain.finite,
         **{"decisions": whole(), "seed": whole(-plain.MOST_WHOLE)},
         **dict.fromkeys(("run", "init", "why"), text),
-        "extra": table({}, {"side": word("|".join(SIDES), f"one of {', '.join(SIDES)}")}),
+        "extra": named(plain.anything),
     },
     closed=True,
 )
-"""The shape of a line; `side` names a folder that may be removed."""
+"""The shape of a line."""
+A_SIDE = word("|".join(SIDES), f"one of {', '.join(SIDES)}")
+CONFIRMING = table({"extra": table({"side": A_SIDE, "of": named(plain.anything)})})
+"""And of a line of confirm.jsonl: `side` is part of the name of a folder that may be removed."""
 SECONDS = table({"seconds": plain.finite})
 
 
 class Records:
     """The trials in one file, by number."""
 
-    def __init__(self, path: Path) -> None:
-        """Read what there is. A line that a dying process left unfinished is none."""
+    def __init__(self, path: Path, shape: plain.Shape = plain.anything) -> None:
+        """Read what there is. A line that a dying process left unfinished is none.
+
+        shape: what lines have to be beside trials.
+        """
         self.path = path
         self.trials: dict[int, Trial] = {}
         data = path.read_bytes() if path.exists() else b""
@@ -61,7 +67,9 @@ class Records:
             if not line:
                 continue
             try:
-                trial = read_trial(parse_json(line))
+                given = parse_json(line)
+                trial = read_trial(given)
+                shape(given, "")
             except ValueError as wrong:
                 raise ConfigError(f"{path}: line {at} is damaged: {wrong}; remove it") from None
             self.trials[trial.number] = trial
@@ -146,7 +154,7 @@ class Folder:
     @property
     def confirming(self) -> Records:
         """The runs that confirm what was found, read anew."""
-        return Records(self.path / CONFIRM)
+        return Records(self.path / CONFIRM, CONFIRMING)
 
     @property
     def spent_s(self) -> float:
