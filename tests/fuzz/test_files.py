@@ -11,9 +11,9 @@ from fuzz.running import Case, run_cases
 pytest.importorskip("httpx", reason="starlette's test client needs httpx: pip install httpx")
 
 FEW = {
-    **dict.fromkeys(("replay", "kif", "csa", "curriculum", "curriculum_json"), 40),
-    **dict.fromkeys(("usi", "sweep", "sweep_trials", "sweep_confirm", "sweep_options"), 15),
-    **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 150),
+    **dict.fromkeys(("replay", "kif", "csa", "curriculum", "curriculum_json"), 25),
+    **dict.fromkeys(("usi", "sweep", "sweep_trials", "sweep_confirm", "sweep_options"), 10),
+    **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 120),
     **dict.fromkeys(("config", "opponents", "curriculum_hockey", "bench_file", "act"), 100),
     "bench_record": 150,
 }
