@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from sparring import game_names, new_state
+from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
+from sparring.games.rules import Rules
 from sparring.games.terminal import Terminal
 from sparring.training.planning.settings import with_preset
 
@@ -23,6 +25,12 @@ def test_parts_are_found_by_name() -> None:
 @pytest.mark.parametrize("part", ["", "picture"])
 def test_other_names_have_no_parts(name: str, part: str) -> None:
     assert game_module(name, part) is None
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "é" * 200, "a\0b", "\ud800", "", "../.."])
+def test_a_name_that_no_file_can_have_is_no_game(name: str) -> None:
+    with pytest.raises(ConfigError, match="no game called"):
+        Rules(name)
 
 
 @pytest.mark.parametrize("game", game_names())

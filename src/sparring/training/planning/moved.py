@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparring.config import PPOConfig
-from sparring.config.ranges import is_number
 
 COLLECTING = ("games", "steps", "slots", "bf16", "compile")
 MOVED = {
@@ -59,9 +58,10 @@ def modernised(table: Mapping[str, Any]) -> dict[str, Any]:
     if "lambda_" in ppo:
         ppo["gae_lambda"] = ppo.pop("lambda_")
     for name in ("lr", "entropy"):
-        end, start = ppo.get(f"{name}_end", 1.0), ppo.get(name, 0.0)
-        if is_number(end) and is_number(start):
-            ppo.pop(f"{name}_end", None)
-            if name in ppo and end != 1:
-                ppo[name] = [["0%", start], ["100%", start * end]]
+        start, end = ppo.get(name), ppo.get(f"{name}_end", 1.0)
+        if not all(isinstance(value, int | float | None) for value in (start, end)):
+            continue
+        ppo.pop(f"{name}_end", None)
+        if start is not None and end not in (None, 1):
+            ppo[name] = [["0%", start], ["100%", start * end]]
     return {**new, "ppo": ppo, "collect": {**collect, **new.get("collect", {})}}
