@@ -107,7 +107,7 @@ class Original:
     def _algo(self) -> str:
         kind = self.agent.get("type")
         with self.about(-1, "", "agent", "type"):
-            if kind is not None and kind not in AGENTS:
+            if kind is not None and kind not in tuple(AGENTS):  # it may be a list
                 raise ConfigError(
                     f"agent.type {kind!r} is not there; use DDDQN (our dqn) or SAC, or leave it "
                     "out and give --algo"
@@ -116,8 +116,11 @@ class Original:
 
     def _learning(self, algo: str) -> dict[str, Any]:
         """Settings of the algorithm, of evaluations and of checkpoints."""
-        hyper = {**self.hyper}
-        for key, value in self.agent.get("hyperparameters", {}).items():
+        hyper, own = {**self.hyper}, self.agent.get("hyperparameters", {})
+        with self.about(-1, "", "agent", "hyperparameters"):
+            if not isinstance(own, Mapping):
+                raise ConfigError(f"agent.hyperparameters must be an object, not {own!r}")
+        for key, value in own.items():
             with self.about(-1, "", "agent", "hyperparameters", key):
                 known([key], HYPERPARAMETERS, "agent.hyperparameters")
                 hyper[key] = value
