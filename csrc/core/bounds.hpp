@@ -5,6 +5,7 @@
 #include "core/face.hpp"
 
 #if SPARRING_HOST
+#include <cstdio>
 #include <type_traits>
 
 namespace sparring {
@@ -25,7 +26,7 @@ class Bounds {
     const Limit from = static_cast<Limit>(low), to = static_cast<Limit>(high);
     declare(field);
     if (!wrong_.empty() || holds(field, from, to)) return;
-    wrong_ = std::string(name) + " is not in " + std::to_string(from) + ".." + std::to_string(to);
+    wrong_ = std::string(name) + " is not in " + shown(from) + ".." + shown(to);
   }
 
   // No bit of a set, or of an array of sets, is at `count` or above.
@@ -58,6 +59,13 @@ class Bounds {
   }
 
  private:
+  static std::string shown(i64 value) { return std::to_string(value); }
+  static std::string shown(f64 value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return text;
+  }
+
   template <class T, class Limit>
   static bool holds(const T& field, Limit low, Limit high) {
     if constexpr (std::is_array_v<T>) {

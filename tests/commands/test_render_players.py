@@ -55,9 +55,8 @@ def test_the_newest_run_is_drawn_right_after_training(
     quick = {"rounds": [1, 2, *[0] * 8]} if game == "skull_king" else {"max_decisions": 30}
     rules = Rules(game, quick)
     run = Path("runs") / f"{game}-ppo-20261115-214501"
-    save_policy(
-        Policy(rules, Perceptron(rules, NetConfig(hidden=(8,)))), run / "checkpoints/00000120"
-    )
+    policy = Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), meta={"update": 120})
+    save_policy(policy, run / "checkpoints/00000120")
     (run / "config.toml").touch()
     for kind in ("gif", "svg", "png"):
         facts = report(capsys, tmp_path / f"game.{kind}", "latest", "--width", "160")

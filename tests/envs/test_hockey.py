@@ -99,7 +99,7 @@ def test_bad_states_are_refused() -> None:
         (np.full(18, np.nan), "finite"),
         (np.full(18, 1e6), "place 1e\\+06 m"),
         (far, "place 50.1 m .* 50 m is the farthest"),
-        (fast, "faster than physics"),
+        (fast, "velocity x is not in -120..120"),
         (kept, "from 0 to 15, not 1e\\+30 and 0"),
         (one, "keep counter must be"),
         (odd, "whole numbers from 0 to 15, not 0 and 3.9"),

@@ -240,6 +240,13 @@ class Workshop:
     def of_pool_run_random(self) -> Any:
         return [2]
 
+    def of_pool_check(self) -> Any:
+        pool = self.kept["Pool"]
+        return [pool.tables.ravel().copy(), pool.side.ravel().copy()]
+
+    def of_pool_load(self) -> Any:
+        return [5, *self.of_pool_check(), self.kept["Pool"].memory.ravel().copy()]
+
     def of_pool_seated(self) -> Any:
         return [3]
 

@@ -54,8 +54,8 @@ def test_of_a_long_run_only_what_is_asked_for_is_read(
     asked: list[int] = []
     ask = metrics.ask
 
-    def counting(*words: Any) -> Any:
-        rows = ask(*words)
+    def counting(*words: Any, **named: Any) -> Any:
+        rows = ask(*words, **named)
         asked.append(len(rows))
         return rows
 

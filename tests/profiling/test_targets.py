@@ -51,7 +51,7 @@ def test_a_run_that_has_ended_lends_its_settings(run: Run) -> None:
 def test_a_run_that_goes_on_is_found_with_its_process(run: Run) -> None:
     with run.held():
         target = find_target(ProfileConfig("latest"))
-        assert (target.run, target.pid) == (run.path, os.getpid())
+        assert (target.run and target.run.absolute(), target.pid) == (run.path, os.getpid())
         with pytest.raises(
             ConfigError, match=r"--threads: .* is going on with settings of its own"
         ):

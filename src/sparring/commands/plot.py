@@ -18,6 +18,7 @@ from sparring.commands.printing import make_table, print_json, print_table
 from sparring.config import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.errors import ConfigError, nearest
+from sparring.store.folders import shown_path
 from sparring.training.records import metrics
 from sparring.training.records.run import Run
 
@@ -36,7 +37,7 @@ def run(config: PlotConfig) -> int:
     if config.csv:
         told |= {"csv": config.csv, "csv_lines": write_csv(runs, Path(config.csv))}
     page = run_page(runs[0], by) if len(runs) == 1 else common_page(runs, by)
-    first = runs[0].path
+    first = shown_path(runs[0].path)
     png, html = write_page(page, out or (first if len(runs) == 1 else first.parent), "plot")
     told |= {"png": str(png), "html": str(html), "charts": [c.title for c in page.charts]}
     each = [described(found, curves[found.path]) for found in runs]
@@ -50,7 +51,7 @@ def run(config: PlotConfig) -> int:
         print(f"numbers: {config.csv}, {told['csv_lines']:,} lines")
     print(f"curves: {png}, {html}")
     if len(runs) == 1:
-        print(f"run: {runs[0].path}; next: sparring play {runs[0].path}")
+        print(f"run: {first}; next: sparring play {first}")
     else:
         print(f"runs: {', '.join(one['run'] for one in each)}")
         print(f"next: sparring compare {' '.join(config.run)}")
@@ -70,14 +71,14 @@ def open_runs(words: Sequence[str]) -> list[Run]:
     runs = [Run.open(word) for word in words]
     twice = [run for at, run in enumerate(runs) if run.path in [r.path for r in runs[:at]]]
     if twice:
-        raise ConfigError(f"{twice[0].path} was given twice; give each run once")
+        raise ConfigError(f"{shown_path(twice[0].path)} was given twice; give each run once")
     return runs
 
 
 def described(found: Run, curves: Mapping[str, metrics.Curve]) -> dict[str, Any]:
     """Return what is said about a run besides its pictures."""
     return {
-        "run": str(found.path),
+        "run": str(shown_path(found.path)),
         "updates": updates_of(curves),
         "minutes": minutes_of(curves),
         "wins": last_wins(curves),

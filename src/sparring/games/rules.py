@@ -361,7 +361,7 @@ def has_file(name: str) -> bool:
     """Whether somebody means a file of that name, without its ending."""
     try:
         return Path(f"{name}.py").is_file()
-    except OSError:  # too long for a name
+    except (OSError, ValueError):  # a name that no disk has
         return False
 
 

@@ -73,8 +73,9 @@ def load_policy(
     folder, saved = whole_checkpoint(found)
     trusted.admit(source_of(folder), saved.meta)
     rules = rules_of(folder, saved.meta)
-    if net is not None and is_factory(saved.meta["net"]["kind"]):
-        keep_net(net, saved.meta["net"]["kind"])
+    kind = saved.meta["net"].get("kind", "")
+    if net is not None and is_factory(kind):
+        keep_net(net, kind)
     made = built(folder, rules, saved, threads)
     meta = {**saved.meta, LOADED_FROM: label(folder)}
     return Policy(rules, made, name=name or label(folder), device=device, meta=meta)

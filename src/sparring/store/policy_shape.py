@@ -62,17 +62,19 @@ FOREIGN = table(
     },
     closed=True,
 )
+A_NET = table({}, {"kind": text})
+"""Without a kind it is a perceptron, as all were once."""
 A_POLICY = table(
     {
         "game": title,
         "rules_version": whole(),
         "game_config": named(brief, title),
-        "net": table({"kind": text}),
+        "net": A_NET,
     },
     {
         "heads": perhaps(named(whole(1, MOST_NUMBERS), A_HEAD, MOST_HEADS)),
         "memory": whole(0, 4 * MOST_NUMBERS),
-        ROLES: named(table({"kind": text}), most=MOST_ROLES),
+        ROLES: named(A_NET, most=MOST_ROLES),
         "foreign": FOREIGN,
         "made_by": text,
         "by_value": flag,
@@ -88,7 +90,8 @@ A_POLICY = table(
 
 def names_code(meta: Mapping[str, Any]) -> bool:
     """Whether one of the networks is made by somebody's own class."""
-    return any(is_factory(net["kind"]) for net in (meta["net"], *meta.get(ROLES, {}).values()))
+    nets = (meta["net"], *meta.get(ROLES, {}).values())
+    return any(is_factory(net.get("kind", "")) for net in nets)
 
 
 def demand_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:

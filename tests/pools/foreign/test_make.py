@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import own_envs
 from pools.foreign_envs import Countdown, by_hash, episodes
-from sparring import ConfigError, SparringError
+from sparring import ConfigError, SparringError, trusted
 from sparring.factories import (
     demand_loaded,
     is_factory,
@@ -27,6 +27,13 @@ from sparring.pools.foreign.encoding import encoding_of
 from sparring.pools.foreign.make import facts_of
 from sparring.pools.foreign.seats import TablesPool
 from sparring.pools.foreign.sheet import Sheet
+
+
+def typed(word: str) -> str:
+    """A name as somebody types it, who thereby says that its code may run."""
+    trusted.name(word)
+    return word
+
 
 KINDS = ("make_cards", "make_walk", "make_table", "make_parallel")
 
@@ -122,7 +129,7 @@ def test_a_vector_brings_its_own_number_of_games() -> None:
 )
 def test_what_makes_no_games_is_told_in_a_line(word: str, why: str) -> None:
     with pytest.raises(ConfigError, match=f"^game.*{why}") as refused:
-        make_pool(word, 2)
+        make_pool(typed(word), 2)
     assert "\n" not in str(refused.value)
 
 
@@ -143,8 +150,8 @@ def test_a_file_is_a_module_whose_code_is_run_once(tmp_path: Path) -> None:
         "from own_envs import make_cards\nmade = []\n\ndef make():\n    return make_cards()\n"
     )
     word = lasting_name(f"{file}:make")
-    assert make_pool(word, 1).rules.name == "Cards"
-    load_factory("my_cards:make", "game")  # the folder is searched from now on
+    assert make_pool(typed(word), 1).rules.name == "Cards"
+    load_factory(typed("my_cards:make"), "game")  # the folder is searched from now on
     assert sys.modules.pop("my_cards") is not None
     file.write_text("1 / 0\n")
     with pytest.raises(ConfigError, match=r"cannot be imported: ZeroDivisionError.*my_cards.py:1"):
@@ -155,7 +162,7 @@ def test_a_script_without_a_guard_does_not_begin_anew_without_end(tmp_path: Path
     file = tmp_path / "no_guard.py"
     file.write_text("import sparring\nsparring.train('no_guard:make')\n")
     with pytest.raises(ConfigError, match=r"imported for its environments.*if __name__"):
-        load_factory(f"{file}:make", "game")
+        load_factory(typed(f"{file}:make"), "game")
     demand_loaded("sparring.train")  # nothing is being loaded any more
 
 
@@ -166,7 +173,7 @@ def test_functions_have_names_that_others_find() -> None:
     assert name_of_factory(own_envs.make_lambda) == ""
     assert name_of_factory(own_envs.make_cards().reset) == ""
     word = keep_factory(own_envs.make_walk)
-    assert load_factory(word, "game") is own_envs.make_walk
+    assert load_factory(typed(word), "game") is own_envs.make_walk
     assert [is_factory(w) for w in ("a:b", "a.py:b", "./a.py:b", ".a:b", "a", "a:", ":b")] == (
         [True] * 3 + [False] * 4
     )
@@ -193,12 +200,14 @@ def test_a_file_takes_no_other_module_from_those_who_import_it(tmp_path: Path) -
     for name in ("random", "twin_env"):
         (tmp_path / f"{name}.py").write_text("def make():\n    return 1\n")
     with pytest.raises(ConfigError, match=r"called like the module 'random'.*rename the file"):
-        load_factory(f"{tmp_path}/random.py:make", "game")
+        load_factory(typed(f"{tmp_path}/random.py:make"), "game")
     assert hasattr(sys.modules["random"], "gauss")
     again = tmp_path / "again" / "twin_env.py"
     again.parent.mkdir()
     again.write_text("def make():\n    return 2\n")
-    made = [load_factory(f"{file}:make", "game")() for file in (tmp_path / "twin_env.py", again)]
+    made = [
+        load_factory(typed(f"{file}:make"), "game")() for file in (tmp_path / "twin_env.py", again)
+    ]
     assert made == [1, 2]
 
 
@@ -243,7 +252,7 @@ def test_only_lines_of_somebodys_own_code_are_named(
     with pytest.raises(
         ConfigError, match=r"SyntaxError: invalid syntax \(not_python.py, line 1\)$"
     ):
-        load_factory("not_python:f", "game")
+        load_factory(typed("not_python:f"), "game")
     Path("a_script.py").write_text("raise SystemExit(2)\n")
     with pytest.raises(ConfigError, match=r"cannot be imported: SystemExit: 2 \(a_script.py:1\)"):
-        load_factory("a_script.py:f", "game")
+        load_factory(typed("a_script.py:f"), "game")

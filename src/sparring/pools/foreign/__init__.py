@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from sparring import trusted
 from sparring.errors import ConfigError
+from sparring.pools.foreign import make
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
-from sparring.pools.foreign.make import POOLS, VECTOR, known_kind, make_pool
+from sparring.pools.foreign.make import POOLS, VECTOR, known_kind
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.seats import AECPool, ParallelPool
 from sparring.pools.foreign.solo import SoloPool
@@ -28,6 +30,16 @@ ACCEPTED = (
     "a gymnasium.vector.VectorEnv, a pettingzoo AECEnv, a pettingzoo ParallelEnv, a gymnasium.Env, "
     "or a list of envs of one kind"
 )
+
+
+def make_pool(factory: Any, games: int = 0, **options: Any) -> ForeignPool:
+    """Return a pool of games that a factory makes, see `make.make_pool`.
+
+    factory: a function or class, or its name, which thereby may run.
+    """
+    if isinstance(factory, str):
+        trusted.name(factory)
+    return make.make_pool(factory, games, **options)
 
 
 def pool_of(env: Any, *, seed: int = 0, memory: int = 0) -> ForeignPool:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sparring import trusted
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
 from sparring.pools.foreign.rules import ForeignRules
@@ -53,6 +54,7 @@ class WorkerPool(ForeignPool):
         word: the factory's name, module:factory or file.py:factory.
         groups: 0 for two per worker.
         """
+        trusted.name(word)  # by whoever calls this; the words of a run's file were asked for before
         parts = parts_of(games, workers, groups)
         job = {
             "word": word,
