@@ -59,6 +59,7 @@ def test_seed_rewards_of_trades(
     cows: list[int], piles: tuple[list[int], list[int]], empty_deck: bool, expected: list[float]
 ) -> None:
     farms: list[dict[str, int]] = [{"cow": count} for count in cows]
+    farms[2]["donkey"] = 4  # so much money is there only when they all have come
     if empty_deck:
         farms[2] |= {kind: 4 for kind in vectors.KINDS if kind not in ("cow", "horse")}
         farms[1]["horse"], farms[2]["horse"] = 2, 2

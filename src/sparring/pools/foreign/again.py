@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import load_factory
+from sparring.factories import load_factory, require_named
 from sparring.games.rules import Rules
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.make import make_pool
@@ -39,6 +39,7 @@ def factory_of(rules: Rules) -> str:
             f"{rules.name} is your own environment, given as an object, which cannot be made "
             "again; train on a factory, such as my_module:make_env, to measure, play and draw it"
         )
+    require_named(rules.factory, "game")
     return rules.factory
 
 
