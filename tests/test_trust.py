@@ -283,6 +283,7 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_run_of_ones_own_goes_on_with_nothing_typed(mine: Path) -> None:
     """Each command in a process of its own, the environment in workers, evaluations beside it."""
     tests = str(Path(__file__).parent)

@@ -20,8 +20,8 @@
 
 namespace sparring {
 
-// A NumPy array without gaps, or whatever was given instead of one. It is never converted: what
-// is written into a copy would be lost.
+// A NumPy array without gaps, or whatever was given instead of one. Numbers are never converted,
+// and only an array that is read is copied if it has gaps: what is written into a copy is lost.
 template <class T>
 class Given {
  public:
@@ -218,11 +218,24 @@ struct type_caster<sparring::Given<T>> {
 
   bool from_python(handle src, uint32_t, cleanup_list* cleanup) noexcept {
     Inner inner;
-    if (inner.from_python(src, 0, cleanup))
+    if (inner.from_python(src, 0, cleanup) || (std::is_const_v<T> && copied(src, inner, cleanup)))
       value = sparring::Given<T>(std::move(inner.value));
     else
       value = sparring::Given<T>(borrow<object>(src));
     return true;
+  }
+
+ private:
+  // Takes a copy without gaps of an array that has some and is of the right kind.
+  static bool copied(handle src, Inner& inner, cleanup_list* cleanup) noexcept {
+    make_caster<ndarray<T, device::cpu>> any;
+    if (!any.from_python(src, 0, cleanup)) return false;
+    try {
+      const object copy = module_::import_("numpy").attr("ascontiguousarray")(src);
+      return inner.from_python(copy, 0, cleanup);
+    } catch (const python_error&) {
+      return false;
+    }
   }
 };
 

@@ -97,7 +97,9 @@ def test_three_updates_are_those_of_stable_baselines3() -> None:
         if step % 2:  # our target is replaced after every other step
             theirs.q_net_target.load_state_dict(theirs.q_net.state_dict())
         discount = (0.9 * (1 - over)).astype(np.float32)
-        dqn.descend(sampled(obs, following, action=action, paid=paid, discount=discount))
+        dqn.descend(
+            sampled(obs, following, action=action.astype(np.int32), paid=paid, discount=discount)
+        )
         dqn.steps += 1
         ours = dqn.net.state_dict()
         for name, tensor in weights(linear).items():
