@@ -261,7 +261,7 @@ void bots_play_everything() {
     config.history = rng.below(2);
     config.potential_gamma = rng.below(2) ? 1.0f : 0.9f;
     Pool<KuhhandelGame> pool(config, {.games = 8, .seed = 5, .skip_forced = rng.below(2) != 0});
-    pool.set_weights(std::vector<f32>(kPartCount<KuhhandelGame>, 1.0f));
+    pool.set_weights(std::vector<f32>(kPartCount<KuhhandelGame> * KuhhandelGame::kRoles, 1.0f));
     std::vector<i16> players;
     for (int s = 0; s < config.num_players; ++s)
       players.push_back(static_cast<i16>(s == 0 ? 0 : kRandomBot - rng.below(3)));
@@ -286,7 +286,8 @@ void resampled_games_go_on() {
     config.bluff = rng.below(3);
     config.auto_forced = rng.below(2);
     config.empty_offer = rng.below(2);
-    State<KuhhandelGame> state(config, static_cast<u64>(round), 0, false, {});
+    const std::vector<f32> unpaid(kPartCount<KuhhandelGame> * KuhhandelGame::kRoles);
+    State<KuhhandelGame> state(config, static_cast<u64>(round), 0, false, unpaid);
     while (!state.terminated() && !state.truncated()) {
       if (rng.below(4) == 0) state.resample_hidden(rng.below(config.num_players), rng.next());
       const std::vector<int> legal = state.legal(0);
