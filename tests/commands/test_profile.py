@@ -80,7 +80,7 @@ def test_without_py_spy_it_looks_from_within(
     assert plain["sampling"]["samples"] > 5
     assert plain["sampling"]["rate"] == 100
     assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
-    assert not children()
+    assert children() <= OTHERS
 
 
 STUCK = """
@@ -129,7 +129,7 @@ def test_a_training_that_is_refused_leaves_nothing(
     said = capsys.readouterr().err.splitlines()
     assert "GiB" in said[-1]
     assert not list(tmp_path.iterdir())
-    assert not children()
+    assert children() <= OTHERS
 
 
 @pytest.mark.slow

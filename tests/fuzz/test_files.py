@@ -16,8 +16,8 @@ FEW = {
     **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 120),
     **dict.fromkeys(("config", "opponents", "curriculum_hockey", "bench_file", "act"), 100),
     "bench_record": 150,
-    **dict.fromkeys(("run_config", "listed_config", "results", "events", "network"), 20),
-    **dict.fromkeys(("machine", "metrics", "curves", "league"), 10),
+    **dict.fromkeys(("run_config", "listed_config", "results", "events", "network"), 6),
+    **dict.fromkeys(("machine", "metrics", "curves", "league"), 3),
 }
 """Kinds of files, and how many of each are damaged here: fewer where one takes longer to read."""
 MANY = 2000

@@ -180,7 +180,7 @@ def test_reward_options_weigh_the_parts_alike(reward: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [*range(8), *(pytest.param(n, marks=pytest.mark.slow) for n in range(8, 15))]
+    "block", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 15))]
 )
 def test_random_games_equal_the_twin(block: int) -> None:
     for number in range(20 * block, 20 * (block + 1)):

@@ -163,7 +163,7 @@ def play_both(number: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "block", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 6))]
+    "block", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 6))]
 )
 def test_random_games_equal_the_twin(block: int) -> None:
     for number in range(50 * block, 50 * (block + 1)):

@@ -155,7 +155,7 @@ def test_a_manifest_has_entries_of_the_right_kind(path: Path, key: str, value: A
 META: dict[str, tuple[Edit, str]] = {
     "no net": (lambda meta: meta.pop("net"), "net is missing"),
     "net null": (lambda meta: meta.update(net=None), "net is None, not a table"),
-    "net without kind": (lambda meta: meta["net"].pop("kind"), r"net\.kind is missing"),
+    "net of an odd kind": (lambda meta: meta["net"].update(kind=3), r"net\.kind is 3, not a text"),
     "unknown setting": (lambda meta: meta["net"].update(wings=2), "wings"),
     "odd width": (lambda meta: meta["net"].update(hidden=["x"]), "net.hidden needs a whole"),
     "many layers": (lambda meta: meta["net"].update(hidden=[8] * 1000), "1000 layers"),
