@@ -35,7 +35,7 @@ web: install  ## Add the games as WebAssembly, and what tests them in a real bro
 train: install  ## Train the default game and measure the agent, ten minutes at most; OPTIONS="--minutes 1"
 	$(BIN)/sparring train skull_king $(OPTIONS)
 
-test: install lint native-test  ## Everything that takes less than ten minutes
+test: install lint native-test  ## Everything but the long comparisons
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests
 
 test-slow: install sanitize sanitize-python  ## The long comparisons
