@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -197,59 +199,52 @@ def figures() -> Iterator[ModuleType]:
 
 
 @pytest.fixture(scope="module")
-def quick(figures: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
-    folder = tmp_path_factory.mktemp("results")
-    words = ("--quick", "--threads", "1", "--original", "--out", str(folder))
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (record,) = figures.stored(folder)
-    return record, done.stdout
+def replies(figures: ModuleType) -> dict[str, list[dict[str, Any]]]:
+    """What every contestant answers, asked in this process."""
+    peers, serve = (importlib.import_module(f"peers.{name}") for name in ("entries", "serve"))
+    found = {}
+    for entry in peers.entries([16], [16], 16):
+        turn = ["train", "ceiling"] if entry.ours else ["train"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdin", io.StringIO("\n".join([*turn * 3, "proof"])))
+            patch.setattr(sys, "stdout", said := io.StringIO())
+            serve.serve(entry, replace(peers.QUICK, threads=1))
+        found[entry.kind] = [json.loads(line) for line in said.getvalue().splitlines()]
+    return found
 
 
-def test_every_contestant_trains_on_whole_games(quick: tuple[Any, str]) -> None:
-    record, _ = quick
-    assert record["valid"]
-    kinds = ["maskable", "plain", "dense", "sparse", "shared", "unforced"]
-    assert [one["kind"] for one in record["contestants"]] == kinds
-    for one in record["contestants"]:
-        assert one["problems"] == []
-        assert one["games_finished"] > 0
-        assert one["samples_per_s"]["median"] > 0
+def test_every_contestant_trains_on_whole_games(replies: dict[str, list[dict[str, Any]]]) -> None:
+    assert list(replies) == ["maskable", "plain", "dense", "sparse", "shared", "unforced"]
+    for kind, (*_, proof) in replies.items():
+        assert proof["problems"] == [], kind
+        assert proof["games_finished"] > 0, kind
 
 
-def test_the_same_nets_are_the_same_size(quick: tuple[Any, str]) -> None:
-    sizes = {one["kind"]: one["parameters"] for one in quick[0]["contestants"]}
+def test_the_same_nets_are_the_same_size(replies: dict[str, list[dict[str, Any]]]) -> None:
+    sizes = {kind: begun["parameters"] for kind, (begun, *_) in replies.items()}
     assert sizes["maskable"] == sizes["plain"] == sizes["dense"] == sizes["sparse"]
     assert sizes["shared"] == sizes["unforced"] < sizes["dense"]
 
 
-def test_ratios_are_those_of_the_rates(quick: tuple[Any, str]) -> None:
-    by_name = {one["name"]: one for one in quick[0]["contestants"]}
-    best = by_name[quick[0]["best"]["maskable"]]["samples_per_s"]["rounds"]
+def test_only_skipped_moves_are_decisions_without_a_sample(
+    replies: dict[str, list[dict[str, Any]]],
+) -> None:
+    for kind, (_, *turns, _) in replies.items():
+        for turn in (one for one in turns if "decisions" in one):
+            assert (turn["decisions"] > turn["samples"]) == (kind == "unforced"), kind
+
+
+def test_ratios_are_those_of_the_rates(figures: ModuleType) -> None:
+    contest = importlib.import_module("peers.contest")
+    (record,) = figures.stored()
+    best = contest.compare(record["contestants"])
+    by_name = {one["name"]: one for one in record["contestants"]}
+    fastest = by_name[best["maskable"]]["samples_per_s"]["rounds"]
     for one in by_name.values():
-        wanted = np.divide(one["samples_per_s"]["rounds"], best)
+        wanted = np.divide(one["samples_per_s"]["rounds"], fastest)
         assert one["to_maskable"]["rounds"] == pytest.approx(wanted, abs=1e-3)
         assert one["to_plain"]["median"] > 0
         assert ("of_ceiling" in one) == (one["kind"] not in ("maskable", "plain"))
-
-
-def test_only_skipped_moves_are_decisions_without_a_sample(quick: tuple[Any, str]) -> None:
-    for one in quick[0]["contestants"]:
-        samples, decisions = (one[f"{name}_per_s"]["median"] for name in ("samples", "decisions"))
-        if one["kind"] == "unforced":
-            assert decisions > samples
-        else:
-            assert decisions == samples
-
-
-def test_the_table_names_everybody(quick: tuple[Any, str]) -> None:
-    record, shown = quick
-    for one in record["contestants"]:
-        assert one["label"] in shown
-    assert "938 agent steps/s" in shown
-    assert "cannot be compared" in shown
 
 
 def test_the_docs_show_what_is_stored(figures: ModuleType) -> None:
@@ -259,8 +254,25 @@ def test_the_docs_show_what_is_stored(figures: ModuleType) -> None:
     )
 
 
-def test_the_docs_take_up_a_record(figures: ModuleType, quick: tuple[Any, str]) -> None:
-    text = figures.with_figures(figures.DOCS.read_text(), [quick[0]])
-    for one in quick[0]["contestants"]:
+@pytest.mark.slow
+def test_a_contest_is_held_shown_and_taken_up_by_the_docs(
+    figures: ModuleType, tmp_path: Path
+) -> None:
+    """Everybody in a process of his own, which takes seconds to start."""
+    words = ("--quick", "--threads", "1", "--original", "--out", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (record,) = figures.stored(tmp_path)
+    assert record["valid"]
+    text = figures.with_figures(figures.DOCS.read_text(), [record])
+    for one in record["contestants"]:
+        assert one["problems"] == []
+        assert one["games_finished"] > 0
+        assert one["samples_per_s"]["median"] > 0
+        assert one["label"] in done.stdout
         assert f"| {one['label']}" in text
-    assert quick[0]["commit"] in text
+    assert record["commit"] in text
+    assert "938 agent steps/s" in done.stdout
+    assert "cannot be compared" in done.stdout

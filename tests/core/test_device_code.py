@@ -1,7 +1,13 @@
-"""Every game compiles for the GPU, on machines without one too, and is compiled only once."""
+"""Every game compiles for the GPU, on machines without one too, and is compiled only once.
+
+Most programs are compiled up to PTX: the compiler has then read and optimized everything. To
+assemble that for one GPU takes four times as long and is done for one pool and one learner; on a
+machine with a GPU its own tests do it for every game.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,16 +32,39 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "sparring" / "kernels"
 
 
-def learn_code(game: str = "skull_king", *, bf16: bool = True, **sizes: int) -> bytes:
-    constants = learner.action_constants(Rules(game), bf16=bf16) | sizes
-    return kernels.compiled(learner.PPO_SOURCE, constants, exact=False, arch="sm_90", draft=True)
+def ptx(source: str, defines: Mapping[str, object], *, exact: bool) -> bytes:
+    """What the assembler is given; all that it calls must be there."""
+    from cuda.bindings import nvrtc
+
+    one = compiling.program(source, defines, exact=exact, arch="compute_90", draft=True)
+    made = compiling.checked(nvrtc.nvrtcCreateProgram(one.source.encode(), b"k.cu", 0, [], []), "")
+    words = [option.encode() for option in one.options]
+    (failed,) = nvrtc.nvrtcCompileProgram(made, len(words), words)
+    log = b" " * compiling.checked(nvrtc.nvrtcGetProgramLogSize(made), "")
+    nvrtc.nvrtcGetProgramLog(made, log)
+    assert not int(failed), log.decode()
+    code: bytes = b" " * compiling.checked(nvrtc.nvrtcGetPTXSize(made), "")
+    compiling.checked(nvrtc.nvrtcGetPTX(made, code), "")
+    nvrtc.nvrtcDestroyProgram(made)
+    assert b".extern .func" not in code
+    return code
+
+
+def learner_constants(game: str, *, bf16: bool) -> dict[str, object]:
+    return {**learner.action_constants(Rules(game), bf16=bf16)}
 
 
 def pool_code(game: str, memory: int) -> bytes:
     rules = Rules(game)
     sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1), memory=memory)
-    source = cuda.SOURCE.format(name=game)
-    return kernels.compiled(source, sizes, exact=True, arch="sm_90", draft=True)
+    return ptx(cuda.SOURCE.format(name=game), sizes, exact=True)
+
+
+TINY = 'extern "C" __global__ void tiny(int* x) { *x = NUMBER; }'
+
+
+def tiny_code(number: int = 1) -> bytes:
+    return kernels.compiled(TINY, {"NUMBER": number}, exact=False, arch="sm_90", draft=True)
 
 
 def test_programs_are_compiled_side_by_side_and_told_of(
@@ -81,20 +110,27 @@ def test_a_pool_with_memory_compiles() -> None:
 
 # Games differ for the learner in sizes alone, except that actions are discrete or continuous. Shogi
 # has the most actions by far.
-@pytest.mark.parametrize("bf16", [False, True])
-@pytest.mark.parametrize("game", ["skull_king", "duel", "shogi"])
+@pytest.mark.parametrize(
+    ("game", "bf16"),
+    [("skull_king", False), ("skull_king", True), ("duel", False), ("duel", True), ("shogi", True)],
+)
 def test_the_learner_compiles(game: str, bf16: bool) -> None:
-    code = learn_code(game, bf16=bf16)
+    code = ptx(learner.PPO_SOURCE, learner_constants(game, bf16=bf16), exact=False)
     for kernel in (b"draw", b"estimate_advantages", b"loss", b"plan_step", b"adam", b"carry"):
         assert kernel in code
     assert b"widen" not in code
 
 
+def test_the_learner_is_assembled() -> None:
+    constants = learner_constants("skull_king", bf16=True)
+    code = kernels.compiled(learner.PPO_SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    assert b".text.adam" in code
+
+
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize(("game", "memory"), [("skull_king", 0), ("duel", 32), ("shogi", 0)])
 def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bool) -> None:
-    constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
-    code = kernels.compiled(flat.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    code = ptx(flat.SOURCE, flat.row_constants(Inputs(Rules(game), memory), bf16=bf16), exact=False)
     for kernel in (b"widen", b"activate", b"backward_activation", b"sum_columns"):
         assert kernel in code
     assert b"adam" not in code
@@ -104,7 +140,7 @@ def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bo
 @pytest.mark.parametrize(("game", "memory"), [("skull_king", 32), ("shogi", 0)])
 def test_frozen_networks_compile(game: str, memory: int, bf16: bool) -> None:
     constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
-    code = kernels.compiled(grouped_pass.SOURCE, constants, exact=False, arch="sm_90", draft=True)
+    code = ptx(grouped_pass.SOURCE, constants, exact=False)
     for kernel in (b"place_rows", b"widen_sorted", b"lay_boards", b"grouped_product"):
         assert kernel in code
 
@@ -127,7 +163,7 @@ extern "C" __global__ void take(RingView ring, SamplesView out, SumTree tree, u6
 
 def test_the_replay_compiles() -> None:
     """What CPU and GPU share of it; fused multiply-add is off, as bits must be equal."""
-    assert b"take" in kernels.compiled(REPLAY, {}, exact=True, arch="sm_90", draft=True)
+    assert b"take" in ptx(REPLAY, {}, exact=True)
 
 
 HINDSIGHT = """
@@ -148,24 +184,25 @@ extern "C" __global__ void see(RolloutView v, RingView ring, SamplesView out, co
 
 @pytest.mark.parametrize("game", ["skull_king", "stairs"])
 def test_hindsight_compiles(game: str) -> None:
-    source = HINDSIGHT.format(name=game)
-    assert b"see" in kernels.compiled(source, {}, exact=True, arch="sm_90", draft=True)
+    assert b"see" in ptx(HINDSIGHT.format(name=game), {}, exact=True)
 
 
 def test_many_actions_compile() -> None:
-    assert b"draw" in learn_code(SPARRING_ACTIONS=2187, SPARRING_LEGAL_WORDS=35)
+    many = {"SPARRING_ACTIONS": 2187, "SPARRING_LEGAL_WORDS": 35}
+    constants = learner_constants("skull_king", bf16=True) | many
+    assert b"draw" in ptx(learner.PPO_SOURCE, constants, exact=False)
 
 
 def test_what_was_compiled_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = learn_code()
+    code = tiny_code()
     (file,) = (own_cache / "sm_90").iterdir()
     monkeypatch.setattr(compiling, "run_compiler", lambda *_: pytest.fail("compiled again"))
-    assert learn_code() == code
+    assert tiny_code() == code
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache.parents[1]))
     file.write_bytes(file.read_bytes()[:-7])  # a damaged file is not trusted
-    assert learn_code() == code
-    assert learn_code(bf16=False) != code
+    assert tiny_code() == code
+    assert tiny_code(2) != code
     assert len(list((own_cache / "sm_90").iterdir())) == 2
 
 
@@ -174,7 +211,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(
 ) -> None:
     own_cache.parent.mkdir(parents=True)
     own_cache.write_text("in the way")
-    assert b"adam" in learn_code()
+    assert b"tiny" in tiny_code()
 
 
 def test_complaints_of_the_compiler_are_shown() -> None:

@@ -1,8 +1,9 @@
 """Loads runs whose files were changed at random, in a process that may die of it.
 
-    python fuzz_checkpoints.py FOLDER KIND FIRST LAST
+    python fuzz_checkpoints.py FOLDER KIND,... FIRST LAST
 
-Every case is one line of JSON: its number, its outcome and what was said. A case that takes longer
+Every case is one line of JSON: its number, its kind, its outcome and what was said. The kinds take
+turns. A case that takes longer
 than LIMIT_S ends the process by SIGALRM, one that needs more than LIMIT_BYTES is a MemoryError.
 """
 
@@ -300,7 +301,7 @@ KINDS: dict[str, tuple[Callable[[random.Random, Path], None], slice]] = {
 # Cases
 
 
-def main(folder: Path, kind: str, first: int, last: int) -> None:
+def main(folder: Path, kinds: list[str], first: int, last: int) -> None:
     """Try cases, and say what came of each."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -312,6 +313,7 @@ def main(folder: Path, kind: str, first: int, last: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + LIMIT_BYTES,) * 2)
     for number in range(first, last):
+        kind = kinds[number % len(kinds)]
         by = random.Random(f"{kind} {number}")
         run = folder / f"run-{os.getpid()}" / "run"
         shutil.rmtree(run.parent, ignore_errors=True)
@@ -329,7 +331,7 @@ def main(folder: Path, kind: str, first: int, last: int) -> None:
         except BaseException as wrong:
             outcome, said = TRACEBACK, [f"{type(wrong).__name__}: {wrong}"[:300], where(wrong)]
         signal.alarm(0)
-        print(json.dumps([number, outcome, said]), flush=True)
+        print(json.dumps([number, kind, outcome, said]), flush=True)
 
 
 def where(wrong: BaseException) -> str:
@@ -344,4 +346,4 @@ def where(wrong: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4]))
