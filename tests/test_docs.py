@@ -7,6 +7,7 @@ import importlib.util
 import io
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -92,6 +93,7 @@ def commands(page: Path) -> set[str]:
     return shown | set(INLINE_COMMAND.findall(FENCE.sub("", text)))
 
 
+@cache
 def help_of(*words: str) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

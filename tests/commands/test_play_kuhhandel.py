@@ -51,7 +51,7 @@ def test_a_whole_game(play: Any, monkeypatch: pytest.MonkeyPatch, flags: str) ->
     rng = random.Random(1)
 
     def read_line(session: Session, prompt: str) -> str:
-        line = rng.choice(["?", "h", answer(session, rng), answer(session, rng)])
+        line = rng.choice(["?", "h", "", ""]) or answer(session, rng)
         session.say(f"{prompt}{line}")
         return line
 

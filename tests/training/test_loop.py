@@ -87,17 +87,17 @@ def wait_for_checkpoint(folder: Path, number: int, process: subprocess.Popen[byt
     raise AssertionError("no checkpoint came")
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_ten_and_ten_updates_equal_twenty_after_a_kill(tmp_path: Path, threads: int) -> None:
-    whole = train_with(settings(tmp_path / "whole", updates=20, threads=threads), quiet=True)
-    config = settings(tmp_path / "cut", updates=20, threads=threads)
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_six_and_six_updates_equal_twelve_after_a_kill(tmp_path: Path, threads: int) -> None:
+    whole = train_with(settings(tmp_path / "whole", updates=12, threads=threads), quiet=True)
+    config = settings(tmp_path / "cut", updates=12, threads=threads)
     process = subprocess.Popen(command(config), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    run = wait_for_checkpoint(tmp_path / "cut", 10, process)
+    run = wait_for_checkpoint(tmp_path / "cut", 6, process)
     process.kill()
     process.communicate()
-    again = resume(str(run), number=10, quiet=True)
+    again = resume(str(run), number=6, quiet=True)
     assert again.ended == "done"
-    assert_same_run(whole.run, again.run, 20)
+    assert_same_run(whole.run, again.run, 12)
 
 
 @pytest.mark.slow
@@ -147,8 +147,7 @@ def test_a_polite_stop_saves_and_says_how_to_go_on(tmp_path: Path, name: str, co
     assert more.ended == "done"
 
 
-def test_a_residual_net_trains_resumes_to_the_bit_plays_and_is_exported(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime")
+def test_a_residual_net_trains_resumes_to_the_bit_and_plays(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
         "net": {"kind": "residual", "channels": 8, "blocks": 1},
         "collect": {"games": 8},
@@ -156,18 +155,15 @@ def test_a_residual_net_trains_resumes_to_the_bit_plays_and_is_exported(tmp_path
         "set": ("max_plies=60", "material=0.2"),
         "threads": 1,
     }
-    whole = train_with(settings(tmp_path / "whole", "shogi", updates=20, **changes), quiet=True)
-    cut = train_with(settings(tmp_path / "cut", "shogi", updates=10, **changes), quiet=True)
-    again = resume(str(cut.run), updates=20, quiet=True)
-    assert_same_run(whole.run, again.run, 20)
-    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 10), (whole.run, 20)))
+    whole = train_with(settings(tmp_path / "whole", "shogi", updates=8, **changes), quiet=True)
+    cut = train_with(settings(tmp_path / "cut", "shogi", updates=4, **changes), quiet=True)
+    again = resume(str(cut.run), updates=8, quiet=True)
+    assert_same_run(whole.run, again.run, 8)
+    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 4), (whole.run, 8)))
     assert not [
         name for name in end if name != "value_scale" and torch.equal(start[name], end[name])
     ]
     assert again.evaluate("random", games=8)["random"].games == 8
-    file = tmp_path / "net.onnx"
-    assert main(["export", str(again.run), "--onnx", str(file)]) == 0
-    assert file.is_file()
 
 
 def test_a_changed_config_is_refused_on_resume(tmp_path: Path) -> None:
@@ -233,11 +229,9 @@ def test_bad_input_is_named(
     assert not list(tmp_path.iterdir())  # what was refused leaves no run behind
 
 
-def test_an_unknown_option_is_named(tmp_path: Path) -> None:
-    words = [str(PROGRAM), "train", "skull_king", "--ppo.lrr", "1", "--runs", str(tmp_path)]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "did you mean --ppo.lr?" in ended.stderr
+def test_an_unknown_option_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "skull_king", "--ppo.lrr", "1", "--runs", str(tmp_path)]) == 2
+    assert "did you mean --ppo.lr?" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

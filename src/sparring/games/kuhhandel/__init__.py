@@ -129,7 +129,8 @@ def read(state: State) -> Position:
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     players = state.rules.seats
-    known = [[pile_of(word) for word in row[:players]] for row in raw["known"].reshape(5, 5)]
+    table = raw["known"].reshape(5, 5)[:players, :players]
+    known = [[pile_of(word) for word in row] for row in table.tolist()]
     return Position(
         players=players,
         phase=PHASES[one["phase"]],
@@ -140,7 +141,7 @@ def read(state: State) -> Position:
         decisions=one["decisions"],
         animals=raw["animals"].reshape(5, len(KINDS))[:players].tolist(),
         money=[known[seat][seat] for seat in range(players)],
-        known=known[:players],
+        known=known,
         lot=one["lot"],
         high_bid=10 * one["high_tens"],
         high_bidder=one["high_bidder"],
@@ -161,7 +162,7 @@ def read(state: State) -> Position:
 
 def pile_of(word: np.uint64 | int) -> Pile:
     """Return the counts that the native core packs into one number."""
-    return tuple(int(word) >> (8 * d) & 0xFF for d in range(len(NOTES)))
+    return tuple(int(word).to_bytes(8, "little")[: len(NOTES)])
 
 
 def text_view(state: State, viewer: int | None = None) -> str:

@@ -24,8 +24,9 @@ def bid_choices(state: State) -> list[Choice]:
             continue
         copy = state.clone()
         copy.apply(action)
-        bid = read(copy).last_bids[at.actor]
-        if is_finished(at, action, read(copy)):
+        now = read(copy)
+        bid = now.last_bids[at.actor]
+        if is_finished(at, action, now):
             choices.append(Choice(action, str(bid), f"bid {bid}"))
             continue
         for digit in copy.legal():
@@ -64,16 +65,17 @@ def some_piles(state: State) -> list[Choice]:
 
 def pile_choice(state: State, wanted: Pile) -> Choice | None:
     """Return the actions that lay down or pay these cards, None if that cannot be done."""
-    copy, actions, finished = state.clone(), [], False
+    copy, actions, finished, now = state.clone(), [], False, read(state)
     while not finished:
-        was = read(copy)
+        was = now
         action = NUMBER_FIRST + wanted[was.pointer]
         if action not in copy.legal():
             return None
         copy.apply(action)
         actions.append(action)
-        finished = is_finished(was, action, read(copy))
-    if laid_down(was, action, read(copy)) != wanted:
+        now = read(copy)
+        finished = is_finished(was, action, now)
+    if laid_down(was, action, now) != wanted:
         return None
     shown = show_pile(wanted)
     name = f"{'pay' if was.phase == 'pay' else 'lay down'} {shown}"
