@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
+# Tests start dozens of programs, and each would compile sparring anew.
+unexport PYTHONDONTWRITEBYTECODE
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
@@ -35,8 +37,9 @@ web: install  ## Add the games as WebAssembly, and what tests them in a real bro
 train: install  ## Train the default game and measure the agent, ten minutes at most; OPTIONS="--minutes 1"
 	$(BIN)/sparring train skull_king $(OPTIONS)
 
-test: install lint native-test  ## Everything but the long comparisons
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" tests
+test: install  ## Everything but the long comparisons; the ten slowest tests are shown
+	$(MAKE) -j $(JOBS) lint native-test
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" --durations 10 tests
 
 test-slow: install sanitize sanitize-python  ## The long comparisons
 	$(BIN)/python -m pytest -q -m slow tests
@@ -68,7 +71,7 @@ format: install  ## Format everything, write the stub anew
 native-test: install  ## The native core without Python
 	$(NATIVE_CMAKE) -B build/native > /dev/null
 	$(BIN)/cmake --build build/native -- -v > build/native/log || (cat build/native/log; exit 1)
-	$(BIN)/ctest --test-dir build/native --output-on-failure -Q
+	$(BIN)/ctest --test-dir build/native --output-on-failure -Q -j $(JOBS)
 
 sanitize: install  ## The native tests under ASan + UBSan and under TSan
 	for kind in address,undefined thread; do \

@@ -42,7 +42,7 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
 @pytest.mark.parametrize(
     ("game", "net"),
     [
-        ("skull_king", {"shared": False, "norm": True}),
+        ("tic_tac_toe", {"shared": False, "norm": True}),
         ("skull_king", {"hidden": (24,)}),  # a network for every role
         ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
         # The exporter takes seconds for what is many small steps.

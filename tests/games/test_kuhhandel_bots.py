@@ -18,7 +18,7 @@ from sparring.games.kuhhandel import NOTES, VALUES, Position, load_position, rea
 PASS, MIN_RAISE, SELL, BUY, ACCEPT, COUNTER, NUM = 41, 42, 43, 44, 45, 46, 47
 H = [2, 4, 1, 0, 0, 0]
 RICH = [1, 3, 2, 1, 1, 1]
-SAMPLES = 2000
+SAMPLES = 1000
 SHARES = {3: (0.60, 0.35, 0.30, 0.25, 0.75), 4: (0.60, 0.65, 0.30, 0.35, 1.00)}
 """By players: auction fraction, denial fraction, reserve, refusal fraction, trade fraction."""
 
@@ -65,7 +65,9 @@ def whole_bid(state: sparring.State, bot: str) -> int:
 
 def whole_pile(state: sparring.State, bot: str) -> tuple[int, ...]:
     """The offer that a bot lays down."""
-    while read(state).phase == "offer":
+    seat = state.seat
+    assert read(state).phase == "offer"
+    while state.seat == seat:
         state.apply(state.ask(bot))
     return read(state).offer
 
