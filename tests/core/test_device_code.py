@@ -206,6 +206,17 @@ def test_what_was_compiled_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPa
     assert len(list((own_cache / "sm_90").iterdir())) == 2
 
 
+def test_what_another_process_is_compiling_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many processes of one run ask for the same program at once."""
+    one = compiling.program(TINY, {"NUMBER": 3}, exact=False, arch="sm_90", draft=True)
+    monkeypatch.setattr(compiling, "run_compiler", lambda *_: pytest.fail("compiled again"))
+    with compiling.alone(one.file):
+        compiling.start(one)
+        compiling.keep(one.file, b"made elsewhere")
+    assert compiling.finish(one) == b"made elsewhere"
+    assert [file.suffix for file in one.file.parent.iterdir()] == [".cubin"]
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

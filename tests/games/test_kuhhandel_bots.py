@@ -120,7 +120,7 @@ def test_thrifty_prefers_what_comes_first() -> None:
 
 @pytest.mark.parametrize("players", [3, 4])
 def test_dealer_bids_as_described(players: int) -> None:
-    found = Counter(whole_bid(auction(seed, players), "dealer") for seed in range(SAMPLES))
+    found = Counter(whole_bid(auction(seed, players), "dealer") for seed in range(2 * SAMPLES))
     at = read(auction(0, players))
     share, _, reserve, _, _ = SHARES[players]
     payable = sorted(sums(RICH))

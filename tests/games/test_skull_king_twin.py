@@ -163,10 +163,10 @@ def play_both(number: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "block", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 6))]
+    "block", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 15))]
 )
 def test_random_games_equal_the_twin(block: int) -> None:
-    for number in range(50 * block, 50 * (block + 1)):
+    for number in range(20 * block, 20 * (block + 1)):
         play_both(number)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -126,14 +128,33 @@ def start(one: Program) -> Future[bytes]:
 
 def _compile(one: Program, found: Future[bytes]) -> None:
     try:
-        code = run_compiler(one.source, one.options)
-        keep(one.file, code)
+        with alone(one.file):
+            code = read_kept(one.file)
+            if code is None:
+                code = run_compiler(one.source, one.options)
+                keep(one.file, code)
         found.set_result(code)
     except BaseException as wrong:
         found.set_exception(wrong)
     finally:
         with _lock:
             PROGRESS.ends(one.what)
+
+
+@contextmanager
+def alone(file: Path) -> Iterator[None]:
+    """Wait while another process compiles the same program; it then lies on disk."""
+    lock = file.with_suffix(".lock")
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held = lock.open("wb")
+    except OSError:
+        yield  # nothing can be kept here, so there is nothing to wait for
+        return
+    with held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+        lock.unlink(missing_ok=True)  # after what was compiled is there for those who wait
 
 
 def finish(one: Program) -> bytes:
