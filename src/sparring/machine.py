@@ -7,6 +7,7 @@ import platform
 import subprocess
 import warnings
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def check_threads(threads: int) -> int:
     return threads
 
 
+@cache
 def cpu_model() -> str:
     """Return the processor's name."""
     named = ask("lscpu") or ""
@@ -101,8 +103,12 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+@cache
 def git_commit() -> str | None:
-    """Return the commit of a source checkout, "+" after it if files changed; None elsewhere."""
+    """Return the commit of a source checkout, "+" after it if files changed; None elsewhere.
+
+    Asked once: it is about the sources that this process runs.
+    """
     git = ("git", "-C", str(Path(sparring.__file__).resolve().parent))
     # A wheel in somebody else's repository is not under its version control.
     if ask(*git, "ls-files", "--error-unmatch", "__init__.py") is None:

@@ -224,8 +224,15 @@ time.sleep(600)
 
 
 @linux
-@pytest.mark.parametrize("answered", [False, True])
-@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    ("answered", "held"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, marks=pytest.mark.slow),
+    ],
+)
 def test_no_orphan_when_the_parent_is_killed(saved: str, answered: bool, held: bool) -> None:
     """At any moment, and also if another process keeps the pipe open."""
     script = PARENT.format(saved=saved, answered=answered, games=ENDLESS, held=held)

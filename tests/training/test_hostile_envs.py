@@ -57,7 +57,9 @@ def whole(run: Path, number: int) -> bool:
     return checkpoints.is_whole(run / "checkpoints" / f"{number:08d}")
 
 
-@pytest.mark.parametrize("closed", [">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed", [pytest.param(">&- 2>&-", marks=pytest.mark.slow), "<&- >&- 2>&-"]
+)
 def test_descriptors_that_are_closed_do_not_end_a_training(closed: str, tmp_path: Path) -> None:
     """Files of the run would get their numbers, and what is printed would go into these."""
     words = ["train", "tic_tac_toe", "--name", "r", "--updates", "2", OFF, *QUICK]

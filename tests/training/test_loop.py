@@ -128,7 +128,9 @@ def test_fifty_kills_and_fifty_resumes(tmp_path: Path) -> None:
     assert_same_run(whole.run, run, reached)
 
 
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("SIGTERM", 143), pytest.param("SIGINT", 130, marks=pytest.mark.slow)]
+)
 def test_a_polite_stop_saves_and_says_how_to_go_on(tmp_path: Path, name: str, code: int) -> None:
     config = settings(tmp_path, updates=100_000, threads=1)
     process = subprocess.Popen(

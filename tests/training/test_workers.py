@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {
     "workers": "2",
     "collect": {"games": 8, "steps": 16},
     "ppo": {"epochs": 1, "minibatch": 64},
-    "eval": {"every_s": 0},
+    "eval": {"off": True},
     "net": {"hidden": (16,)},
     "quiet": True,
 }
