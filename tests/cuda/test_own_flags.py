@@ -87,9 +87,9 @@ def test_each_is_saved_measured_and_goes_on_as_a_run_of_its_own(tmp_path: Path) 
         assert load_policy(agent.run).rules.config["order"] == order
         assert agent.policy.rules.config["order"] == order
         assert "eval/strength" in read(agent.run)
-        ended = resume(str(agent.run), updates=5, quiet=True)
-        assert last(ended.run).meta["update"] == 5
-        assert last(ended.run).meta["game_config"]["order"] == order
+    ended = resume(str(agents[1].run), updates=5, quiet=True)
+    assert last(ended.run).meta["update"] == 5
+    assert last(ended.run).meta["game_config"]["order"] == ORDERS[1]
 
 
 def test_rounds_of_every_member_are_as_long_as_its_flag_says(tmp_path: Path) -> None:
