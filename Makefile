@@ -7,8 +7,6 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
 # Tests start dozens of programs, and each would compile sparring anew.
 unexport PYTHONDONTWRITEBYTECODE
-# A test process per core: torch must not start a thread per core in each of them.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
@@ -41,7 +39,7 @@ train: install  ## Train the default game and measure the agent, ten minutes at 
 
 test: install  ## Everything but the long comparisons; the ten slowest tests are shown
 	$(MAKE) -j $(JOBS) lint native-test
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow" --durations 10 tests
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" --durations 10 tests
 
 test-slow: install sanitize sanitize-python  ## The long comparisons
 	$(BIN)/python -m pytest -q -m slow tests

@@ -14,6 +14,5 @@ if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; 
   echo "torch sees no GPU here: the GPU tests and benchmarks are skipped" >&2
   exit 0
 fi
-# Many processes, one thread each: torch would otherwise start one per core in all of them.
-OMP_NUM_THREADS=1 "$PYTHON" -m pytest -q -n "${JOBS:-4}" --dist worksteal --durations 10 tests/core tests/cuda
+"$PYTHON" -m pytest -q -n "${JOBS:-4}" --dist worksteal --durations 10 tests/core tests/cuda
 "$PYTHON" benchmarks/gpu.py ${out:+--out "$out"}

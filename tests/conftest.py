@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from sparring import trusted
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: torch shall not fill them all again
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 OWN = ("own_*.py", "*_envs.py", "reinforce.py", "rememberer.py")
 """Modules of tests that have environments, networks and learners of somebody's own."""

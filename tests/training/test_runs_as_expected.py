@@ -81,12 +81,11 @@ def test_schedules_follow_the_budget(tmp_path: Path) -> None:
     np.testing.assert_allclose(lr, expected, rtol=1e-6)
 
 
-def test_evaluations_by_decisions_repeat_and_resume_exactly(tmp_path: Path) -> None:
+def test_evaluations_by_decisions_repeat_exactly_after_a_resume(tmp_path: Path) -> None:
     plan = {"off": False, "every_decisions": 400, "games": 16, "final_games": 16}
     options: dict[str, Any] = {"eval": plan, "checkpoint_every_s": 1e9}
     options["checkpoint_every_decisions"] = 300
     one = trained(tmp_path / "one", decisions=2000, keep=100, **options)
-    two = trained(tmp_path / "two", decisions=2000, keep=100, **options)
 
     def told(run: Path) -> list[Any]:
         return [(e["update"], e["event"], e.get("checkpoint")) for e in events(run)]
@@ -94,14 +93,11 @@ def test_evaluations_by_decisions_repeat_and_resume_exactly(tmp_path: Path) -> N
     def saved(run: Path) -> list[str]:
         return sorted(path.name for path in (run / "checkpoints").iterdir() if path.is_dir())
 
-    assert told(one.run) == told(two.run)
-    assert saved(one.run) == saved(two.run)
-    assert (one.run / "best.json").read_text() == (two.run / "best.json").read_text()
     strength = read(one.run)["eval/strength"]
-    np.testing.assert_array_equal(strength[2], read(two.run)["eval/strength"][2])
     assert len(strength[0]) >= 4
-    middle = int(saved(one.run)[len(saved(one.run)) // 2])
-    again = resume(str(one.run), number=middle, quiet=True)
+    first = int(saved(one.run)[0])  # nearly all of it is trained and measured once more
+    again = resume(str(one.run), number=first, quiet=True)
+    assert saved(again.run) == saved(one.run)
     assert told(again.run) == told(one.run)
     assert (again.run / "best.json").read_text() == (one.run / "best.json").read_text()
     np.testing.assert_array_equal(strength[2], read(again.run)["eval/strength"][2])
