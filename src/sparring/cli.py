@@ -21,6 +21,8 @@ SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
 """What is printed where the output does not know a character."""
 OK, USAGE, FAILED, INTERRUPTED = 0, 2, 3, 130
+HELP_ALL = "--help-all"
+HELP = ("-h", "--help", HELP_ALL)
 TRUST_HELP = "--trust NAME, with any command: run this module:factory, which a file asks for."
 
 
@@ -69,6 +71,7 @@ COMMANDS = (
     Command("sweep", "search over settings by whole trainings", "SweepConfig", "sweep"),
     Command("check", "run the conformance test on a game or an env", "CheckConfig", "check"),
     Command("port", "hold your env against a native game, step by step", "PortConfig", "port"),
+    Command("completion", "complete words in your shell", "CompletionConfig", "completion"),
     Command("doctor", "look for what is missing on this machine", "DoctorConfig", "doctor"),
 )
 
@@ -136,10 +139,12 @@ def similar(wrong: UnicodeError) -> tuple[str, int]:
 
 def dispatch(args: list[str]) -> int:
     """Find the command, read its options and run it."""
-    if not args or args[0] in ("-h", "--help", "help"):
+    if args[:1] == ["help"]:
+        args = [*args[1:], "--help"]
+    if not args or args[0] in HELP:
         print(overview())
         return OK
-    if args[1:2] in (["-h"], ["--help"]) and (inner := second_words(args[0])):
+    if len(args) == 2 and args[1] in HELP and (inner := second_words(args[0])):
         print(overview(inner))
         return OK
     if args[0] == "--version":
@@ -148,9 +153,11 @@ def dispatch(args: list[str]) -> int:
         print(f"sparring {__version__}")
         return OK
     command, rest = find(args)
-    config = read_options(command, rest)
-    if config is None:
+    if set(rest) & set(HELP):
+        print(explain(command, rest))
         return OK
+    config = read_options(command, rest)
+    importlib.import_module("sparring.commands.opening").open_command(command.name, config)
     return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
 
 
@@ -164,7 +171,8 @@ def overview(commands: Sequence[Command] = COMMANDS) -> str:
             "",
             *lines,
             "",
-            "sparring COMMAND --help lists the options; sparring --version prints the version.",
+            "sparring help COMMAND explains it, COMMAND --help-all with every option;",
+            "sparring --version prints the version.",
             TRUST_HELP,
         ]
     )
@@ -189,21 +197,45 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
     raise ConfigError(f"no command called {typed!r}{nearest(typed, names)}")
 
 
-def read_options(command: Command, args: list[str]) -> Any:
-    """Return the command's configuration, or None if only its help was asked for."""
-    from sparring.config.words import one_per_value
+def explain(command: Command, args: list[str]) -> str:
+    """Return the help of a command; that of train has the values of the game that is named."""
+    from sparring.commands.helping import help_text
+
+    config, words = words_of(command, [word for word in args if word not in HELP])
+    default = None
+    if command.name == "train":
+        opening = importlib.import_module("sparring.commands.opening")
+        default = opening.shown_training(words, partial(parse, command, config))
+    text = help_text(command.name, config, default, every=HELP_ALL in args)
+    return f"{text}\n{TRUST_HELP}"
+
+
+def words_of(command: Command, args: list[str]) -> tuple[Any, list[str]]:
+    """Return the kind of a command's configuration, and its words as the parser takes them."""
+    from sparring.config.words import game_first, one_per_value
 
     config = getattr(importlib.import_module("sparring.config"), command.config)
+    if command.name == "train":
+        args = ["--league.preset" if word == "--league" else word for word in args]
+    return config, one_per_value(game_first(args, config), config)
+
+
+def read_options(command: Command, args: list[str]) -> Any:
+    """Return the command's configuration."""
+    config, words = words_of(command, args)
     if command.name != "train":
-        return parse(command, config, one_per_value(args, config))
-    train = importlib.import_module("sparring.commands.train")
-    args = ["--league.preset" if word == "--league" else word for word in args]
-    words = one_per_value(args, config)
-    return parse(command, config, words, train.prepare(words, partial(parse, command, config)))
+        return parse(command, config, words)
+    opening = importlib.import_module("sparring.commands.opening")
+    return opening.read_training(words, partial(parse, command, config))
 
 
 def parse(command: Command, config: Any, args: list[str], default: Any = None) -> Any:
     """Read the options of a command over a configuration, if it does not start from the usual."""
+    from sparring.config.mistakes import unfit_value, unknown_option
+    from sparring.training.planning.moved import moved_option
+
+    if wrong := moved_option(args) or unknown_option(args, config, command.name):
+        raise ConfigError(f"{wrong}; see: sparring {command.name} --help")
     import tyro
 
     markers: tuple[Any, ...] = (tyro.conf.PositionalMetavarFromFieldName,)
@@ -217,14 +249,10 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
                 config, args=args, prog=f"sparring {command.name}", config=markers, **over
             )
     except SystemExit as stop:
-        if stop.code in (0, None):
-            print(TRUST_HELP)
-            return None
         refused = refusal_behind(stop)
         if refused:
             raise ConfigError(str(refused)) from None
-        moved = importlib.import_module("sparring.training.planning.moved").moved_option(args)
-        why = moved or one_line(shown.getvalue())
+        why = unfit_value(args, config) or one_line(shown.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 
 

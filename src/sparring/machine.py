@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import subprocess
@@ -28,6 +29,15 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def may_have_gpu() -> bool:
+    """Whether a GPU's driver is installed; without one there is no need to ask torch for a GPU."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return Path("/dev/kfd").exists()  # AMD's, which torch calls cuda as well
+    return True
 
 
 def free_memory() -> int:

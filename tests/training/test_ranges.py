@@ -124,8 +124,8 @@ def test_the_command_line_refuses_in_one_line_and_leaves_nothing(
 
 
 def test_the_help_names_ranges(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "tic_tac_toe", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert main(["train", "tic_tac_toe", "--help-all"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
     assert "(at least 1; default: 256)" in shown
     assert "(above 0; default: 0.5)" in shown
     assert "(from 0 to 1; default: 1)" in shown

@@ -6,7 +6,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,20 @@ from sparring.commands.results import draw_lines, next_command, results_table, s
 from sparring.commands.stopping import Interrupted, interruptible, stopped
 from sparring.commands.timeline import show_timeline
 from sparring.config import ResumeConfig, TrainConfig
-from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.errors import SparringError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import strength_of, usual_opponents
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
-from sparring.training.budget import BUDGETS, one_budget
-from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
 from sparring.training.planning.own import rules_of
-from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.plan import resolve
-from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import (
     members_of,
     read_config,
     read_varied,
     value_at,
-    with_preset,
 )
 from sparring.training.records.overview import Overview, events_of
 from sparring.training.records.results import UnmeasuredError, measure, rates
@@ -44,44 +38,6 @@ from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
 
 OK, FAILED = 0, 3
-
-
-def prepare(args: list[str], parse: Callable[[list[str], TrainConfig], TrainConfig]) -> TrainConfig:
-    """The defaults that the command line starts from: preset and file.
-
-    parse: reads the words of the command line over a configuration.
-    """
-    helped = {"-h", "--help"} & set(args)
-    words = [word for word in args if word not in helped]
-    blank = replace(TrainConfig(), game="", algo="")
-    try:
-        asked = parse(words, blank)
-    except ConfigError:
-        if not helped:
-            raise
-        asked = blank
-    budget = {kind: getattr(asked, kind) for kind in BUDGETS}
-    budget["minutes"] *= asked.minutes != TrainConfig.minutes
-    names = typed(words)
-    told: dict[str, Any] = {
-        "league": asked.league.preset,
-        "algo": asked.algo,
-        "mode": asked.dqn.mode if "dqn.mode" in names else "",
-        "curriculum": asked.curriculum,
-        "hierarchy": asked.hierarchy.on,
-    }
-    base = one_budget(with_preset(asked.game, asked.config, **told), budget)
-    if not helped:
-        mode = told["mode"] or base.dqn.mode
-        demand_own(base.algo, mode, names)
-        demand_of_mode(mode, names)
-        demand_heard(base.roles, typed(words, BY_ROLE))
-    device = asked.device
-    if device == TrainConfig.device != base.device:  # typed, or left to the file?
-        device = parse(words, base).device
-    if helped or not uses_gpu(device):
-        return base
-    return one_budget(with_preset(asked.game, asked.config, gpu=True, **told), budget)
 
 
 def run(config: TrainConfig | ResumeConfig) -> int:

@@ -37,6 +37,7 @@ from sparring.config.shown import RenderConfig, ReplayFileConfig
 from sparring.config.tools import (
     BenchConfigsConfig,
     BenchScalingConfig,
+    CompletionConfig,
     ProfileConfig,
     SweepConfig,
     TuneConfig,
@@ -53,6 +54,7 @@ __all__ = [
     "CloningConfig",
     "CollectConfig",
     "CompareConfig",
+    "CompletionConfig",
     "DQNConfig",
     "DoctorConfig",
     "EnvConfig",

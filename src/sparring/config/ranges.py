@@ -22,6 +22,7 @@ from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hint
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
+from sparring.config.habits import VALUES
 from sparring.errors import ConfigError, nearest
 from sparring.schedule import Schedule
 
@@ -93,9 +94,10 @@ class Choice:
         """Refuse other words with the nearest of those that there are."""
         if word in self.words or (self.pattern and re.fullmatch(self.pattern, word)):
             return
+        meant = VALUES.get(word.lower(), "")
         words = (f"a {self.besides}", *self.words) if self.besides else self.words
         known = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-        close = nearest(word, self.words)
+        close = f"; did you mean {meant!r}?" if meant in self.words else nearest(word, self.words)
         hint = close if "did you mean" in close else ""
         raise ConfigError(f"{where} {shortened(word)} is unknown; use {known}{hint}")
 

@@ -101,7 +101,9 @@ class TrainConfig(Checked):
     of the run after the other."""
     phases: Annotated[tuple[str, ...], Suppress] = ()
     """The phases themselves, each as JSON; a file of settings has them as [[phases]]."""
-    algo: str = "ppo"
+    algo: Annotated[
+        str, one_of("ppo", "dqn", "sac", pattern=r"(.*:.*)?", besides="module:factory")
+    ] = "ppo"
     """What learns: ppo, dqn (discrete actions), sac, or a learner of your own as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a learner of your own as key=value."""

@@ -48,6 +48,14 @@ class ProfileConfig(Checked):
 
 
 @dataclass(frozen=True)
+class CompletionConfig(Checked):
+    """Print a script that completes commands, options, games and runs in your shell."""
+
+    shell: Annotated[Positional[str], one_of("bash", "zsh", "fish")]
+    """bash, zsh or fish."""
+
+
+@dataclass(frozen=True)
 class TuneConfig(Checked):
     """Find the settings with which this machine trains a game fastest, by measuring."""
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
-from typing import Any, get_origin, get_type_hints
+from typing import Any
 
-from tyro.conf import UseAppendAction
-
-from sparring.config.ranges import kinds_of
-from sparring.config.runs import TrainConfig
+from sparring.config.options import Option, options_of
 
 
 def one_per_value(args: list[str], config: Any) -> list[str]:
@@ -19,6 +15,7 @@ def one_per_value(args: list[str], config: Any) -> list[str]:
     """
     repeatable = lists_of(config)
     parts: list[list[str]] = []
+    last: list[list[str]] = []  # numbers, so that the parser does not take a game for one
     gathered: dict[str, list[str]] = {}
     rest = list(args)
     while rest:
@@ -28,15 +25,18 @@ def one_per_value(args: list[str], config: Any) -> list[str]:
         if name not in repeatable:
             parts.append([word])
             continue
-        values = [value] if equals else take_values(rest, pairs=repeatable[name])
-        if repeatable[name]:
+        option = repeatable[name]
+        values = [value] if equals else take_values(rest, pairs=option.appended or option.counts)
+        if option.counts:  # 256,256 as well as 256 256
+            values = [one for word in values for one in word.split(",") if one]
+        if option.appended:
             parts += [[name, one] for one in values] or [[name]]
         elif name in gathered:
             gathered[name] += values
         else:
             gathered[name] = [name, *values]
-            parts.append(gathered[name])
-    return [word for part in parts for word in part]
+            (last if option.counts else parts).append(gathered[name])
+    return [word for part in (*parts, *last) for word in part]
 
 
 def take_values(rest: list[str], *, pairs: bool) -> list[str]:
@@ -58,23 +58,21 @@ def is_option(word: str) -> bool:
 
 
 def is_number(word: str) -> bool:
-    """Whether a word is a number."""
+    """Whether a word is a number, or several with commas between."""
     try:
-        float(word)
+        return bool([float(one) for one in word.split(",")])
     except ValueError:
         return False
-    return True
 
 
-def lists_of(config: Any, prefix: str = "--") -> dict[str, bool]:
-    """The options of a command that take several values; True: one at a time."""
-    found: dict[str, bool] = {}
-    hints = get_type_hints(config, include_extras=True)
-    for name, (kind, _) in kinds_of(config).items():
-        option = f"{prefix}{name.replace('_', '-')}"
-        if is_dataclass(kind):
-            found |= lists_of(kind, f"{option}.")
-        elif get_origin(kind) is tuple:
-            marked = UseAppendAction in getattr(hints[name], "__metadata__", ())
-            found[option] = marked or (config is not TrainConfig and prefix == "--")
-    return found
+def lists_of(config: Any) -> dict[str, Option]:
+    """The options of a command that take several values, as they are typed."""
+    return {f"--{option.name}": option for option in options_of(config) if option.several}
+
+
+def game_first(args: list[str], config: Any) -> list[str]:
+    """Take `--game NAME` for NAME, where a command has the game as its one word without a name."""
+    if [option.name for option in options_of(config) if option.positional] != ["game"]:
+        return args
+    joined = [word.removeprefix("--game=") for word in args]
+    return [word for word in joined if word != "--game"]

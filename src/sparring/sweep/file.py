@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from sparring.config import SweepConfig, TrainConfig
+from sparring.config.habits import like
+from sparring.config.options import paths_of
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, nearest
 from sparring.sweep.space import Range, read_ranges
@@ -168,11 +170,9 @@ def demand_setting(name: str, where: str) -> None:
         raise ConfigError(f'{said} names no flag of the game; for example "set.num_players"')
     if first in ("set", "roles"):
         return  # the game knows which there are
-    known = setting_names(TrainConfig())
+    known = paths_of(TrainConfig)
     if name not in known:
-        inner = [one for one in known if one.rpartition(".")[2] == name]
-        hint = f"; did you mean {inner[0]!r}?" if inner else nearest(name, known)
-        raise ConfigError(f"{said}: no such setting{hint}")
+        raise ConfigError(f"{said}: no such setting{like(name, known)}")
 
 
 def demand_once(
@@ -184,18 +184,6 @@ def demand_once(
             raise ConfigError(f"{where}: ranges {name!r} and {other!r} are about one setting")
     if name.startswith("roles.") and isinstance(settings.get("roles"), list):
         raise ConfigError(f"{where}: range {name!r}: write roles as tables, [roles.NAME.ppo]")
-
-
-def setting_names(config: Any, prefix: str = "") -> list[str]:
-    """All settings by their dotted names."""
-    found = []
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if is_dataclass(value):
-            found += setting_names(value, f"{prefix}{field.name}.")
-        else:
-            found.append(f"{prefix}{field.name}")
-    return found
 
 
 def with_options(file: SweepFile, options: SweepConfig) -> SweepFile:

@@ -12,6 +12,9 @@ from typing import Any
 
 from sparring import trusted
 from sparring.config import TrainConfig
+from sparring.config.habits import FROM_FRESH, like, meant
+from sparring.config.options import paths_of
+from sparring.config.ranges import Checked
 from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
@@ -47,6 +50,8 @@ MAY_CHANGE = frozenset(
     | {"population", "vary", "seeds"}
 )
 """Settings that a resumed run may have otherwise than before."""
+IN_PYTHON = "train"
+"""Where settings stand that a program gives as keywords."""
 MACHINES = frozenset({"collect.cpu"})
 """And those inside a section: what another machine may not have."""
 
@@ -57,7 +62,7 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
     new: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
-            hint = moved_to(type(config), key) or nearest(str(key), known)
+            hint = moved_to(type(config), key) or meant_by(str(key), config, changes, where)
             raise ConfigError(f"{where}: no setting {key!r}{hint}")
         if key == "roles":
             with said_by(where):
@@ -69,6 +74,18 @@ def merged(config: Any, changes: Mapping[str, Any], where: str) -> Any:
         new["phases"] = tuple(map(as_json, new["phases"]))
     with said_by(where):
         return replace(config, **new)
+
+
+def meant_by(key: str, config: Any, changes: Mapping[str, Any], where: str) -> str:
+    """Say which setting somebody means who wrote another word, as the end of an error."""
+    own = [field.name for field in fields(config)]
+    close = nearest(key, own)
+    if "did you mean" in close and not meant(key):
+        return close
+    section = config._section if isinstance(config, Checked) else ""
+    algo = str(changes.get("algo", "")) or getattr(config, "algo", FROM_FRESH)
+    found = like(f"{section}{key}", paths_of(TrainConfig), algo, python=where == IN_PYTHON)
+    return found if "did you mean" in found or not section else close
 
 
 def with_preset(

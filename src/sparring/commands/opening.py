@@ -1,0 +1,143 @@
+"""What happens before the learning library is loaded: names are checked, and one line says what
+is about to begin. Loading takes seconds, and a mistyped name is not worth them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sparring.config import ResumeConfig, TrainConfig
+from sparring.errors import ConfigError, printable
+from sparring.games.flags import latest, read_rules
+from sparring.games.rules import Rules
+from sparring.machine import cores, may_have_gpu
+from sparring.store.folders import shown_path
+from sparring.training.budget import BUDGETS, budget_of, one_budget
+from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
+from sparring.training.planning.role_words import BY_ROLE, demand_heard
+from sparring.training.planning.settings import members_of, with_preset
+from sparring.training.records.run import Run, check_name, word_of
+from sparring.trusted import is_factory
+
+HEAVY = "torch"
+"""What takes seconds to load. Where it is there already, nobody has to be told to wait."""
+Parse = Callable[[list[str], TrainConfig], TrainConfig]
+
+
+def read_training(words: list[str], parse: Parse) -> TrainConfig:
+    """Return the settings of `sparring train` and say what begins.
+
+    parse: reads the words of the command line over a configuration.
+    """
+    asked = parse(words, replace(TrainConfig(), game="", algo=""))
+    if asked.game and not is_factory(asked.game):
+        Rules(asked.game)
+    base = defaults(words, asked)
+    names = typed(words)
+    mode = base.dqn.mode if "dqn.mode" not in names else asked.dqn.mode
+    demand_own(base.algo, mode, names)
+    demand_of_mode(mode, names)
+    demand_heard(base.roles, typed(words, BY_ROLE))
+    config = parse(words, base)
+    check_training(config)
+    announce(training_line(config), quiet=config.json or config.dry_run)
+    if not on_gpu(config.device):
+        return config
+    return parse(words, defaults(words, asked, gpu=True))
+
+
+def shown_training(words: list[str], parse: Parse) -> TrainConfig:
+    """Return the settings that help shows: as far as the words say something."""
+    try:
+        asked = parse(words, replace(TrainConfig(), game="", algo=""))
+    except ConfigError:
+        asked = replace(TrainConfig(), game="", algo="")
+    return defaults(words, asked)
+
+
+def defaults(words: list[str], asked: TrainConfig, *, gpu: bool = False) -> TrainConfig:
+    """Return what the command line starts from: presets and file. asked: what it says itself."""
+    budget = {kind: getattr(asked, kind) for kind in BUDGETS}
+    budget["minutes"] *= asked.minutes != TrainConfig.minutes
+    told: dict[str, Any] = {
+        "league": asked.league.preset,
+        "algo": asked.algo,
+        "mode": asked.dqn.mode if "dqn.mode" in typed(words) else "",
+        "curriculum": asked.curriculum,
+        "hierarchy": asked.hierarchy.on,
+    }
+    return one_budget(with_preset(asked.game, asked.config, gpu=gpu, **told), budget)
+
+
+def on_gpu(device: str) -> bool:
+    """Whether a run's network will be on a GPU; without a driver torch is not asked."""
+    if device == "cpu" or (device == "auto" and not may_have_gpu()):
+        return False
+    from sparring.training.planning.place import uses_gpu
+
+    return uses_gpu(device)
+
+
+def check_training(config: TrainConfig) -> None:
+    """Refuse names that do not exist, or that a run cannot have."""
+    if not is_factory(config.game):
+        read_rules(config.game, latest(config.set))
+    for member in members_of(config):
+        check_name(Path(member.runs), member.name)
+
+
+def training_line(config: TrainConfig) -> str:
+    """Say what is trained, how, for how long, and where it goes."""
+    kind, amount = budget_of(config)
+    threads = config.threads or cores()
+    algo = config.algo.upper() if not is_factory(config.algo) else config.algo
+    name = config.name or f"{word_of(config.game)}-{word_of(config.algo)}-..."
+    where = shown_path(Path(config.runs) / name)
+    members = len(members_of(config))
+    several = f"{members} runs, " if members > 1 else ""
+    return (
+        f"{config.game}: {several}{algo}, {threads} thread{'s' * (threads > 1)}, "
+        f"{amount:,.10g} {kind[:-1] if amount == 1 else kind}, {where}"
+    )
+
+
+def open_command(name: str, config: Any) -> None:
+    """Check the names that a command was given and say what it begins with, where it is slow."""
+    if HEAVY in sys.modules:
+        return  # it looks its names up itself, and at once
+    quiet = getattr(config, "json", False)
+    if isinstance(config, ResumeConfig):
+        run = Run.open(config.run)
+        told = f"{run.config.get('game', '')}, {str(run.config.get('algo', '')).upper()}"
+        announce(f"resume {shown_path(run.path)}: {told}", quiet=quiet)
+    elif name in GAME_COMMANDS:
+        if not is_factory(config.game):
+            read_rules(config.game, latest(config.set))
+        announce(f"{name} {config.game}", quiet=quiet)
+    elif name in PLAYER_COMMANDS:
+        game = "" if name in ("play", "profile") else config.game
+        if game and not is_factory(game):
+            read_rules(game, ())
+        announce(f"{name} {first_word(config)}", quiet=quiet)
+
+
+GAME_COMMANDS = ("tune", "bench train", "bench scaling")
+"""Commands that load torch and whose first word is a game."""
+PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
+"""Commands that load torch and whose first words are players, of the game that --game names."""
+
+
+def first_word(config: Any) -> str:
+    """What a command is about: its first value."""
+    value = next(iter(vars(config).values()))
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def announce(line: str, *, quiet: bool) -> None:
+    """Print what is about to begin, while the rest is loaded."""
+    if not quiet and HEAVY not in sys.modules:
+        print(printable(line), file=sys.stderr, flush=True)

@@ -1,0 +1,110 @@
+"""Words of other libraries, and the settings that mean the same here.
+
+Those of Stable-Baselines3 and its zoo, CleanRL, PufferLib and RLlib.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+OF_ALGORITHM = "ALGO"
+"""Stands for the table of the algorithm that learns: ALGO.lr is ppo.lr, dqn.lr or sac.lr."""
+FROM_FRESH = "ppo"
+"""The algorithm of settings that no other has."""
+GAME = "game"
+"""Not a setting: what is trained stands first on the line."""
+
+MEANINGS: dict[str, str] = {
+    "ALGO.lr": "lr learning_rate learning_rates adam_lr optimizer_lr policy_lr actor_lr",
+    "sac.critic_lr": "critic_lr q_lr critic_learning_rate",
+    "ALGO.gamma": "gamma discount discount_factor",
+    "ALGO.max_grad_norm": "max_grad_norm grad_clip clip_grad max_gradient_norm",
+    "ALGO.tau": "tau polyak polyak_tau",
+    "ppo.gae_lambda": "gae_lambda lambda lambda_ gae",
+    "ppo.clip": "clip_range clip_coef clip_param clip_eps clip_epsilon clip cliprange",
+    "ppo.value_clip": "clip_range_vf vf_clip_coef vf_clip_param clip_vloss",
+    "ppo.value_weight": "vf_coef vf_loss_coeff value_coef value_loss_coef vf_loss_coef",
+    "ppo.entropy": "ent_coef entropy_coef entropy_coeff entropy_weight ent_weight entropy",
+    "ppo.epochs": "n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs epochs",
+    "ppo.target_kl": "target_kl kl_target",
+    "ppo.minibatch": "batch_size minibatch_size sgd_minibatch_size mini_batch_size minibatch "
+    "train_batch_size num_minibatches n_minibatches",
+    "replay.capacity": "buffer_size replay_size memory_size replay_capacity capacity",
+    "replay.warmup": "learning_starts warmup_steps start_steps num_steps_sampled_before_learning",
+    "replay.ratio": "gradient_steps train_freq train_frequency utd replay_ratio training_intensity",
+    "replay.n_step": "n_step",
+    "dqn.epsilon": "exploration_fraction exploration_final_eps exploration_initial_eps start_e "
+    "end_e epsilon eps exploration_rate",
+    "dqn.target_every": "target_update_interval target_network_frequency target_update "
+    "target_network_update_freq",
+    "sac.temperature": "alpha autotune ent_coef_init",
+    "collect.steps": "n_steps num_steps rollout_steps rollout_length rollout_fragment_length "
+    "horizon bptt_horizon unroll_length steps_per_env steps",
+    "collect.games": "n_envs num_envs num_env envs num_environments nenvs total_agents "
+    "env_batch_size num_envs_per_worker num_envs_per_env_runner games num_games",
+    "net.hidden": "hidden_size hidden_sizes hidden_dim hidden_layers net_arch fcnet_hiddens hidden "
+    "layers",
+    "net.activation": "activation_fn fcnet_activation activation",
+    "net.kind": "policy policy_name network model",
+    "net.normalise": "normalize normalize_obs norm_obs obs_norm",
+    "decisions": "total_timesteps timesteps n_timesteps total_steps max_timesteps max_steps "
+    "num_timesteps total_env_steps env_steps num_env_steps",
+    "updates": "iterations num_iterations n_iterations num_updates total_updates "
+    "training_iteration",
+    "episodes": "n_episodes num_episodes total_episodes max_episodes",
+    "minutes": "time duration time_limit max_time time_total_s hours minute",
+    "algo": "algorithm alg agent trainer",
+    "seed": "random_seed rng_seed",
+    "threads": "n_jobs num_threads num_cpus cpus n_threads cores torch_threads",
+    "workers": "num_workers n_workers num_rollout_workers num_env_runners",
+    "device": "cuda gpu use_gpu use_cuda gpus num_gpus",
+    "name": "exp_name run_name experiment_name experiment run_id",
+    "init": "load_model load_model_path trained_agent pretrained checkpoint load",
+    "wandb": "track wandb_project wandb_project_name use_wandb",
+    "tensorboard": "tensorboard_log tb",
+    "runs": "log_dir logdir log_folder output_dir save_path save_dir local_dir",
+    "checkpoint_every_s": "save_freq checkpoint_freq checkpoint_interval save_interval save_model",
+    "eval.every_s": "eval_freq evaluation_interval eval_interval",
+    "eval.games": "n_eval_episodes eval_episodes evaluation_duration",
+    GAME: "game env env_id env_name environment task",
+}
+"""The words of others, by what they mean here."""
+_SETTINGS = {word: setting for setting, words in MEANINGS.items() for word in words.split()}
+FIRST = "; the game comes first: sparring train skull_king"
+REMEMBERING = {"ppo.minibatch": "replay.batch", "ppo.entropy": "sac.temperature"}
+"""What DQN and SAC have instead."""
+VALUES = {"gpu": "cuda", "nvidia": "cuda"}
+"""Values that others call otherwise."""
+
+
+def meant(word: str, algo: str = FROM_FRESH) -> str:
+    """Return the setting that a word of other libraries means, "" if none: learning_rate, ppo.lr.
+
+    word: with or without the table that somebody put it into: ppo.learning_rate, --learning-rate.
+    """
+    table, _, key = word.removeprefix("--").replace("-", "_").lower().rpartition(".")
+    algo = table if table in ("ppo", "dqn", "sac") else algo
+    setting = _SETTINGS.get(key, "")
+    if algo in ("dqn", "sac"):
+        setting = REMEMBERING.get(setting, setting)
+    section, dot, rest = setting.partition(".")
+    return f"{algo if section == OF_ALGORITHM else section}{dot}{rest}"
+
+
+def like(name: str, known: Collection[str], algo: str = FROM_FRESH, *, python: bool = False) -> str:
+    """Return what somebody means who names a setting that is not there, as the end of an error.
+
+    known: the settings that there are, as ppo.lr. python: it stands in a call, as keyword.
+    """
+    setting = meant(name, algo)
+    if setting == GAME and name not in known:
+        return "; the game comes first: train('skull_king', ...)" if python else FIRST
+    if setting not in known:
+        inner = [one for one in known if one.rpartition(".")[2] == name]
+        close = difflib.get_close_matches(name, known, n=1)
+        setting = next(iter((*inner, *close)), "")
+    if not setting:
+        return "; `sparring train --help-all` lists them"
+    section, dot, key = setting.partition(".")
+    return f"; did you mean {f'{section}={{{key!r}: ...}}' if python and dot else repr(setting)}?"

@@ -1,0 +1,165 @@
+"""The options of a command as a table: help, shell completion and hints are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from tyro.conf import FlagCreatePairsOff, Positional, Suppress, UseAppendAction
+
+from sparring.config.help import help_of
+from sparring.config.ranges import Choice, Range, kinds_of
+from sparring.config.runs import TrainConfig
+from sparring.schedule import Schedule
+
+METAVARS = {int: "INT", float: "FLOAT", str: "STR"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: how it is typed, and what it may be."""
+
+    path: str
+    """Its place in the configuration: ppo.lr."""
+    name: str
+    """As it is typed, without dashes in front: ppo.lr, teach-minutes."""
+    kind: Any
+    limit: Range | Choice | None
+    help: str
+    default: Any
+    """MISSING where it has to be given."""
+    metavar: str
+    positional: bool = False
+    paired: bool = True
+    """Of a switch: both --name and --no-name exist, not only the one that changes it."""
+    appended: bool = False
+    """Each value stands behind an option of its own."""
+
+    @property
+    def section(self) -> str:
+        """The table of settings that it belongs to, "" for none."""
+        return self.path.rpartition(".")[0]
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every form in which it is typed."""
+        if self.positional:
+            return ()
+        if self.kind is not bool:
+            return (f"--{self.name}",)
+        table, dot, key = self.name.rpartition(".")
+        on, off = f"--{self.name}", f"--{table}{dot}no-{key}"
+        return (on, off) if self.paired else (off if self.default is True else on,)
+
+    @property
+    def several(self) -> bool:
+        """Whether it takes a list."""
+        return get_origin(self.kind) is tuple
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number, or a list of them."""
+        return number_kind(self.kind) is not None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that it may be, where that is a choice."""
+        return tuple(filter(None, self.limit.words)) if isinstance(self.limit, Choice) else ()
+
+
+def options_of(config: Any, default: Any = None) -> list[Option]:
+    """Return all options of a command. default: a configuration whose values are shown."""
+    return [*with_defaults(table_of(config), default)]
+
+
+def paths_of(config: Any) -> list[str]:
+    """Return the names of all settings of a command, as ppo.lr."""
+    return [option.path for option in table_of(config)]
+
+
+def with_defaults(table: tuple[Option, ...], default: Any) -> Iterator[Option]:
+    """Give options the values of a configuration."""
+    for option in table:
+        value = default
+        for key in option.path.split(".") if default is not None else ():
+            value = getattr(value, key)
+        yield option if default is None else replace(option, default=value)
+
+
+@cache
+def table_of(config: Any, prefix: str = "", *, whole: bool = False) -> tuple[Option, ...]:
+    """Return the options of a configuration and of the tables in it. whole: both of a switch."""
+    whole = whole or config is TrainConfig
+    hints = get_type_hints(config, include_extras=True)
+    texts = help_of(config)
+    found: list[Option] = []
+    for field in fields(config):
+        kind, limit = kinds_of(config)[field.name]
+        marks = getattr(hints[field.name], "__metadata__", ())
+        if isinstance(kind, type) and is_dataclass(kind):
+            found += table_of(kind, f"{prefix}{field.name}.", whole=whole)
+        elif Suppress not in marks:
+            either = kind == bool | None
+            kind = plain_kind(kind)
+            found.append(
+                Option(
+                    path=f"{prefix}{field.name}",
+                    name=f"{prefix}{typed_name(field, marks)}".replace("_", "-"),
+                    kind=kind,
+                    limit=limit,
+                    help=texts.get(field.name, ""),
+                    default=field.default,
+                    metavar="True|False" if either else metavar_of(field, kind, marks),
+                    positional=Positional in marks,
+                    paired=whole and FlagCreatePairsOff not in marks,
+                    appended=UseAppendAction in marks or not whole,
+                )
+            )
+    return tuple(found)
+
+
+def plain_kind(kind: Any) -> Any:
+    """The type of a value that is typed: of `int | None` int, of `bool | None` a word."""
+    if not isinstance(kind, UnionType):
+        return kind
+    one = next(one for one in get_args(kind) if one is not type(None))
+    return str if one is bool else one
+
+
+def number_kind(kind: Any) -> type | None:
+    """int or float, of a number or of a list of them; None of anything else."""
+    one = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return one if one in (int, float) else None
+
+
+def typed_name(field: Field[Any], marks: tuple[Any, ...]) -> str:
+    """The last part of an option's name, which may be another than the field's."""
+    names = [getattr(mark, "name", None) for mark in marks]
+    return next((name for name in names if isinstance(name, str)), field.name)
+
+
+def metavar_of(field: Field[Any], kind: Any, marks: tuple[Any, ...]) -> str:
+    """What stands for a value in help: INT, cpu|cuda|auto; "" for a switch."""
+    if Positional in marks:
+        return field.name.upper()
+    given = [getattr(mark, "metavar", None) for mark in marks]
+    named = next((metavar for metavar in given if metavar), "")
+    if named or kind is bool:
+        return named
+    if kind is Schedule:
+        return "NUMBER|SCHEDULE"
+    one = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return METAVARS.get(one, "VALUE")
+
+
+def shown_default(option: Option) -> str:
+    """The default of an option as it is typed; "" for none."""
+    value = option.default
+    if value is MISSING or value is None:
+        return ""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
+    return {True: "on", False: "off"}.get(value, str(value)) if option.kind is bool else str(value)

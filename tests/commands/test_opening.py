@@ -1,0 +1,95 @@
+"""What is checked and said before the learning library is loaded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sparring.commands import opening
+from sparring.config import TrainConfig
+
+ASKED = """
+import contextlib, io, json, sys
+from sparring.cli import main
+said = {}
+for words in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words.split())
+    said[words] = [code, out.getvalue(), err.getvalue(), "torch" in sys.modules]
+print(json.dumps(said))
+"""
+REFUSED = {
+    "train skul_king": "did you mean 'skull_king'?",
+    "train skull_king --set num_playes=3": "did you mean 'num_players'?",
+    "train tic_tac_toe --name a/b": "cannot be a run's",
+    "train tic_tac_toe --seeds 2 --name a/b": "cannot be a run's",
+    "train tic_tac_toe --learning-rate 3": "did you mean --ppo.lr?",
+    "train tic_tac_toe --algo ppp": "algo 'ppp' is unknown",
+    "train tic_tac_toe --ppo.lr nan": "ppo.lr",
+    "tune skul_king": "did you mean 'skull_king'?",
+    "bench train skul_king": "did you mean 'skull_king'?",
+    "eval latest --game skul_king": "did you mean 'skull_king'?",
+    "exploit latest --game skul_king": "did you mean 'skull_king'?",
+    "resume nothere": "no run 'nothere'",
+}
+HELPED = ("train --help", "train --help-all", "help resume", "help bench train", "completion bash")
+
+
+def test_wrong_names_are_refused_and_help_is_shown_without_torch(tmp_path: Path) -> None:
+    lines = json.dumps([*REFUSED, *HELPED])
+    words = [sys.executable, "-c", ASKED, lines]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    for words, hint in REFUSED.items():
+        code, out, err, torch = said[words]
+        assert (code, out, torch) == (2, "", False), (words, err)
+        assert hint in err
+        assert len(err.splitlines()) == 1, err
+    for words in HELPED:
+        code, out, err, torch = said[words]
+        assert (code, err, torch) == (0, "", False), words
+        assert out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_says_what_begins_before_torch_is_loaded() -> None:
+    """The last line of a process that stops where torch would be imported."""
+    asked = """
+import sys
+class Stop:
+    def find_spec(self, name, *_):
+        if name == "torch":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Stop())
+from sparring.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    words = "train tic_tac_toe --minutes 1 --threads 2 --name first"
+    for extra, lines in (
+        ("", ["tic_tac_toe: PPO, 2 threads, 1 minute, runs/first", "", "sparring: interrupted"]),
+        ("--json", ["", "sparring: interrupted"]),
+    ):
+        command = [sys.executable, "-c", asked, *words.split(), *extra.split()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.stderr.splitlines() == lines
+        assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "tic_tac_toe: PPO, 2 threads, 5 minutes, runs/tic_tac_toe-ppo-..."),
+        ({"updates": 1, "threads": 1}, "PPO, 1 thread, 1 update, "),
+        ({"decisions": 2_000_000, "algo": "dqn"}, "DQN, 2 threads, 2,000,000 decisions, "),
+        ({"seeds": 3, "name": "x"}, "3 runs, PPO, 2 threads, 5 minutes, runs/x"),
+    ],
+)
+def test_the_line_has_the_budget_and_the_place(changes: dict[str, object], line: str) -> None:
+    settings = {"game": "tic_tac_toe", "threads": 2, **changes}
+    assert line in opening.training_line(TrainConfig(**settings))  # type: ignore[arg-type]
