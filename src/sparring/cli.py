@@ -157,7 +157,8 @@ def dispatch(args: list[str]) -> int:
         print(explain(command, rest))
         return OK
     config = read_options(command, rest)
-    importlib.import_module("sparring.commands.opening").open_command(command.name, config)
+    opening = importlib.import_module("sparring.commands.opening")
+    config = opening.open_command(command.name, config)
     return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
 
 

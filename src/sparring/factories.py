@@ -1,5 +1,7 @@
 """Things that somebody else wrote, by name: `module:factory`, or `path/to/file.py:factory`.
 
+Environments of Gymnasium and PettingZoo have names of their own, which `ids` writes in this form.
+
 A name can be written to a file, typed, and sent to another process or machine, which an object
 cannot.
 """
@@ -18,7 +20,7 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
-from sparring import trusted
+from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.trusted import is_factory as is_factory  # noqa: PLC0414 - asked for here
 
@@ -46,6 +48,8 @@ def load_factory(word: str, what: str) -> Callable[..., Any]:
     if not is_factory(word):
         raise ConfigError(f"{what} {word!r} is not module:factory, nor file.py:factory")
     require_named(word, what)
+    if ids.is_id(word):
+        return ids.made_by_id(word, what)
     module, _, name = word.rpartition(":")
     found: Any = load_module(module, what)
     try:
@@ -76,9 +80,9 @@ def load_module(name: str, what: str) -> ModuleType:
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as missing:
+            where = f"; it is looked for in {here} and among installed packages"
             raise ConfigError(
-                f"{what} {name!r}: no module called {missing.name!r}; it is looked for in {here} "
-                "and among installed packages"
+                f"{what} {name!r}: no module called {missing.name!r}{ids.missing(name) or where}"
             ) from None
 
 

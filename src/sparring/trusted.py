@@ -209,7 +209,11 @@ def fingerprint(word: str) -> str:
     module, _, _ = word.rpartition(":")
     if is_address(word):
         return "an address"
-    files = [Path(module)] if module.endswith(".py") else sources_of(module)
+    if module.endswith(".py"):
+        files = [Path(module)]
+    else:  # gymnasium:package:ID-v0 has Gymnasium import a package
+        found = [sources_of(one) for one in module.split(":")]
+        files = [file for one in found for file in one] if all(found) else []
     total = hashlib.sha256()
     with suppress(OSError, ValueError):
         for file in files:

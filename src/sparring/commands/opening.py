@@ -10,18 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sparring import ids
 from sparring.config import ResumeConfig, TrainConfig
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores, may_have_gpu
+from sparring.pools.foreign.make import facts_of
 from sparring.store.folders import shown_path
 from sparring.training.budget import BUDGETS, budget_of, one_budget
-from sparring.training.planning.algorithms import demand_of_mode, demand_own, typed
+from sparring.training.planning.algorithms import check_actions, demand_of_mode, demand_own, typed
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
 from sparring.training.planning.settings import members_of, with_preset
 from sparring.training.records.run import Run, check_name, word_of
-from sparring.trusted import is_factory
+from sparring.trusted import is_factory, is_path
 
 HEAVY = "torch"
 """What takes seconds to load. Where it is there already, nobody has to be told to wait."""
@@ -33,27 +35,32 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
 
     parse: reads the words of the command line over a configuration.
     """
-    asked = parse(words, replace(TrainConfig(), game="", algo=""))
+    asked = with_id(parse(words, replace(TrainConfig(), game="", algo="")))
     if asked.game and not is_factory(asked.game):
-        Rules(asked.game)
+        check_game(asked.game)
     base = defaults(words, asked)
     names = typed(words)
     mode = base.dqn.mode if "dqn.mode" not in names else asked.dqn.mode
     demand_own(base.algo, mode, names)
     demand_of_mode(mode, names)
     demand_heard(base.roles, typed(words, BY_ROLE))
-    config = parse(words, base)
+    config = with_id(parse(words, base))
     check_training(config)
     announce(training_line(config), quiet=config.json or config.dry_run)
     if not on_gpu(config.device):
         return config
-    return parse(words, defaults(words, asked, gpu=True))
+    return with_id(parse(words, defaults(words, asked, gpu=True)))
+
+
+def with_id(config: TrainConfig) -> TrainConfig:
+    """Return the settings of a run whose game, if it is an id of a library, is its factory."""
+    return replace(config, game=ids.named(config.game))
 
 
 def shown_training(words: list[str], parse: Parse) -> TrainConfig:
     """Return the settings that help shows: as far as the words say something."""
     try:
-        asked = parse(words, replace(TrainConfig(), game="", algo=""))
+        asked = with_id(parse(words, replace(TrainConfig(), game="", algo="")))
     except ConfigError:
         asked = replace(TrainConfig(), game="", algo="")
     return defaults(words, asked)
@@ -83,11 +90,20 @@ def on_gpu(device: str) -> bool:
 
 
 def check_training(config: TrainConfig) -> None:
-    """Refuse names that do not exist, or that a run cannot have."""
-    if not is_factory(config.game):
-        read_rules(config.game, latest(config.set))
+    """Refuse names that do not exist or that no run can have, and an algorithm that fits not."""
+    own = is_factory(config.game)
+    rules = facts_of(config.game).rules if own else read_rules(config.game, latest(config.set))
+    check_actions(rules, config.algo)
     for member in members_of(config):
         check_name(Path(member.runs), member.name)
+
+
+def check_game(word: str) -> None:
+    """Refuse a game that does not exist, and say where else it may be found."""
+    try:
+        Rules(word)
+    except ConfigError as wrong:
+        raise ConfigError(f"{wrong}{ids.like(word)}") from None
 
 
 def training_line(config: TrainConfig) -> str:
@@ -100,15 +116,26 @@ def training_line(config: TrainConfig) -> str:
     members = len(members_of(config))
     several = f"{members} runs, " if members > 1 else ""
     return (
-        f"{config.game}: {several}{algo}, {threads} thread{'s' * (threads > 1)}, "
+        f"{ids.shown(config.game)}: {several}{algo}, {threads} thread{'s' * (threads > 1)}, "
         f"{amount:,.10g} {kind[:-1] if amount == 1 else kind}, {where}"
     )
 
 
-def open_command(name: str, config: Any) -> None:
-    """Check the names that a command was given and say what it begins with, where it is slow."""
-    if HEAVY in sys.modules:
-        return  # it looks its names up itself, and at once
+def open_command(name: str, config: Any) -> Any:
+    """Check the names that a command was given and say what it begins with, where it is slow.
+
+    Returns its configuration, with ids of libraries as factories.
+    """
+    word = getattr(config, ENVIRONMENTS[name]) if name in ENVIRONMENTS else ""
+    if word and not is_path(word):
+        config = replace(config, **{ENVIRONMENTS[name]: ids.named(word)})
+    if HEAVY not in sys.modules:  # otherwise it looks its names up itself, and at once
+        open_slow(name, config)
+    return config
+
+
+def open_slow(name: str, config: Any) -> None:
+    """Check names and say what begins, of a command that is about to load torch."""
     quiet = getattr(config, "json", False)
     if isinstance(config, ResumeConfig):
         run = Run.open(config.run)
@@ -117,14 +144,19 @@ def open_command(name: str, config: Any) -> None:
     elif name in GAME_COMMANDS:
         if not is_factory(config.game):
             read_rules(config.game, latest(config.set))
-        announce(f"{name} {config.game}", quiet=quiet)
+        announce(f"{name} {ids.shown(config.game)}", quiet=quiet)
     elif name in PLAYER_COMMANDS:
         game = "" if name in ("play", "profile") else config.game
         if game and not is_factory(game):
             read_rules(game, ())
-        announce(f"{name} {first_word(config)}", quiet=quiet)
+        announce(f"{name} {ids.shown(first_word(config))}", quiet=quiet)
 
 
+ENVIRONMENTS = {
+    **dict.fromkeys(("check", "tune", "bench scaling"), "game"),
+    **{"profile": "target", "port": "env"},
+}
+"""Commands that take environments of libraries, and the word that names them."""
 GAME_COMMANDS = ("tune", "bench train", "bench scaling")
 """Commands that load torch and whose first word is a game."""
 PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring import trusted
+from sparring import ids, trusted
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import demand_loaded, keep_factory
@@ -83,7 +83,7 @@ def train(
         game = keep_factory(game) or game
     pool = None
     if game is None or isinstance(game, str):
-        config = complete(game or "", file, changes)
+        config = complete(ids.named(game or ""), file, changes)
     else:
         facts = facts_of_given(game)
         config = complete("", file, changes, facts=facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparring import trusted
+from sparring import ids, trusted
 from sparring.errors import ConfigError
 from sparring.pools.foreign import make
 from sparring.pools.foreign.base import ForeignBatch, ForeignPool
@@ -38,6 +38,7 @@ def make_pool(factory: Any, games: int = 0, **options: Any) -> ForeignPool:
     factory: a function or class, or its name, which thereby may run.
     """
     if isinstance(factory, str):
+        factory = ids.named(factory)
         trusted.name(factory)
     return make.make_pool(factory, games, **options)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sparring.errors import RAISED, ConfigError, EnvError, SparringError
 from sparring.factories import in_a_line, load_factory, name_of_factory
+from sparring.ids import shown
 from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.encoding import library
 from sparring.pools.foreign.faults import first_line, same_folder
@@ -108,7 +109,7 @@ def make_pool(
 def named(factory: str | Factory) -> str:
     """What errors call a factory."""
     word = factory if isinstance(factory, str) else name_of_factory(factory)
-    return f"game {word or getattr(factory, '__name__', type(factory).__name__)!r}"
+    return f"game {shown(word) or getattr(factory, '__name__', type(factory).__name__)!r}"
 
 
 def made(factory: Factory, what: str) -> Any:

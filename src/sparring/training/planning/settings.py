@@ -19,6 +19,7 @@ from sparring.curriculum.files import as_json, read_curriculum
 from sparring.errors import ConfigError, nearest
 from sparring.games.flags import listed, read_pair
 from sparring.games.rules import Rules
+from sparring.ids import canonical
 from sparring.league.seating import player_called
 from sparring.pools.foreign.again import is_own
 from sparring.pools.foreign.make import Facts
@@ -116,7 +117,7 @@ def with_preset(
     course = read_curriculum(curriculum, game or told.game, algo) if curriculum else {}
     given = {**own, **course}
     told = merged(told, course, curriculum)
-    game, algo, mode = game or told.game, algo or told.algo, mode or mode_of(given)
+    game, algo, mode = canonical(game or told.game), algo or told.algo, mode or mode_of(given)
     game = facts.rules.name if facts else game
     for source, table in ((file, own), (curriculum, course)):
         with said_by(source):

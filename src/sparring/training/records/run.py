@@ -21,7 +21,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from sparring import trusted
+from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, read_regular, remove_stale_files, require_own, write_atomic
@@ -215,6 +215,7 @@ def check_name(root: Path, name: str) -> None:
 
 def word_of(text: str) -> str:
     """Return text as a part of a folder's name; of a file with a factory, the file's own name."""
+    text = ids.shown(text)
     path, colon, factory = text.rpartition(":")
     if path.endswith(".py"):
         text = f"{Path(path).stem}{colon}{factory}"
