@@ -12,6 +12,7 @@ from typing import Any
 
 from sparring import ids
 from sparring.config import ResumeConfig, TrainConfig
+from sparring.config.words import is_option
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import latest, read_rules
 from sparring.games.rules import Rules
@@ -35,8 +36,10 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
 
     parse: reads the words of the command line over a configuration.
     """
-    asked = with_id(parse(words, replace(TrainConfig(), game="", algo="")))
-    if asked.game and not is_factory(asked.game):
+    if words and not is_option(words[0]):  # nearly always the game, known before all else is read
+        check_game(ids.canonical(words[0]))
+    asked = read_typed(words, parse)
+    if asked.game:
         check_game(asked.game)
     base = defaults(words, asked)
     names = typed(words)
@@ -44,23 +47,25 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     demand_own(base.algo, mode, names)
     demand_of_mode(mode, names)
     demand_heard(base.roles, typed(words, BY_ROLE))
-    config = with_id(parse(words, base))
+    config = parse(words, base)
+    config = replace(config, game=ids.canonical(config.game))
     check_training(config)
     announce(training_line(config), quiet=config.json or config.dry_run)
     if not on_gpu(config.device):
         return config
-    return with_id(parse(words, defaults(words, asked, gpu=True)))
+    return replace(parse(words, defaults(words, asked, gpu=True)), game=config.game)
 
 
-def with_id(config: TrainConfig) -> TrainConfig:
-    """Return the settings of a run whose game, if it is an id of a library, is its factory."""
-    return replace(config, game=ids.named(config.game))
+def read_typed(words: list[str], parse: Parse) -> TrainConfig:
+    """Return what the command line says itself; an id of a library is thereby named."""
+    asked = parse(words, replace(TrainConfig(), game="", algo=""))
+    return replace(asked, game=ids.named(asked.game))
 
 
 def shown_training(words: list[str], parse: Parse) -> TrainConfig:
     """Return the settings that help shows: as far as the words say something."""
     try:
-        asked = with_id(parse(words, replace(TrainConfig(), game="", algo="")))
+        asked = read_typed(words, parse)
     except ConfigError:
         asked = replace(TrainConfig(), game="", algo="")
     return defaults(words, asked)
@@ -100,6 +105,8 @@ def check_training(config: TrainConfig) -> None:
 
 def check_game(word: str) -> None:
     """Refuse a game that does not exist, and say where else it may be found."""
+    if is_factory(word):
+        return  # it is looked for when it is made
     try:
         Rules(word)
     except ConfigError as wrong:

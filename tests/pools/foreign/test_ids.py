@@ -97,7 +97,13 @@ def test_gymnasium_itself_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    "game", ["tabletops.plain:Id-v0", "gymnasium:tabletops.plain:Id-v0", "tabletops.nim_v0"]
+    "game",
+    [
+        "tabletops.plain:Id-v0",
+        "gymnasium:tabletops.plain:Id-v0",
+        "tabletops.nim_v0",
+        "MountainCar-v0",
+    ],
 )
 def test_an_id_in_a_file_runs_nothing_that_was_not_named(
     game: str, package: Path, capsys: pytest.CaptureFixture[str]
