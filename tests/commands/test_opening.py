@@ -36,6 +36,10 @@ REFUSED = {
     "eval latest --game skul_king": "did you mean 'skull_king'?",
     "exploit latest --game skul_king": "did you mean 'skull_king'?",
     "resume nothere": "no run 'nothere'",
+    "resume --run nothere": "it has no name: sparring resume RUN",
+    "serve --runs x": "it has no name: sparring serve RUNS",
+    "sweep nothere.toml": "cannot read nothere.toml",
+    "bench configs nothere.toml": "cannot read nothere.toml",
 }
 HELPED = ("train --help", "train --help-all", "help resume", "help bench train", "completion bash")
 

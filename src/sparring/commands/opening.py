@@ -22,7 +22,7 @@ from sparring.store.folders import shown_path
 from sparring.training.budget import BUDGETS, budget_of, one_budget
 from sparring.training.planning.algorithms import check_actions, demand_of_mode, demand_own, typed
 from sparring.training.planning.role_words import BY_ROLE, demand_heard
-from sparring.training.planning.settings import members_of, with_preset
+from sparring.training.planning.settings import members_of, read_toml, with_preset
 from sparring.training.records.run import Run, check_name, word_of
 from sparring.trusted import is_factory, is_path
 
@@ -152,6 +152,10 @@ def open_slow(name: str, config: Any) -> None:
         if not is_factory(config.game):
             read_rules(config.game, latest(config.set))
         announce(f"{name} {ids.shown(config.game)}", quiet=quiet)
+    elif name in FILE_COMMANDS:
+        if not Path(config.file).is_dir():
+            check_file(name, config.file)
+        announce(f"{name} {config.file}", quiet=quiet)
     elif name in PLAYER_COMMANDS:
         game = "" if name in ("play", "profile") else config.game
         if game and not is_factory(game):
@@ -166,8 +170,20 @@ ENVIRONMENTS = {
 """Commands that take environments of libraries, and the word that names them."""
 GAME_COMMANDS = ("tune", "bench train", "bench scaling")
 """Commands that load torch and whose first word is a game."""
+FILE_COMMANDS = ("sweep", "bench configs")
+"""Commands that load torch and whose first word is a file of settings, or a folder."""
 PLAYER_COMMANDS = ("eval", "exploit", "arena", "play", "profile")
 """Commands that load torch and whose first words are players, of the game that --game names."""
+
+
+def check_file(name: str, file: str) -> None:
+    """Refuse a file that a command cannot begin with."""
+    if name == "sweep":
+        from sparring.sweep.file import read_sweep
+
+        read_sweep(file)
+    else:
+        read_toml(file)
 
 
 def first_word(config: Any) -> str:

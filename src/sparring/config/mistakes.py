@@ -19,8 +19,12 @@ SURE = 0.75
 def unknown_option(args: Sequence[str], config: Any, command: str) -> str:
     """Say which option does not exist and what may be meant, "" if all exist."""
     options = by_flag(config)
+    first = [option for option in options_of(config) if option.positional]
     algo = next((value for name, value in pairs(args) if name == "--algo"), "") or FROM_FRESH
     for name, _ in pairs(args):
+        if name.removeprefix("--") in {option.name for option in first}:
+            words = " ".join(option.metavar for option in first)
+            return f"no option {name}; it has no name: sparring {command} {words}"
         if name not in options:
             return f"no option {name}{meant_option(name, options, algo, command)}"
     return ""
