@@ -16,6 +16,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.games.given import of_kind, one_of, shown
 from sparring.games.lookup import game_module
 from sparring.games.mirror import Mirror
+from sparring.games.narrowing import narrow
 from sparring.games.stats import Stat
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
@@ -286,6 +287,17 @@ class Rules:
         wide = np.empty((len(rows), len(self.features)), np.float32)
         _native.widen(rows, wide, self.runs)
         return wide.reshape(*obs.shape[:-1], len(self.features))
+
+    def pack(self, numbers: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+        """Turn numbers [..., len(features)] into bytes [..., obs_bytes]; `widen` backwards."""
+        given, count = np.asarray(numbers), len(self.features)
+        if given.shape[-1:] != (count,):
+            raise ConfigError(f"observations have shape {given.shape}, need (..., {count})")
+        return narrow(self, given.reshape(-1, count)).reshape(*given.shape[:-1], self.obs_bytes)
+
+    def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn a policy's actions into those that an environment of the game takes: the same."""
+        return np.asarray(action)
 
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:

@@ -24,6 +24,7 @@ from sparring.league.results import Record
 from sparring.nets.remembering import Memories
 from sparring.pools.foreign.again import check_same, factory_of, made_again
 from sparring.pools.foreign.base import TERMINATED, TRUNCATED, ForeignPool
+from sparring.pools.foreign.faults import no_choice
 from sparring.pools.foreign.sheet import CUT, RUNNING
 from sparring.pools.lineups import NOBODY
 from sparring.pools.workers.crew import Limits
@@ -211,8 +212,11 @@ def answer_games(
     actions = {game: np.zeros(shape, kind) for game in going}
     asked: dict[int, list[tuple[int, int, int]]] = {}
     for game, episode in going.items():
-        for row, seat in enumerate(games.sheets[game].seat.tolist()):
+        sheet = games.sheets[game]
+        for row, seat in enumerate(sheet.seat.tolist()):
             if seat >= 0:
+                if not rules.box and not sheet.mask[row].any():
+                    raise no_choice(f"{rules.name}, step {episode.length}", seat)
                 number = (seat - episode.ahead) % rules.seats
                 asked.setdefault(number, []).append((game, row, seat))
     for number, places in asked.items():

@@ -14,6 +14,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.nets import asked
 from sparring.nets.distribution import Sampler, masked_log_probs, mean_and_spread, played
 from sparring.nets.net import POLICY, VALUE, Heads, Net
 
@@ -94,7 +95,7 @@ class Policy:
 
     def act(
         self,
-        obs: Bytes,
+        obs: Any,
         mask: Bytes | None = None,
         *,
         deterministic: bool = False,
@@ -103,9 +104,11 @@ class Policy:
         rollout: int = 0,
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
-    ) -> npt.NDArray[Any]:
+    ) -> Any:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
+        obs: a position of the game is fine too: what `State.apply` takes comes back; of a list of
+            positions an array of that. Their masks are their own.
         mask: left out, every action is legal. Continuous actions are numbers within -1..1 [B, box];
             their mask has no columns.
         deterministic, or greedy in the words of line-ups: the most probable action, instead of one
@@ -115,7 +118,12 @@ class Policy:
         A policy with memory needs what it remembers behind each observation, see `decide`.
         """
         how: dict[str, Any] = {"greedy": greedy or deterministic, "seed": seed, "rollout": rollout}
-        return self.decide(obs, mask, step=step, rows=rows, **how)[0]
+        how |= {"step": step, "rows": rows}
+        if not isinstance(obs, np.ndarray) and asked.is_position(obs):
+            if mask is not None:
+                raise ConfigError("mask: a state knows its legal actions; leave the mask out")
+            return asked.act_in(self, obs, **how)
+        return self.decide(obs, mask, **how)[0]
 
     act_batch = act
     """The same, for those who look for it under this name: `act` takes batches."""
@@ -218,14 +226,18 @@ class Policy:
         A policy with memory is asked by `Remembering`, which keeps it from decision to decision.
         """
         self.check_fits(state.rules)
+        self.demand_no_memory()
+        obs, mask = state.decision(row)
+        (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
+        return action if self.rules.box else int(action)
+
+    def demand_no_memory(self) -> None:
+        """Refuse to choose in a position, which does not show what was remembered before."""
         if self.memory_bytes:
             raise ConfigError(
                 f"{self.name} remembers {self.memory_bytes} bytes of each seat, which a position "
                 "does not show; ask `Remembering(policy)`, which keeps them while a game is played"
             )
-        obs, mask = state.decision(row)
-        (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
-        return action if self.rules.box else int(action)
 
     def check_fits(self, rules: Rules) -> None:
         """Refuse a game whose observation or actions are not those of the training."""
@@ -295,6 +307,12 @@ class Policy:
             raise ConfigError(
                 f"masks are {mask.dtype} {mask.shape}; {self.name} needs uint8 "
                 f"({len(obs)}, {self.rules.actions})"
+            )
+        if not self.rules.box and not mask.any(axis=1).all():
+            row = int((~mask.any(axis=1)).argmax())
+            raise ConfigError(
+                f"mask: row {row} allows no action of {self.rules.name}, and {self.name} has to "
+                "choose one; leave rows out in which nobody is to act"
             )
         return np.ascontiguousarray(mask)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.league.arena import evaluate, usual_games, usual_opponents
+from sparring.nets.asked import is_position, masks_of, predict, rows_of
 from sparring.nets.policy import Policy
 from sparring.store.files import read_regular
 from sparring.store.plain import anything, named, parse_json, table
@@ -44,6 +45,7 @@ class Agent:
         """
         self.policy, self.run, self.ended = policy, run, ended
         self.unsaved, self.elsewhere = unsaved, elsewhere
+        self._calls = 0
 
     def __repr__(self) -> str:
         return (
@@ -73,23 +75,59 @@ class Agent:
 
     def act(
         self,
-        obs: npt.ArrayLike,
+        obs: Any,
         mask: npt.ArrayLike | None = None,
         *,
         deterministic: bool = True,
         greedy: bool = True,
-    ) -> npt.NDArray[Any]:
-        """Return an action for every row of obs [B, obs_bytes] and mask [B, actions].
+    ) -> Any:
+        """Return an action for every row of obs [B, ...] and mask [B, actions].
 
+        obs: bytes as pools write them, or numbers as `rules.pack` takes them. A position of the
+            game is fine too: what `State.apply` takes comes back; of a list of positions an array.
         mask: left out, every action is legal. deterministic, or greedy: the most probable action;
-        if either is false, one that is drawn. One with memory is asked by `policy.decide`.
+        if either is false, one that is drawn. One with memory is asked by `predict`.
         """
-        rows = np.atleast_2d(np.asarray(obs, np.uint8))
-        legal = None if mask is None else np.atleast_2d(np.asarray(mask, np.uint8))
-        return self.policy.act(rows, legal, deterministic=deterministic and greedy)
+        how: dict[str, Any] = {"deterministic": deterministic and greedy, "step": self._next()}
+        if is_position(obs):
+            return self.policy.act(obs, None if mask is None else np.asarray(mask), **how)
+        rules = self.policy.rules
+        rows, _ = rows_of(rules, obs, rules.obs_bytes + self.policy.memory_bytes)
+        return self.policy.act(rows, masks_of(rules, mask, len(rows)), **how)
 
     act_batch = act
     """The same under another name: `act` takes batches."""
+
+    def predict(
+        self,
+        observation: Any,
+        state: npt.NDArray[np.uint8] | None = None,
+        episode_start: npt.ArrayLike | None = None,
+        deterministic: bool = False,
+        action_masks: npt.ArrayLike | None = None,
+    ) -> tuple[Any, npt.NDArray[np.uint8] | None]:
+        """Return what to step the environment with, and the next `state`, as SB3's models do.
+
+        observation: of an environment, or a batch of them: numbers, or a dictionary of them, whose
+            `action_mask` counts unless action_masks [actions] or [B, actions] are given.
+        state, episode_start: of a network with memory: what the call before returned, and where an
+            episode begins [B]. Without memory the state is None.
+        deterministic: the most probable action, instead of one that is drawn.
+        """
+        return predict(
+            self.policy,
+            observation,
+            state,
+            episode_start,
+            deterministic=deterministic,
+            action_masks=action_masks,
+            step=self._next(),
+        )
+
+    def _next(self) -> int:
+        """Number the calls: each draws for itself."""
+        self._calls += 1
+        return self._calls - 1
 
     def evaluate(
         self,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError, nearest
+from sparring.games.narrowing import narrow
 from sparring.games.recorded import FORMAT, VERSION, read_facts
 from sparring.games.rules import Rules
 from sparring.games.sealed import is_number, is_whole
@@ -32,8 +33,6 @@ REPLAY_KEYS = (
 MOST_ACTIONS = 10_000
 """Of a replay: they are played again for every question."""
 MOST_TOP = 1000
-WHOLE_BY = 1e-3
-"""How far from a whole number a feature may be that is one."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ def decision_of(question: Question, rules: Rules, row_bytes: int) -> Decision:
     if question.way == "obs":
         obs = octets(question.given, rules.obs_bytes, "obs", rules)
     else:
-        obs = narrow(rules, question.given)
+        obs = narrowed(rules, question.given)
     return Decision(np.concatenate([obs, memory]), read_mask(question.mask, rules))
 
 
@@ -241,29 +240,17 @@ def from_base64(given: Any, key: str) -> bytes:
         raise ConfigError(f"{key} has to be text in base64") from None
 
 
-def narrow(rules: Rules, given: Any) -> Bytes:
-    """Return the row of which `rules.widen` makes these numbers; what no row has is refused."""
+def narrowed(rules: Rules, given: Any) -> Bytes:
+    """Return the row of which `rules.widen` makes a list of numbers; others are refused."""
     features = rules.features
     if not isinstance(given, list) or len(given) != len(features):
         found = f"{len(given)} of them" if isinstance(given, list) else "something else"
         raise ConfigError(f"numbers: {rules.name} has {len(features)}; there is {found}")
-    row = np.zeros(rules.obs_bytes, np.uint8)
     for feature, number in zip(features, given, strict=True):
         if not is_number(number):
             raise ConfigError(f"numbers: {feature.name} is no number")
-        dtype = np.dtype(feature.dtype)
-        raw = number * feature.divisor
-        if dtype.kind != "f":
-            bounds = np.iinfo(dtype)
-            if abs(raw - round(raw)) > WHOLE_BY * max(1.0, abs(raw)):
-                raise ConfigError(
-                    f"numbers: {feature.name}={number:g} is no multiple of 1/{feature.divisor:g}"
-                )
-            raw = round(raw)
-            if not bounds.min <= raw <= bounds.max:
-                raise ConfigError(f"numbers: {feature.name}={number:g} is out of its range")
-        row[feature.offset : feature.bytes.stop] = np.array([raw], dtype).view(np.uint8)
-    return row
+    (row,) = narrow(rules, np.array([given], np.float64))
+    return np.asarray(row)
 
 
 def told(wrong: SparringError) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import ConfigError, EnvError, IllegalActionError, SparringError
+from sparring.errors import ConfigError, IllegalActionError, SparringError
 from sparring.games.rules import Rewards
 from sparring.games.seeds import ANY_ENV, checked_seed
-from sparring.pools.foreign.faults import told
+from sparring.pools.foreign.faults import no_choice, told
 from sparring.pools.foreign.layout import ROW_ALIGNMENT
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.foreign.sheet import CUT, OVER, Sheet
@@ -407,10 +407,7 @@ class ForeignPool(ABC):
         stuck = (batch.policy != NOBODY) & ~batch.mask.any(axis=1)
         for row in np.flatnonzero(stuck)[:1]:
             where = self._where(batch.first + row // self.rules.rows)
-            raise EnvError(
-                f"{where}: seat {batch.seat[row]} is to act and its "
-                "action mask allows nothing; end the episode instead"
-            )
+            raise no_choice(where, batch.seat[row])
 
 
 def check_finite(where: str, numbers: npt.NDArray[Any], reward: npt.NDArray[Any]) -> None:

@@ -41,6 +41,14 @@ def same_folder() -> Iterator[None]:
         os.close(here)
 
 
+def no_choice(where: str, seat: object) -> EnvError:
+    """Say that a mask is all zeros where somebody has to choose; no policy could answer that."""
+    return EnvError(
+        f"{where}: seat {seat} is to act and its action mask allows nothing; end the episode "
+        "there, or allow an action that passes"
+    )
+
+
 def first_line(wrong: BaseException) -> str:
     """What the environment itself raised, or what was refused of it."""
     raised = wrong.__cause__ if isinstance(wrong, EnvError) and wrong.__cause__ else wrong

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sparring.errors import SparringError
 from sparring.pools.foreign.base import check_finite
 from sparring.pools.foreign.encoding import MASK, Encoding
+from sparring.pools.foreign.faults import no_choice
 
 
 class Table(ABC):
@@ -105,9 +106,12 @@ class Table(ABC):
                 )
 
     def check(self) -> None:
-        """Refuse what is not finite, in what anybody sees or was paid."""
+        """Refuse what is not finite, in what anybody sees or was paid, and masks of zeros."""
         for seat, agent in enumerate(self.agents):
             check_finite(f"{self.where} ({agent})", self.numbers[seat], self.reward[seat])
+        for seat in self.deciding() if not self.encodings[0].bounds else ():
+            if seat >= 0 and not self.mask[seat].any():
+                raise no_choice(self.where, seat)
 
     @property
     def where(self) -> str:

@@ -1,0 +1,162 @@
+"""What programs ask a policy: positions, rows of bytes, and observations as environments give them.
+
+A pool's rows go to `Policy.act` as they are. What comes from elsewhere becomes such rows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.state import State
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+Bytes = npt.NDArray[np.uint8]
+
+MASK = "action_mask"
+"""The key of a dictionary observation that holds the legal actions."""
+
+
+def is_position(given: Any) -> bool:
+    """Whether this is a position of a game, or a list of them."""
+    listed = isinstance(given, list | tuple) and len(given) > 0
+    return isinstance(given[0] if listed else given, State)
+
+
+def act_in(policy: Policy, given: State | Sequence[State], **how: Any) -> Any:
+    """Return what `State.apply` takes in a position, or an array of that for several.
+
+    All positions share a forward pass. how: see `Policy.act`.
+    """
+    states = [given] if isinstance(given, State) else list(given)
+    asked, obs, mask = [], [], []
+    for number, state in enumerate(states):
+        demand_decision(policy, state, number if len(states) > 1 else None)
+        for row in range(policy.rules.rows):
+            if state.native.seat(row) >= 0:
+                seen, legal = state.decision(row)
+                asked.append((number, row))
+                obs.append(seen)
+                mask.append(legal)
+    answers = policy.act(np.concatenate(obs), np.concatenate(mask), **how)
+    actions = np.zeros((len(states), policy.rules.rows, *answers.shape[1:]), answers.dtype)
+    for (number, row), answer in zip(asked, answers, strict=True):
+        actions[number, row] = answer
+    if policy.rules.rows == 1:
+        actions = actions[:, 0]
+    if not isinstance(given, State):
+        return actions
+    return int(actions[0]) if actions.ndim == 1 else actions[0]
+
+
+def demand_decision(policy: Policy, state: Any, number: int | None) -> None:
+    """Refuse a position that is none, of another game, over, or not all that a policy knows."""
+    which = "the state" if number is None else f"state {number}"
+    if not isinstance(state, State):
+        raise ConfigError(f"{which} is {type(state).__name__}; give states alone, or rows alone")
+    policy.check_fits(state.rules)
+    policy.demand_no_memory()
+    if state.over:
+        raise ConfigError(f"{which}: the game of {state.rules.name} is over, nobody is to act")
+
+
+def rows_of(rules: Rules, given: Any, row_bytes: int) -> tuple[Bytes, bool]:
+    """Return observations as rows of bytes [B, ...], and whether there was a single one.
+
+    given: bytes as pools write them, numbers as `rules.pack` takes them (in any shape of that
+        size), or a dictionary of numbers by the names of the observation's parts.
+    row_bytes: length of a row with what is remembered behind it, which is fine too.
+    """
+    if isinstance(given, Mapping):
+        return rows_of_parts(rules, given)
+    obs, count = np.asarray(given), len(rules.features)
+    if obs.dtype.kind in "biu" and obs.shape[-1:] in ((rules.obs_bytes,), (row_bytes,)):
+        rows = np.atleast_2d(obs)
+        if rows.ndim == 2 and (obs.dtype == np.uint8 or ((rows >= 0) & (rows <= 255)).all()):
+            return rows.astype(np.uint8, copy=False), obs.ndim == 1
+    if obs.dtype.kind in "biuf" and obs.ndim:
+        if obs[0].size == count:
+            return packed(rules, obs.reshape(len(obs), count)), False
+        if obs.size == count:
+            return packed(rules, obs.reshape(1, count)), True
+    raise ConfigError(
+        f"observations are {obs.dtype} {obs.shape}; {rules.name} has {count} numbers each "
+        f"(gymnasium.spaces.flatten makes them), or {rules.obs_bytes} bytes as pools write them"
+    )
+
+
+def packed(rules: Rules, numbers: npt.NDArray[Any]) -> Bytes:
+    """Return rows of numbers [B, features], which have to be finite."""
+    for row, at in np.argwhere(~np.isfinite(numbers))[:1]:
+        name = rules.features[at].name
+        raise ConfigError(f"observations: {name} of row {row} is {numbers[row, at]}, not finite")
+    return rules.pack(numbers)
+
+
+def rows_of_parts(rules: Rules, given: Mapping[str, Any]) -> tuple[Bytes, bool]:
+    """Return rows of a dictionary observation; its mask is not among the numbers."""
+    sizes = {block.name: block.rows * len(block.columns) for block in rules.blocks}
+    parts = {name: np.asarray(given[name]) for name in sizes if name in given}
+    missing = [name for name in sizes if name not in parts]
+    single = all(parts[name].size == sizes[name] for name in parts)
+    count = 1 if single or not parts else len(np.atleast_1d(next(iter(parts.values()))))
+    wrong = [name for name in parts if parts[name].size != count * sizes[name]]
+    if missing or wrong:
+        raise ConfigError(
+            f"observations: {', '.join(missing or wrong)} of {rules.name} "
+            f"{'is missing' if missing else 'has another size than its part'}; give a flat one, "
+            "as gymnasium.spaces.flatten makes it"
+        )
+    numbers = [parts[name].reshape(count, sizes[name]) for name in sizes]
+    return packed(rules, np.concatenate(numbers, axis=1)), single
+
+
+def masks_of(rules: Rules, given: Any, count: int) -> Bytes | None:
+    """Return masks of bytes [B, actions]; None where none is given, or actions are numbers."""
+    if given is None or rules.box:
+        return None
+    mask = np.atleast_2d(np.asarray(given))
+    if mask.shape != (count, rules.actions):
+        raise ConfigError(
+            f"action_masks have shape {np.shape(given)}; {rules.name} needs {rules.actions} for "
+            f"each of {count} observations"
+        )
+    legal: Bytes = (mask != 0).astype(np.uint8)
+    return legal
+
+
+def predict(
+    policy: Policy,
+    observation: Any,
+    state: Any = None,
+    episode_start: Any = None,
+    *,
+    deterministic: bool,
+    action_masks: Any,
+    step: int,
+) -> tuple[Any, Bytes | None]:
+    """Return the actions as the environment takes them, and what is remembered, see `Agent`."""
+    rules = policy.rules
+    rows, single = rows_of(rules, observation, rules.obs_bytes)
+    if action_masks is None and isinstance(observation, Mapping):
+        action_masks = observation.get(MASK)
+    memory = policy.blank(len(rows)) if state is None else np.array(state, np.uint8)
+    if memory.shape != (len(rows), policy.memory_bytes):
+        raise ConfigError(
+            f"state has shape {memory.shape}; {policy.name} needs what predict returned for the "
+            f"same {len(rows)} observations, ({len(rows)}, {policy.memory_bytes}), or None"
+        )
+    if episode_start is not None:
+        memory[np.broadcast_to(np.asarray(episode_start, np.bool_), len(rows))] = 0
+    mask = masks_of(rules, action_masks, len(rows))
+    how: dict[str, Any] = {"greedy": deterministic, "step": step}
+    actions, memory = policy.decide(rows, mask, memory, **how)
+    own = rules.env_actions(actions)
+    return own[0] if single else own, memory if policy.memory_bytes else None
