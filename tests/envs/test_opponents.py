@@ -274,7 +274,7 @@ def test_the_end_is_shown_where_a_policy_moved_last() -> None:
         ("past", "past is a player of a run that trains"),
         ("carefull", "did you mean 'careful'"),
         (7, "7 is no player"),
-        (lambda: "random", "takes 0 arguments; a player takes (obs, mask, rng), a factory"),
+        (lambda obs: obs, "takes 1 arguments; a player takes (obs, mask, rng), what makes players"),
         ([], "names 0 of the 2 seats"),
         (["careful=0", "random"], "must be above 0"),
     ],

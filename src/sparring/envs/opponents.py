@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -13,7 +12,7 @@ from sparring.envs.illegal import GOLDEN, mixed
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
-from sparring.league.players import CallablePlayer, Seated
+from sparring.league.players import CallablePlayer, Maker, Seated, is_maker, made_by
 from sparring.league.seating import Table, Who, is_weighted, read_tables, seat_player
 from sparring.pools import LEARNER, Lineup
 from sparring.pools.lineups import PlayerId
@@ -23,10 +22,9 @@ Opponents: TypeAlias = Any
 
 A player (a word for a bot, a run, a checkpoint or a saved policy; a policy, an agent, a function
 `(obs, mask, rng) -> actions`) for all other seats; a list with one each; or a list of such tables,
-with weights: ["captain=2", (policy, 1)]. A function of two arguments is a factory: it is called at
-every reset with the number of other seats and the `LocalGame`, and returns any of these.
+with weights: ["captain=2", (policy, 1)]. A function of no argument or of two is a factory: it is
+called at every reset, with the number of other seats and the `LocalGame`, and returns any of these.
 """
-Factory = Callable[[int, "LocalGame"], Opponents]
 
 
 class LocalGame:
@@ -52,7 +50,7 @@ class Company:
 
     def __init__(self, rules: Rules, given: Opponents, *, games: int, first_game: int) -> None:
         self.rules = rules
-        self.factory: Factory | None = given if is_factory(given) else None
+        self.factory: Maker | None = given if is_maker(given) else None
         self.seated: dict[int, Seated] = {}
         """Who answers rows, by policy id."""
         self._loaded: dict[str, Any] = {}
@@ -83,7 +81,7 @@ class Company:
     def draw(self, game: int, local: LocalGame) -> Lineup:
         """Ask the factory who plays the next episode of a game."""
         assert self.factory is not None
-        (table, *more) = tables_of(self.rules, self.factory(self.rules.seats - 1, local))
+        (table, *more) = tables_of(self.rules, made_by(self.factory, self.rules.seats - 1, local))
         if more:
             raise ConfigError(
                 f"opponents: the factory returned {len(more) + 1} tables; return one, drawn by you"
@@ -180,21 +178,3 @@ def is_table(word: Any) -> bool:
     if isinstance(word, str):
         return "=" in word or "," in word
     return isinstance(word, list | tuple)
-
-
-def is_factory(given: Opponents) -> bool:
-    """Whether `opponents=` is a function that makes players: players take three arguments."""
-    if isinstance(given, str | Sequence) or not callable(given) or hasattr(given, "check_fits"):
-        return False
-    try:
-        parameters = inspect.signature(given).parameters.values()
-    except (TypeError, ValueError):  # of something built in nobody can tell
-        return False
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [p for p in parameters if p.kind in places and p.default is p.empty]
-    if len(needed) not in (2, 3):
-        raise ConfigError(
-            f"opponents: {getattr(given, '__name__', given)!r} takes {len(needed)} arguments; a "
-            "player takes (obs, mask, rng), a factory (seats, game)"
-        )
-    return len(needed) == 2

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.envs.opponents import LocalGame, Opponents, is_factory, tables_of
+from sparring.envs.opponents import LocalGame, Opponents, tables_of
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.league.players import is_maker, made_by
 from sparring.league.seating import Table, Who, seat_player
 from sparring.nets.remembering import Remembering
 
@@ -23,7 +24,7 @@ class StateCompany:
 
     def __init__(self, rules: Rules, opponents: Opponents) -> None:
         self.rules = rules
-        self._factory = opponents if is_factory(opponents) else None
+        self._factory = opponents if is_maker(opponents) else None
         given = "self" if opponents is None or self._factory else opponents
         self._tables = self._read(given)
         self._loaded: dict[str, Any] = {}
@@ -40,7 +41,7 @@ class StateCompany:
         lots = np.random.Generator(np.random.Philox(key=key))
         if self._factory is not None:
             local = LocalGame(self.rules, 0, self._position)
-            tables = self._read(self._factory(self.rules.seats - 1, local))
+            tables = self._read(made_by(self._factory, self.rules.seats - 1, local))
             if len(tables) > 1:
                 raise ConfigError("opponents: the factory returned several tables; return one")
             players = [self._sit(who) for who in tables[0].players]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import IllegalActionError
+from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 
@@ -26,6 +27,16 @@ Player: TypeAlias = "Policy | str"
 """What words can name: a trained policy, or a bot."""
 Seated: TypeAlias = "Policy | CallablePlayer"
 """Whoever answers rows in batches."""
+
+Maker: TypeAlias = Callable[..., Any]
+"""Takes nothing, or (seats, game): the number of other seats, and the game with `rules`, `index`.
+
+Returns a player: a policy, an agent, a function (obs, mask, rng) -> actions, an object with
+`act(obs, mask)`, or the word for a run or a saved policy.
+"""
+PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+NOTHING, TABLE, PLAYER = 0, 2, 3
+"""How many arguments makers take, and players."""
 
 
 @runtime_checkable
@@ -111,6 +122,51 @@ class CallablePlayer:
             why = "is not finite" if box else f"is not legal; legal: {legal}"
             raise IllegalActionError(f"{self.name}, row {row}: action {answer[row]} {why}")
         return answer.astype(np.float32).clip(-1, 1) if box else answer.astype(np.int32)
+
+
+def is_maker(given: Any) -> bool:
+    """Whether this makes players: players themselves take three arguments."""
+    if isinstance(given, str | list | tuple) or not callable(given):
+        return False
+    if hasattr(given, "check_fits") or hasattr(given, "policy"):
+        return isinstance(given, type)
+    needed, most = arguments(given)
+    if needed <= PLAYER <= most and not isinstance(given, type):
+        return False
+    if needed not in (NOTHING, TABLE):
+        raise ConfigError(
+            f"opponents: {getattr(given, '__name__', given)!r} takes {needed} arguments; a player "
+            "takes (obs, mask, rng), what makes players takes nothing or (seats, game)"
+        )
+    return True
+
+
+def arguments(function: Any) -> tuple[int, float]:
+    """How many arguments a function needs by their places, and how many it takes at most."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of something built in nobody can tell; a player, then
+        return PLAYER, PLAYER
+    placed = [p for p in parameters if p.kind in PLACES]
+    needed = sum(p.default is p.empty for p in placed)
+    endless = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return needed, float("inf") if endless else len(placed)
+
+
+def made_by(maker: Maker, seats: int, game: Any) -> Any:
+    """Return what a maker makes for a game. seats: besides the learner's."""
+    return maker(seats, game) if arguments(maker)[0] == TABLE else maker()
+
+
+def function_of(player: Any) -> Function:
+    """Return a function of somebody's own, or the `act(obs, mask)` of an object, as a function."""
+    if callable(player):
+        return cast(Function, player)
+
+    def act(obs: Bytes, mask: Bytes, rng: np.random.Generator) -> Any:
+        return player.act(obs, mask)
+
+    return act
 
 
 def random_player(rules: Rules) -> CallablePlayer:

@@ -29,6 +29,8 @@ from sparring.league.players import (
     CallablePlayer,
     HasPolicy,
     Seated,
+    function_of,
+    is_maker,
     name_of,
     random_player,
 )
@@ -186,16 +188,17 @@ def who_object(given: Any, where: str) -> Who:
     if hasattr(player, "check_fits") and hasattr(player, "act"):
         kind: Kind = "callable" if hasattr(player, "function") else "policy object"
         return Who(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
-    if not callable(player):
+    if not callable(player) and not hasattr(player, "act"):
         raise ConfigError(f"{where}: {no_player(given)}")
+    is_maker(player)  # refuses a function that is neither a player nor makes some
     return Who("callable", name_of(player), player=player)
 
 
 def no_player(given: object) -> str:
     """Say what can be given instead."""
     return (
-        f"{given!r} is no player; give a word, a policy, an agent or a function "
-        "(obs, mask, rng) -> actions"
+        f"{given!r} is no player; give a word, a policy, an agent, a function "
+        "(obs, mask, rng) -> actions or an object with act(obs, mask)"
     )
 
 
@@ -297,8 +300,13 @@ def sit(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:
     if hasattr(seated, "check_fits"):
         seated.check_fits(rules)
         return cast("Seated", seated)
-    if callable(player):
-        return CallablePlayer(rules, player)
+    if is_maker(player):
+        raise ConfigError(
+            f"{name_of(player)} makes players, which are seated in training and by adapters alone; "
+            f"give one of them: {name_of(player)}()"
+        )
+    if callable(player) or hasattr(seated, "act"):
+        return CallablePlayer(rules, function_of(player), name_of(player))
     raise ConfigError(no_player(player))
 
 

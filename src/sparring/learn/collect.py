@@ -14,13 +14,14 @@ from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import curves
+from sparring.learn.begun import tell_begun
 from sparring.learn.forward import Forward
 from sparring.learn.rollout import RECORD, Cuts, Earned, Group, Rollout, groups_of, recorded
 from sparring.learn.timing import Timing
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import Sampler, drawn_for, played
 from sparring.nets.net import VALUE
-from sparring.pools.lineups import LEARNER, check_answered
+from sparring.pools.lineups import LEARNER, check_answered, present
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
 UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
@@ -348,6 +349,7 @@ class Collector:
             if rollout.record is not None:
                 rollout.record[step, games] = recorded(batch)
             self.earned.add(batch, games.start)
+            tell_begun(self.actors, batch, self.first_row // self.pool.rules.rows + games.start)
             if batch.truncated.any():
                 rollout.cuts.add(self.pool.rules, step, games.start, batch, rollout)
 
@@ -434,17 +436,10 @@ class Collector:
         self.put_front(rows, blobs["open.bin"])
         self.pool.load_state(blobs["games.bin"])
         self.groups = groups_of(self.pool)
+        tell_begun(self.actors)
 
     def begin(self, seed: int) -> None:
         """Begin other games than those that the pool was made with."""
         self.pool.reset(seed=seed)
         self.groups = groups_of(self.pool)
-
-
-def present(
-    policy: npt.NDArray[np.int16], grouped: npt.NDArray[np.bool_]
-) -> Sequence[int] | npt.NDArray[np.int16]:
-    """Who decides in some rows, each once, without bots and those that are answered together."""
-    if policy.max() <= LEARNER:  # as a rule; sorting costs as much as all else here
-        return [LEARNER] if (policy == LEARNER).any() else []
-    return np.unique(policy[(policy >= 0) & ~grouped])
+        tell_begun(self.actors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -108,3 +108,40 @@ class PlayerActor:
             rows=draws.rows,
         )
         return Answer(action, memory=memory)
+
+
+class MadePlayers:
+    """Answers the rows of whoever is made anew when a game begins."""
+
+    def __init__(self, make: Callable[[int], Decides], rows: int, seed: int) -> None:
+        """Seat nobody yet.
+
+        make: returns the player of a game by its number. rows: of a game.
+        """
+        self.make, self.rows, self.seed = make, rows, seed
+        self._seated: dict[int, Decides] = {}
+
+    def begin(self, games: Iterable[int] | None = None) -> None:
+        """Let games begin anew, all of them if none are given: others will sit there."""
+        for game in list(self._seated) if games is None else games:
+            self._seated.pop(game, None)
+
+    def answer(self, obs: Bytes, mask: Bytes, draws: Draws) -> Answer:
+        """Choose an action for every row, in one call for all games of a player."""
+        mine: dict[int, list[int]] = {}
+        for at, row in enumerate(draws.rows):
+            game = int(row) // self.rows
+            if game not in self._seated:
+                self._seated[game] = self.make(game)
+            mine.setdefault(id(self._seated[game]), []).append(at)
+        action: npt.NDArray[Any] | None = None
+        for places in mine.values():
+            player = self._seated[int(draws.rows[places[0]]) // self.rows]
+            said = PlayerActor(player, self.seed).answer(
+                obs[places], mask[places], draws.of(places)
+            )
+            if action is None:
+                action = np.zeros((len(obs), *said.action.shape[1:]), said.action.dtype)
+            action[places] = said.action
+        assert action is not None
+        return Answer(action)

@@ -60,8 +60,8 @@ def train(
         factory itself, or an object: a Gymnasium env or vector, a PettingZoo AEC or parallel env,
         or a list of envs. Left out: the game of the file that `config` names, or skull_king.
     on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
-    opponents: words as on the command line; policies, agents and functions (obs, mask, rng) ->
-        actions may be among them.
+    opponents: words as on the command line; policies, agents, functions (obs, mask, rng) ->
+        actions, objects with act(obs, mask), and what makes one of these for every game.
     trust: classes and factories that the files which are read may use, such as my_nets:Net.
     net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
     """

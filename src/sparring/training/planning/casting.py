@@ -11,11 +11,13 @@ from sparring.curriculum.checks import check_weights
 from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.league.players import CallablePlayer, name_of
+from sparring.league.makers import Made
+from sparring.league.players import CallablePlayer, is_maker, name_of
 from sparring.league.roles import EXPLOITER, MAIN
 from sparring.league.seating import Table, Who, read_tables, seat_player
 from sparring.learn.cast import Cast, Fixed, Seating
-from sparring.learn.opponents import PlayerActor
+from sparring.learn.collect import Actor
+from sparring.learn.opponents import MadePlayers, PlayerActor
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.memory import memory_of
 from sparring.nets.net import usual_heads
@@ -108,7 +110,7 @@ class Casting:
         self.roles = role_nets(rules, config)
         self.frozen: dict[tuple[Any, bool], Policy] = {}
         """Of the learner's own kind: they go into slots."""
-        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer] = {}
+        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer | Made] = {}
         """Everybody else who is no bot."""
         self.loaded: dict[str, Any] = {}
         self.styles: set[bool] = set()
@@ -153,13 +155,16 @@ class Casting:
             recent=tuple(sorted({who.newest for who in past if who.newest})),
             pots=tuple(dict.fromkeys(pot_of(who) for who in past)),
             greedy=by_value or self.styles == {True},
-            actors={
-                ids[key]: PlayerActor(player, self.config.seed, greedy=key[1])
-                for key, player in self.apart.items()
-            },
+            actors={ids[key]: self._actor(key[1], who) for key, who in self.apart.items()},
             others=tuple(player.name for player in self.apart.values()),
             seatings=seatings,
         )
+
+    def _actor(self, greedy: bool, player: Policy | CallablePlayer | Made) -> Actor:
+        seed = self.config.seed
+        if isinstance(player, Made):
+            return MadePlayers(player.for_game, self.rules.rows, seed)
+        return PlayerActor(player, seed, greedy=greedy)
 
     def _seating(self, table: Table, ids: dict[tuple[Any, bool], int]) -> Seating:
         players = tuple(self._player(who, ids) for who in table.players)
@@ -171,8 +176,11 @@ class Casting:
             self.styles.add(bool(who.greedy))
         if who.kind in ("self", "bot", "past", "best"):
             return
-        player = seat_player(who, self.rules, self.loaded)
         key = self._key(who)
+        if is_maker(who.player):
+            self.apart[key] = Made(self.rules, who.player)
+            return
+        player = seat_player(who, self.rules, self.loaded)
         if isinstance(player, Policy) and self._is_alike(player):
             self.frozen[key] = player
         else:
