@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sparring.proof.conformance import check as check
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
+    from sparring.training.several import Agents as Agents
     from sparring.training.train import resume as resume
     from sparring.training.train import train as train
 
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LEARNER",
     "Agent",
+    "Agents",
     "Batch",
     "ConfigError",
     "IllegalActionError",
@@ -64,6 +66,7 @@ _HOMES = {
     "sparring.proof.conformance": ("check",),
     "sparring.store.policies": ("load",),
     "sparring.training.agent": ("Agent",),
+    "sparring.training.several": ("Agents",),
     "sparring.training.train": ("resume", "train"),
 }
 _NAMES_AT_HOME = {"load": "load_policy"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from sparring import ids, trusted
 from sparring.config import TrainConfig
@@ -39,9 +40,24 @@ from sparring.training.planning.settings import (
 from sparring.training.records.run import Run, holding, word_of
 from sparring.training.resuming import demand_resumable
 from sparring.training.session import Session
+from sparring.training.several import Agents, demand_one_kind, train_several
 
+SEVERAL = {"seeds", "population"}
+"""Keywords that ask for `Agents`, also if there is one of them."""
 REPLAY = "replay"
 """The group of a snapshot's tensors that holds what is remembered, together with segments."""
+
+
+@overload
+def train(game: Any = None, *, seeds: int, **settings: Any) -> Agents: ...
+
+
+@overload
+def train(game: Any = None, *, population: int, **settings: Any) -> Agents: ...
+
+
+@overload
+def train(game: Any = None, **settings: Any) -> Agent: ...
 
 
 def train(
@@ -53,8 +69,11 @@ def train(
     on_evaluation: Any = None,
     on_episode: Any = None,
     **settings: Any,
-) -> Agent:
+) -> Agent | Agents:
     """Train an agent; any setting of `sparring train` may be given by name.
+
+    seeds, population, vary: several runs, one after the other, or a population at once on a GPU.
+        `Agents` come back, a sequence that compares them.
 
     game: a game's name, or an environment of your own: its factory's name (my_game:make_env), the
         factory itself, or an object: a Gymnasium env or vector, a PettingZoo AEC or parallel env,
@@ -81,21 +100,24 @@ def train(
     file = str(changes.pop("config", ""))
     if is_maker(game):
         game = keep_factory(game) or game
-    pool = None
-    if game is None or isinstance(game, str):
-        config = complete(ids.named(game or ""), file, changes)
+    brought = game is not None and not isinstance(game, str)
+    if brought:
+        config = complete("", file, changes, facts=facts_of_given(game))
     else:
-        facts = facts_of_given(game)
-        config = complete("", file, changes, facts=facts)
-        pool = given_pool(game, config)
+        config = complete(ids.named(game or ""), file, changes)
     demand_given(config, changes)
-    return train_with(
-        alone(config),
-        quiet=quiet,
-        pool=pool,
-        callbacks=Callbacks(on_update, on_evaluation, on_episode),
-        opponents=opponents,
-    )
+    demand_trained(config)
+    options: dict[str, Any] = {
+        "quiet": quiet,
+        "callbacks": Callbacks(on_update, on_evaluation, on_episode),
+        "opponents": opponents,
+    }
+
+    pool_for = partial(given_pool, game) if brought else None
+    if len(members_of(config)) == 1 and not SEVERAL & settings.keys():
+        return train_with(config, pool=pool_for(config) if pool_for else None, **options)
+    together = at_once(config)
+    return train_several(config, train_all, at_once=together, pool_for=pool_for, **options)
 
 
 def complete(
@@ -145,13 +167,11 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
     return list(given)
 
 
-def alone(config: TrainConfig) -> TrainConfig:
-    """Refuse settings of several runs, and of none."""
+def demand_trained(config: TrainConfig) -> None:
+    """Refuse what trains nothing, and runs that are counted twice."""
     if config.dry_run:
         raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
-    if len(members_of(config)) > 1:
-        raise ConfigError("several runs: use `sparring train --seeds`, or call train once for each")
-    return config
+    demand_one_kind(config)
 
 
 def train_with(

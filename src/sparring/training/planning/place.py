@@ -87,7 +87,8 @@ def demand_one_gpu(config: TrainConfig, where: str) -> None:
         raise ConfigError(f"algo {config.algo!r} trains one run at a time, no population")
     if not where.startswith(GPU):
         raise ConfigError(
-            f"a population is trained on one GPU, games included; here the games are on {where}"
+            f"a population is trained on one GPU, games included; here the games are on {where}: "
+            "use seeds for runs one after the other"
         )
 
 
