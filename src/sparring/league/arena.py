@@ -16,6 +16,7 @@ from sparring.league.players import AnyPlayer, HasPolicy, Seated, name_of, rando
 from sparring.league.results import ALONE, MatchResult, PlayerResult, summarise
 from sparring.league.seating import sit
 from sparring.pools.foreign.again import RANDOM, is_own
+from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.lineups import PlayerId
 
 __all__ = [
@@ -186,16 +187,23 @@ def play_match(
 
 
 def play_own_match(
-    rules: Rules, seats: Sequence[AnyPlayer], terms: Terms, progress: Progress | None
+    rules: Rules,
+    seats: Sequence[AnyPlayer],
+    terms: Terms,
+    progress: Progress | None = None,
+    given: ForeignPool | None = None,
 ) -> MatchResult:
-    """Play whole episodes in an environment of somebody's own; `random` plays anything."""
+    """Play whole episodes in an environment of somebody's own; `random` plays anything.
+
+    given: the environments, where a program brought them along.
+    """
     players: list[Seated] = []
     for seat in seats:
         player = random_player(rules) if seat == RANDOM else sit(seat, rules)
         if isinstance(player, str):  # a bot's name, and there are none
             raise ConfigError(f"{rules.name} has no bot {player!r}; there is {RANDOM}")
         players.append(player)
-    record = play_own(rules, players, terms, progress)
+    record = play_own(rules, players, terms, progress, given)
     return summarise(rules, [name_of(seat) for seat in seats], record)
 
 

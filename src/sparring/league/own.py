@@ -25,10 +25,11 @@ from sparring.nets.remembering import Memories
 from sparring.pools.foreign.again import check_same, factory_of, made_again
 from sparring.pools.foreign.base import TERMINATED, TRUNCATED, ForeignPool
 from sparring.pools.foreign.faults import no_choice
+from sparring.pools.foreign.seats import TablesPool
 from sparring.pools.foreign.sheet import CUT, RUNNING
 from sparring.pools.lineups import NOBODY
 from sparring.pools.workers.crew import Limits
-from sparring.pools.workers.episodes import Episodes, episodes_of
+from sparring.pools.workers.episodes import Episodes, Here, episodes_of
 
 OWN_GAMES = 128
 """Episodes of a measurement, unless somebody says otherwise: they may take seconds each."""
@@ -111,14 +112,35 @@ def play_own(
     players: Sequence[Seated],
     terms: Terms,
     told: Callable[[int], None] | None = None,
+    given: ForeignPool | None = None,
 ) -> Record:
     """Play whole episodes; the first of the players is measured.
 
     players: one per seat, in the order in which they sit; the next rotation has everybody one seat
     further on. told: called with the number of episodes that are over.
+    given: environments that a program brought along, of which nobody else can make any; whatever
+    they were playing is over then.
     """
     deals = -(-terms.games // rules.seats)
     results = Results(terms, deals * rules.seats, told)
+    if given is None:
+        play_made(rules, players, results, deals)
+    elif isinstance(given, TablesPool):
+        by_tables(Here(given), players, results, deals)
+    else:
+        by_vector(given, players, results, deals)
+    lines = whole_deals(results.lines, rules.seats)
+    if len(lines) < 2:
+        raise SparringError(
+            f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
+            f"{PATIENCE * terms.limit_s:g} s; give evaluations more time with eval.limit_s, or end "
+            "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
+        )
+    return record_of(lines, rules.seats)
+
+
+def play_made(rules: Rules, players: Sequence[Seated], results: Results, deals: int) -> None:
+    """Play in environments that a factory makes."""
     word, games = factory_of(rules), min(AT_ONCE, deals * rules.seats)
     try:
         episodes = episodes_of(word, games, limits_of(players))
@@ -130,14 +152,6 @@ def play_own(
         check_players(players, rules, episodes.rules)
         results.restart()
         by_tables(episodes, players, results, deals)
-    lines = whole_deals(results.lines, rules.seats)
-    if len(lines) < 2:
-        raise SparringError(
-            f"{rules.name}: {len(lines)} of {results.total} episodes ended within "
-            f"{PATIENCE * terms.limit_s:g} s; give evaluations more time with eval.limit_s, or end "
-            "episodes with a time limit (gymnasium.wrappers.TimeLimit)"
-        )
-    return record_of(lines, rules.seats)
 
 
 def check_players(players: Sequence[Seated], rules: Rules, now: Rules) -> None:

@@ -17,6 +17,7 @@ from sparring.nets.policy import Policy
 from sparring.store.files import read_regular
 from sparring.store.plain import anything, named, parse_json, table
 from sparring.store.policies import save_policy
+from sparring.training.records.last import last_evaluation
 from sparring.training.records.run import RESULTS
 
 if TYPE_CHECKING:
@@ -65,13 +66,16 @@ class Agent:
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
-        """The last measurement of the finished run by opponent; {} before there is one."""
+        """The last measurement of the finished run by opponent, or its last evaluation.
+
+        {} before there is one.
+        """
         with suppress(OSError, ValueError):
             found = parse_json(read_regular(self.run / RESULTS))
             A_MEASUREMENT(found, "")
             results: dict[str, dict[str, Any]] = found["results"]
             return results
-        return {}
+        return last_evaluation(self.run)
 
     def act(
         self,

@@ -45,6 +45,7 @@ from sparring.training.planning.own_nets import computed_as, lasting_net
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.role_words import changed
+from sparring.training.records.results import measure_here
 from sparring.training.records.run import NETWORK, Run, check_name
 from sparring.training.starting import found_init, start_from
 from sparring.training.teaching.sources import lasting as lasting_source
@@ -183,7 +184,7 @@ class Session:
     ) -> list[Agent]:
         with closing_learner(self.learner):
             trainer, ended = self._loop(runs, resume, events)
-            return [
+            agents = [
                 Agent(
                     self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
                     member.run.path,
@@ -193,6 +194,11 @@ class Session:
                 )
                 for index, member in enumerate(trainer.members)
             ]
+        pool, config = self.plan.foreign, self.configs[0]
+        if self.brought and isinstance(pool, ForeignPool) and not config.eval.off:
+            for agent in agents if not ended.startswith("SIG") else ():
+                measure_here(agent, config, pool)
+        return agents
 
     def _loop(
         self,

@@ -215,7 +215,7 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
     if not by_factory(config):
-        for name in ("every_s", "every_decisions", "against", "target", "patience", "limit_s"):
+        for name in ("every_s", "every_decisions", "against", "target", "patience"):
             values = getattr(config.eval, name), getattr(usual.eval, name)
             unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():

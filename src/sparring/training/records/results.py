@@ -14,8 +14,11 @@ import numpy as np
 
 from sparring.config import TrainConfig
 from sparring.errors import SparringError, SparringWarning
-from sparring.league.arena import ALONE, usual_opponents
+from sparring.league.arena import ALONE, play_own_match, usual_opponents
+from sparring.league.own import Terms
 from sparring.league.results import MatchResult, load_result
+from sparring.pools.foreign.again import RANDOM
+from sparring.pools.foreign.base import ForeignPool
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.folders import shown_path
 from sparring.training.agent import Agent
@@ -71,6 +74,25 @@ def measure(
             raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
     keep(agent, results)
     return results
+
+
+def measure_here(agent: Agent, settings: TrainConfig, pool: ForeignPool) -> None:
+    """Measure an agent in environments that a program brought along, which nobody else can make.
+
+    They are played in this process, one episode after the other. What keeps them from it is warned
+    of: the run is whole all the same.
+    """
+    rules = agent.policy.rules
+    others = [RANDOM] * (rules.seats - 1)
+    terms = Terms(settings.eval.games, FINAL_SEED, limit_s=settings.eval.limit_s)
+    try:
+        found = play_own_match(rules, [agent.policy, *others], terms, given=pool)
+    except SparringError as wrong:
+        keep(agent, {}, why_not=str(wrong))
+        text = f"{shown_path(agent.run)} was not measured: {wrong}"
+        warnings.warn(SparringWarning(text), stacklevel=2)
+        return
+    keep(agent, {(others or [ALONE])[0]: found})
 
 
 def beside(
