@@ -11,12 +11,19 @@ from sparring.games.rules import Rules
 from sparring.games.stats import shown, written
 from sparring.league.results import MatchResult
 from sparring.pools.foreign.again import is_own
+from sparring.pools.foreign.rules import ForeignRules
 
 
-def next_command(rules: Rules, path: object) -> str:
-    """Return how to meet a trained agent: in the terminal, or in a film where that is no use."""
+def next_command(rules: Rules, path: object, *, instead: str = "eval") -> str:
+    """Return how to meet a trained agent: in the terminal, or in a film where that is no use.
+
+    instead: the command for an environment of one seat whose actions are numbers without names,
+        which nobody would type in place of the agent.
+    """
     if rules.box or (rules.rows > 1 and not is_own(rules)):
         return f"sparring render {path} --out game.gif"
+    if isinstance(rules, ForeignRules) and rules.seats == 1 and not rules.action_names:
+        return f"sparring {instead} {path}"
     return f"sparring play {path}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -34,7 +35,12 @@ SPACES: list[Any] = [
 
 
 def rules_of(space: Any, names: tuple[str, ...] = ()) -> ForeignRules:
-    return rules_for("env", encoding_of(space, CHOICE, "env", names), seats=1, rows=1)
+    return rules_for(
+        "env",
+        encoding_of(space, CHOICE, "env", SimpleNamespace(feature_names=names)),
+        seats=1,
+        rows=1,
+    )
 
 
 class Fixed(gymnasium.Env[Any, Any]):

@@ -98,7 +98,9 @@ def run(config: EvalConfig) -> int:
     if games_kept:
         say(games_kept.told(files))
     if isinstance(challenger, Policy):
-        print(f"{config.challenger}; next: {next_command(rules, config.challenger)}")
+        print(
+            f"{config.challenger}; next: {next_command(rules, config.challenger, instead='plot')}"
+        )
     return 0
 
 

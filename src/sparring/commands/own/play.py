@@ -1,4 +1,4 @@
-"""A person in an environment of somebody's own: actions are typed by their numbers."""
+"""A person in an environment of somebody's own: actions are typed by number, or by name."""
 
 from __future__ import annotations
 
@@ -85,8 +85,10 @@ class Table:
         """Show the position and return what the person wants; None: to leave."""
         game = self.game
         advice = int(game.answer(self.adviser, self.person))  # asked or not: it is to remember
-        legal = {game.rules.action_name(action): action for action in game.legal(self.person)}
-        print("", self.shown(), f"legal: {' '.join(legal)}", sep="\n")
+        choices = self.choices()
+        shown = (f"{number} {name}".strip() for number, name in choices.values())
+        legal = ("  " if game.rules.action_names else " ").join(shown)
+        print("", self.shown(), f"legal: {legal}", sep="\n")
         while True:
             print("> ", end="", flush=True)
             line = sys.stdin.readline()
@@ -95,12 +97,24 @@ class Table:
                 print(typed)
             if not line or typed in ("q", "quit"):
                 return None
-            if typed in legal:
-                return legal[typed]
+            for action, words in choices.items():
+                if typed and typed.lower() in map(str.lower, words):
+                    return action
             if typed == "?":
                 print(f"{name_of(self.adviser)} would choose: {game.rules.action_name(advice)}")
             else:
-                print(f"That is no choice here; type one of {' '.join(legal)}.")
+                print(f"That is no choice here; type one of {legal}.")
+
+    def choices(self) -> dict[int, tuple[str, str]]:
+        """What may be typed for every legal action: the env's own number, and its name if any."""
+        rules = self.game.rules
+        return {
+            action: (
+                str(action + rules.first_action),
+                rules.action_name(action) if rules.action_names else "",
+            )
+            for action in self.game.legal(self.person)
+        }
 
     def shown(self) -> str:
         """The environment's own text, or what the person's seat observes."""

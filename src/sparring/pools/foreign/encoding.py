@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,8 @@ MASK = "action_mask"
 """Where Gymnasium and PettingZoo put legal actions, in an observation or in an info."""
 
 
+NAMES_OF_ACTIONS = ("action_names", "action_meanings", "get_action_meanings")
+"""Where an env may say what its actions are called; the last is Atari's."""
 BINARY = -1
 """In place of a count of choices: zeros and ones."""
 PIXEL = 255
@@ -50,6 +52,8 @@ class Encoding:
     """Where its numbers lie in a row, and what they are called."""
     bounds: Bounds | None = None
     """Of actions that are numbers; there are no masks then."""
+    action_names: tuple[str, ...] = ()
+    """What the env calls its choices; () where it says nothing."""
 
     def mask_in(self, obs: Any) -> Any:
         """Return the mask inside an observation or a batch of them, None without one."""
@@ -136,10 +140,10 @@ def leaves_of(
     return None
 
 
-def encoding_of(observations: Any, actions: Any, where: str, names: Sequence[str] = ()) -> Encoding:
+def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) -> Encoding:
     """Read a seat's spaces; those that cannot be learned from are refused.
 
-    names: of the numbers of an observation, where the env says them.
+    env: whose they are, where it may say what numbers and actions are called.
     """
     gymnasium = library("gymnasium")
     if gymnasium is None:
@@ -156,19 +160,52 @@ def encoding_of(observations: Any, actions: Any, where: str, names: Sequence[str
     numbers = int(spaces.flatdim(observations))
     if not numbers:
         raise ConfigError(f"{where}: the observation space {observations} holds no numbers")
-    layout = Layout(tuple(parts_of(observations)), tuple(names))
+    layout = Layout(tuple(parts_of(observations)), names_of(env))
     if bounds:
         return Encoding(observations, numbers, 0, 0, masked, layout, bounds)
-    return Encoding(observations, numbers, int(actions.n), int(actions.start), masked, layout)
+    count, first = int(actions.n), int(actions.start)
+    names = action_names_of(env, count, where)
+    return Encoding(observations, numbers, count, first, masked, layout, action_names=names)
 
 
 def names_of(env: Any) -> tuple[str, ...]:
     """What an env calls the numbers of its observations, if it has `feature_names`."""
-    base = env.unwrapped
-    names = getattr(base, "feature_names", ())
-    for inner in getattr(base, "envs", ())[:1]:
-        names = names or getattr(inner.unwrapped, "feature_names", ())
-    return tuple(map(str, names))
+    return tuple(map(str, said_by(env, "feature_names") or ()))
+
+
+def action_names_of(env: Any, count: int, where: str) -> tuple[str, ...]:
+    """What an env calls its actions, by one of `NAMES_OF_ACTIONS`: a list, or what returns one.
+
+    Meanings of another count are those of an env inside, whose actions a wrapper has changed.
+    """
+    for name in NAMES_OF_ACTIONS:
+        said = said_by(env, name)
+        said = said() if callable(said) else said
+        if said is None:
+            continue
+        if isinstance(said, str) or not isinstance(said, Iterable):
+            raise ConfigError(f"{where}: {name} is {type(said).__name__}; give a list of names")
+        names = tuple(" ".join(str(one).split()) for one in said)
+        if (len(names), len(set(names))) == (count, count):
+            return names
+        if name == NAMES_OF_ACTIONS[0]:
+            raise ConfigError(
+                f"{where}: {name} has {len(names)} names, {len(set(names))} of them different; "
+                f"there are {count} actions, each needs one"
+            )
+    return ()
+
+
+def said_by(env: Any, name: str) -> Any:
+    """An attribute of an env, of what it wraps, or of a vector's first env; None without one."""
+    base = getattr(env, "unwrapped", env)
+    while env is not base and getattr(env, name, None) is None and hasattr(env, "env"):
+        env = env.env
+    found = getattr(env, name, None)
+    found = getattr(base, name, None) if found is None else found
+    for inner in getattr(base, "envs", ())[:1] if found is None else ():
+        return said_by(inner, name)
+    return found
 
 
 def parts_of(space: Any, name: str = "") -> Iterator[Part]:

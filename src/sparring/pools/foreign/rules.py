@@ -33,6 +33,7 @@ class ForeignRules(Rules):
         bounds: Bounds | Mapping[str, Any] | None = None,
         parts: Sequence[Sequence[Any]] = (),
         names: Sequence[str] = (),
+        action_names: Sequence[str] = (),
     ) -> None:
         """Describe an env; `plain` gives the same arguments back.
 
@@ -40,6 +41,7 @@ class ForeignRules(Rules):
         first_action: what the env itself calls action 0.
         bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
         parts, names: what an observation is made of, see `Layout`; left out, floats without names.
+        action_names: one for every choice, where the env says them.
         """
         self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
         self.title = name
@@ -49,6 +51,7 @@ class ForeignRules(Rules):
         self.box = len(self.bounds.low) if self.bounds else 0
         self.numbers, self.first_action = numbers, first_action
         self.layout: Layout = read_layout(numbers, parts, names)
+        self.action_names = tuple(map(str, action_names))
         self.obs_bytes = self.layout.obs_bytes
         self.roles = ("player",)
         self.board = ()
@@ -70,6 +73,7 @@ class ForeignRules(Rules):
         names = ("seats", "rows", "actions", "numbers", "first_action")
         plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
         plain |= self.layout.plain()
+        plain |= {"action_names": list(self.action_names)} if self.action_names else {}
         return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
 
     @cached_property
@@ -94,10 +98,14 @@ class ForeignRules(Rules):
         return self
 
     def action_name(self, action: int) -> str:
-        """Return the env's own number of an action."""
+        """Return what the env calls an action, or its own number of it."""
         if not 0 <= action < self.actions:
             raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
-        return str(action + self.first_action)
+        return self.action_names[action] if self.action_names else str(action + self.first_action)
+
+    def numbered(self, action: int) -> str:
+        """Return an action's number, counted from 0, with its name if the env says one."""
+        return f"{action} ({self.action_names[action]})" if self.action_names else str(action)
 
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
         """Turn a policy's actions into those that the env itself takes.
@@ -151,5 +159,6 @@ def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> Foreig
         numbers=encoding.numbers,
         first_action=encoding.first_action,
         bounds=encoding.bounds,
+        action_names=encoding.action_names,
         **encoding.layout.plain(),
     )

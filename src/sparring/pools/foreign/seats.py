@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError
 from sparring.games.seeds import ANY_ENV
 from sparring.pools.foreign.base import ForeignPool
-from sparring.pools.foreign.encoding import Encoding, encoding_of, names_of
+from sparring.pools.foreign.encoding import Encoding, encoding_of
 from sparring.pools.foreign.flags import demand_of_envs, set_on_envs
 from sparring.pools.foreign.layout import plain_layout
 from sparring.pools.foreign.playing import Playing
@@ -109,9 +109,7 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
     if not agents:
         raise ConfigError(f"{env_name(env)} has no possible_agents; every agent needs a seat")
     encodings = [
-        encoding_of(
-            env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}", names_of(env)
-        )
+        encoding_of(env.observation_space(a), env.action_space(a), f"{env_name(env)}, {a}", env)
         for a in agents
     ]
     for agent, other in zip(agents, encodings, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
-from sparring.pools.foreign.encoding import MASK, Encoding, encoding_of, names_of
+from sparring.pools.foreign.encoding import MASK, Encoding, encoding_of
 from sparring.pools.foreign.seats import TablesPool
 from sparring.pools.foreign.tables import Table
 
@@ -63,7 +63,7 @@ class SoloPool(TablesPool):
         """Return the one player and its encoding."""
         name = solo_name(env)
         spaces = (env.observation_space, env.action_space)
-        return [PLAYER], [encoding_of(*spaces, name, names_of(env))]
+        return [PLAYER], [encoding_of(*spaces, name, env)]
 
     @staticmethod
     def name_of(env: Any) -> str:

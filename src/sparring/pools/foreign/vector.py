@@ -17,7 +17,7 @@ from sparring.pools.foreign.base import (
     ForeignPool,
     check_finite,
 )
-from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library, names_of
+from sparring.pools.foreign.encoding import MASK, Mask, Numbers, encoding_of, library
 from sparring.pools.foreign.flags import demand_of_vector, set_on_vector
 from sparring.pools.foreign.rules import rules_for
 from sparring.pools.lineups import LEARNER, NOBODY
@@ -35,7 +35,7 @@ class VectorEnvPool(ForeignPool):
         """
         name = vector_name(env)
         spaces = (env.single_observation_space, env.single_action_space)
-        self._encoding = encoding_of(*spaces, name, names_of(env))
+        self._encoding = encoding_of(*spaces, name, env)
         rules = rules_for(name, self._encoding, seats=1, rows=1)
         super().__init__(rules, env.num_envs, seed, (), memory)
         self.env = env
