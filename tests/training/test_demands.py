@@ -11,12 +11,16 @@ import pytest
 
 import sparring
 from sparring.cli import main
-from sparring.config import TrainConfig
+from sparring.config import NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
+from sparring.nets.make import make_net
 from sparring.training.planning import networks
+from sparring.training.planning.demands import check_targets
 from sparring.training.planning.networks import check_networks
+from sparring.training.planning.plan import resolve
+from sparring.training.planning.roles import role_nets
 from sparring.training.planning.settings import merged
 
 QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --eval.final-games 8"
@@ -155,6 +159,45 @@ def test_roles_are_asked_for_such_settings_too() -> None:
     given = {"hierarchy": {"on": True}, "heads": {"hidden": 1}}
     with pytest.raises(ConfigError, match=r"heads\.hidden 1: a network per role"):
         check_networks(Rules("skull_king"), merged(TrainConfig(game="skull_king"), given, "train"))
+
+
+def test_advice_for_a_network_by_role_can_be_followed() -> None:
+    """The preset leaves blocks out for the manager, which nobody typed and nobody can leave out."""
+    rules, preset = Rules("skull_king"), game_module("skull_king", "preset").HIERARCHY["roles"]
+    words = (f"manager.net.inputs={','.join(preset['manager']['net']['inputs'])}",)
+    wanted: dict[str, Any] = {"hierarchy": {"on": True}, "net": {"kind": "attention"}}
+
+    def nets(*more: str) -> dict[str, Any]:
+        told = merged(TrainConfig(game="skull_king"), {**wanted, "roles": words + more}, "train")
+        check_networks(rules, told)
+        return role_nets(rules, told)
+
+    with pytest.raises(
+        ConfigError, match=r"roles manager\.net\.inputs hand .* only an mlp"
+    ) as wrong:
+        make_net(rules, NetConfig(), roles=nets())
+    for advice in str(wrong.value).rpartition("; add --roles ")[2].split(" or --roles "):
+        assert make_net(rules, NetConfig(), roles=nets(advice)), advice
+    wanted["net"] = {"token_width": 32}
+    with pytest.raises(
+        ConfigError, match=r"token_width 32: .* is mlp; add --roles (.*), or"
+    ) as wrong:
+        nets("worker.net.kind=attention")
+    assert "--roles ROLE.net.token_width=32" in str(wrong.value)
+    wanted["net"] = {}
+    nets("worker.net.kind=attention", "worker.net.token_width=32")
+
+
+@pytest.mark.parametrize("target", [1.5, 1.0, 0.0, -2.0])
+def test_a_win_share_that_means_nothing_is_no_target(target: float) -> None:
+    config = merged(TrainConfig(game="tic_tac_toe"), {"eval": {"target": (0.6, target)}}, "train")
+    told = rf"eval\.target {target:g}: tic_tac_toe is measured by the win share.*such as 0\.6"
+    with pytest.raises(ConfigError, match=told):
+        resolve([config], played=False)
+
+
+def test_a_score_of_one_seat_may_be_any_target() -> None:
+    check_targets(Rules("cage2"), (-500.0, 7.5))
 
 
 def test_presets_may_say_what_suits_another_kind_of_network(

@@ -22,6 +22,15 @@ KINDS: dict[str, type[Perceptron | ResidualNet | AttentionNet]] = {
     "residual": ResidualNet,
     "attention": AttentionNet,
 }
+LAYERS = "has layers of its own for policy and value"
+MLP_ALONE = {
+    "norm": "has layer norm",
+    "normalise": "normalises",
+    "inputs": "leaves blocks out",
+    "policy_hidden": LAYERS,
+    "value_hidden": LAYERS,
+}
+"""What settings of a network ask for that no other kind can do."""
 
 
 def make_net(
@@ -42,6 +51,8 @@ def make_net(
     """
     check_memory(config, roles or {})
     if roles:
+        for role, own in roles.items():
+            demand_mlp(own, role)
         nets = {
             role: make_net(rules, own, heads=heads, memory=memory, threads=threads)
             for role, own in roles.items()
@@ -57,30 +68,26 @@ def make_net(
         )
     if config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{nearest(config.kind, KINDS)}")
-    if config.norm and config.kind != "mlp":
-        raise ConfigError(
-            f"net.norm True: only an mlp has layer norm, and net.kind is {config.kind!r}; "
-            "leave net.norm out or set net.kind to mlp"
-        )
-    if config.normalise and config.kind != "mlp":
-        raise ConfigError(
-            f"net.normalise True: only an mlp normalises, and net.kind is {config.kind!r}; "
-            "leave net.normalise out or set net.kind to mlp"
-        )
-    if config.inputs and config.kind != "mlp":
-        raise ConfigError(
-            f"net.inputs {' '.join(config.inputs)}: only an mlp leaves blocks out, and net.kind is "
-            f"{config.kind!r}; leave net.inputs out or set net.kind to mlp"
-        )
-    for name in ("policy_hidden", "value_hidden"):
-        if getattr(config, name) and config.kind != "mlp":
-            raise ConfigError(
-                f"net.{name}: only an mlp has layers of its own for policy and value, and net.kind "
-                f"is {config.kind!r}; leave net.{name} out or set net.kind to mlp"
-            )
+    demand_mlp(config)
     if config.memory == "gru":
         return RecurrentNet(rules, config, heads=heads, memory=memory, threads=threads)
     return KINDS[config.kind](rules, config, heads=heads, memory=memory, threads=threads)
+
+
+def demand_mlp(config: NetConfig, role: str = "") -> None:
+    """Refuse what an mlp alone has. role: whose network it is, where each has its own."""
+    for name, can in MLP_ALONE.items() if config.kind != "mlp" else ():
+        given = getattr(config, name)
+        if not given:
+            continue
+        shown, blank = (given, "false") if given is True else (" ".join(map(str, given)), "")
+        where, way = f"net.{name}", f"leave net.{name} out or set net.kind to mlp"
+        if role:  # a preset may have said it, and then it cannot be left out
+            where = f"roles {role}.net.{name}"
+            way = f"add --roles {role}.net.{name}={blank} or --roles {role}.net.kind=mlp"
+        raise ConfigError(
+            f"{where} {shown}: only an mlp {can}, and net.kind is {config.kind!r}; {way}"
+        )
 
 
 def check_memory(config: NetConfig, roles: Mapping[str, NetConfig]) -> None:

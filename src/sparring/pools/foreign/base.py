@@ -372,7 +372,7 @@ class ForeignPool(ABC):
         answer = np.where(known & asked, given, 0).astype(np.int64)
         legal = known & (batch.mask[np.arange(len(given)), answer] != 0)
         for row in np.flatnonzero(asked & ~legal)[:1]:
-            options = ", ".join(rules.numbered(a) for a in np.flatnonzero(batch.mask[row]))
+            options = ", ".join(rules.numbered(int(a)) for a in np.flatnonzero(batch.mask[row]))
             raise IllegalActionError(
                 f"{self._who(row, batch)}: action {given[row]} is not legal; legal: {options}"
             )

@@ -6,7 +6,7 @@ import importlib.util
 import netrc
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -97,6 +97,16 @@ def check_network(rules: Rules, config: TrainConfig) -> None:
             f"the network ({described(config)}) needs {show_size(needed)} to learn, and "
             f"{show_size(free)} of memory are free; make it smaller"
         )
+
+
+def check_targets(rules: Rules, targets: Sequence[float]) -> None:
+    """Refuse win shares that no interval reaches, or that all do."""
+    for target in targets if rules.seats > 1 else ():
+        if not 0 < target < 1:
+            raise ConfigError(
+                f"eval.target {target:g}: {rules.name} is measured by the win share, whose 95 % "
+                "interval lies within 0..1; give shares between, such as 0.6"
+            )
 
 
 def learned_numbers(rules: Rules, config: TrainConfig) -> int:

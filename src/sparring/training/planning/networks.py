@@ -6,6 +6,7 @@ kind of network has not asked for what suits the usual one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -34,7 +35,8 @@ def check_networks(rules: Rules, config: TrainConfig) -> None:
         for name, needs in unused_of(net).items():
             given = getattr(net, name)
             if given != getattr(usual, name) and not any(same(given, one, name) for one in preset):
-                raise ConfigError(f"{where}.{name} {shown(given)}: {needs}, or leave it out")
+                way = for_role(needs, role, name, given) if role else f"{needs}, or leave it out"
+                raise ConfigError(f"{where}.{name} {shown(given)}: {way}")
         check_room(rules, net, where)
     check_heads(config)
     check_teaching(config)
@@ -66,6 +68,14 @@ def unused_of(net: NetConfig) -> dict[str, str]:
     if net.memory != STACK:
         needs["frames"] = "of a memory of observations; add --net.memory stack"
     return needs
+
+
+def for_role(needs: str, role: str, name: str, given: Any) -> str:
+    """The same advice for one of several networks: by its role, and how others keep the setting."""
+    own = re.sub(r"--net\.(\w+) (\S+)$", rf"--roles {role}.net.\1=\2", needs)
+    own = re.sub(r"--net\.(\w+)$", rf"--roles {role}.net.\1=true", own)
+    value = ",".join(map(str, given)) if isinstance(given, tuple) else given
+    return f"{own}, or give it to the roles that have it: --roles ROLE.net.{name}={value}"
 
 
 def said_by_presets(

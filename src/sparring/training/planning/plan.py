@@ -29,7 +29,7 @@ from sparring.pools.starts import read_starts
 from sparring.training.planning.algorithms import SECTIONS
 from sparring.training.planning.casting import cast_of
 from sparring.training.planning.curricula import check_own, curriculum_of, read_phases
-from sparring.training.planning.demands import check_demands, within_memory
+from sparring.training.planning.demands import check_demands, check_targets, within_memory
 from sparring.training.planning.hindsight import check_hindsight
 from sparring.training.planning.members import (
     demand_alike,
@@ -149,6 +149,7 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
     demand_named(config, pool)
     for member in configs:
         check_against(rules, member.eval.against)
+        check_targets(rules, member.eval.target)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
             f"algo_set is for a learner of your own; {config.algo} has the settings "
