@@ -214,3 +214,13 @@ def test_a_page_for_a_network_that_remembers_is_refused_in_a_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert "32 bytes of memory" in line and "--onnx" in line
     assert sorted(one.name for one in tmp_path.iterdir()) == ["agent"]
+
+
+@pytest.mark.parametrize("name", ["agent.pt", "agent.ts", "x/agent.TorchScript"])
+def test_torchscript_is_refused_with_what_works_instead(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "latest", "--onnx", name]) == 2
+    told = capsys.readouterr().err
+    assert f"--onnx {name}: TorchScript is not written" in told
+    assert "agent.onnx" in told and told.count("\n") == 1

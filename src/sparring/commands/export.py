@@ -51,11 +51,13 @@ from sparring.store.policies import load_policy
 OPSET = 20
 PROOF_ROWS = 256
 TOLERANCE = 1e-4
+TORCHSCRIPT = (".pt", ".pth", ".ts", ".torchscript")
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 def run(config: ExportConfig) -> int:
     """Write the files and say what is in them."""
+    refuse_torchscript(config.onnx)
     if not config.onnx and not config.html:
         raise ConfigError(
             "what is to be written? Give --onnx agent.onnx, --html agent.html or both"
@@ -89,6 +91,15 @@ def run(config: ExportConfig) -> int:
     if page:
         print_page(policy, page)
     return 0
+
+
+def refuse_torchscript(name: str) -> None:
+    """Refuse the name of a TorchScript file, which would hold something else."""
+    if Path(name).suffix.lower() in TORCHSCRIPT:
+        raise ConfigError(
+            f"--onnx {name}: TorchScript is not written, as torch gives it up; name an ONNX file, "
+            "such as agent.onnx, which C++ and Python read with onnxruntime"
+        )
 
 
 def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, Any]:

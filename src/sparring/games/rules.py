@@ -299,6 +299,10 @@ class Rules:
         """Turn a policy's actions into those that an environment of the game takes: the same."""
         return np.asarray(action)
 
+    def env_masks(self, given: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn masks of an environment of the game into those of actions: the same."""
+        return np.asarray(given)
+
     @cached_property
     def runs(self) -> list[tuple[int, int, int, int, float]]:
         """Neighbouring features of one kind: first feature, count, byte offset, type, divisor."""

@@ -155,7 +155,8 @@ def predict(
         )
     if episode_start is not None:
         memory[np.broadcast_to(np.asarray(episode_start, np.bool_), len(rows))] = 0
-    mask = masks_of(rules, action_masks, len(rows))
+    given = None if action_masks is None else rules.env_masks(action_masks)
+    mask = masks_of(rules, given, len(rows))
     how: dict[str, Any] = {"greedy": deterministic, "step": step}
     actions, memory = policy.decide(rows, mask, memory, **how)
     own = rules.env_actions(actions)

@@ -13,6 +13,7 @@ from sparring.games.rules import Rules
 from sparring.nets.heads import RESULTS
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, VALUE, WDL, head_width
+from sparring.pools.foreign.choices import MOST, MOST_PARTS
 from sparring.store.plain import (
     anything,
     brief,
@@ -46,6 +47,15 @@ BOUNDS = table(
     },
     closed=True,
 )
+CHOICES = table(
+    {
+        "counts": listed(whole(1, MOST), MOST_PARTS),
+        "start": listed(whole(-(2**31), 2**31), MOST_PARTS),
+        "shape": listed(whole(1, MOST_PARTS), MOST_PARTS),
+        "dtype": word("u?int(8|16|32|64)", "a type of whole numbers"),
+    },
+    closed=True,
+)
 FOREIGN = table(
     {
         "name": title,
@@ -59,6 +69,8 @@ FOREIGN = table(
         "bounds": perhaps(BOUNDS),
         "parts": listed(A_PART),
         "names": listed(text),
+        "action_names": listed(text),
+        "choices": CHOICES,
     },
     closed=True,
 )
@@ -138,6 +150,12 @@ def demand_foreign(foreign: Mapping[str, Any]) -> None:
         sizes = {len(bounds["low"]), len(bounds["high"]), math.prod(bounds["shape"])}
         if len(sizes) > 1 or 0 in sizes:
             raise ValueError("foreign.bounds has low, high and shape of different sizes, or none")
+    if choices := foreign.get("choices"):
+        sizes = {len(choices["counts"]), len(choices["start"]), math.prod(choices["shape"])}
+        if len(sizes) > 1 or math.prod(choices["counts"]) != foreign["actions"]:
+            raise ValueError("foreign.choices has other counts, start, shape or actions")
+    if (names := foreign.get("action_names")) and len(names) != foreign["actions"]:
+        raise ValueError(f"foreign.action_names has {len(names)}, not {foreign['actions']}")
 
 
 def demand_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:

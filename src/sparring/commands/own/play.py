@@ -86,8 +86,9 @@ class Table:
         game = self.game
         advice = int(game.answer(self.adviser, self.person))  # asked or not: it is to remember
         choices = self.choices()
-        shown = (f"{number} {name}".strip() for number, name in choices.values())
-        legal = ("  " if game.rules.action_names else " ").join(shown)
+        named = any(name for _, name in choices.values())
+        shown = (f"{number}: {name}" if named else number for number, name in choices.values())
+        legal = ("  " if named else " ").join(shown)
         print("", self.shown(), f"legal: {legal}", sep="\n")
         while True:
             print("> ", end="", flush=True)
@@ -107,14 +108,11 @@ class Table:
 
     def choices(self) -> dict[int, tuple[str, str]]:
         """What may be typed for every legal action: the env's own number, and its name if any."""
-        rules = self.game.rules
-        return {
-            action: (
-                str(action + rules.first_action),
-                rules.action_name(action) if rules.action_names else "",
-            )
-            for action in self.game.legal(self.person)
-        }
+        rules, found = self.game.rules, {}
+        for action in self.game.legal(self.person):
+            number, name = str(action + rules.first_action), rules.action_name(action)
+            found[action] = number, "" if name == number else name
+        return found
 
     def shown(self) -> str:
         """The environment's own text, or what the person's seat observes."""

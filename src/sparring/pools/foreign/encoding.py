@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.foreign.bounds import Bounds, bounds_of
+from sparring.pools.foreign.choices import Choices, choices_of
 from sparring.pools.foreign.layout import ALL, BYTES, FLOATS, Layout, Part
 
 Numbers = npt.NDArray[np.float32]
@@ -54,6 +55,8 @@ class Encoding:
     """Of actions that are numbers; there are no masks then."""
     action_names: tuple[str, ...] = ()
     """What the env calls its choices; () where it says nothing."""
+    choices: Choices | None = None
+    """Of an env that asks for several choices at once."""
 
     def mask_in(self, obs: Any) -> Any:
         """Return the mask inside an observation or a batch of them, None without one."""
@@ -107,6 +110,8 @@ class Encoding:
     def mask(self, given: Any, *lead: int) -> Mask:
         """Return a mask of bytes [*lead, actions]."""
         mask = np.asarray(given)
+        if self.choices:
+            mask = self.choices.masks(mask)
         if mask.shape != (*lead, self.actions):
             raise SparringError(
                 f"an action mask has shape {mask.shape}, need {(*lead, self.actions)}"
@@ -149,8 +154,12 @@ def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) ->
     if gymnasium is None:
         raise ConfigError(f'{where}: spaces are Gymnasium\'s; pip install "sparring[gymnasium]"')
     spaces = gymnasium.spaces
-    if not isinstance(actions, spaces.Discrete | spaces.Box):
-        raise ConfigError(f"{where}: actions are {actions}; only Discrete and Box can be learned")
+    several = isinstance(actions, spaces.MultiDiscrete | spaces.MultiBinary)
+    if not several and not isinstance(actions, spaces.Discrete | spaces.Box):
+        raise ConfigError(
+            f"{where}: actions are {actions}; only Discrete, MultiDiscrete, MultiBinary and Box "
+            "can be learned"
+        )
     bounds = bounds_of(actions, where) if isinstance(actions, spaces.Box) else None
     masked = not bounds and isinstance(observations, spaces.Dict) and MASK in observations.spaces
     if masked:
@@ -163,9 +172,11 @@ def encoding_of(observations: Any, actions: Any, where: str, env: Any = None) ->
     layout = Layout(tuple(parts_of(observations)), names_of(env))
     if bounds:
         return Encoding(observations, numbers, 0, 0, masked, layout, bounds)
-    count, first = int(actions.n), int(actions.start)
-    names = action_names_of(env, count, where)
-    return Encoding(observations, numbers, count, first, masked, layout, action_names=names)
+    choices = choices_of(actions, where) if several else None
+    count, first = (choices.actions, 0) if choices else (int(actions.n), int(actions.start))
+    names = action_names_of(env, count, where, choices)
+    read = Encoding(observations, numbers, count, first, masked, layout, action_names=names)
+    return replace(read, choices=choices)
 
 
 def names_of(env: Any) -> tuple[str, ...]:
@@ -173,9 +184,10 @@ def names_of(env: Any) -> tuple[str, ...]:
     return tuple(map(str, said_by(env, "feature_names") or ()))
 
 
-def action_names_of(env: Any, count: int, where: str) -> tuple[str, ...]:
+def action_names_of(env: Any, count: int, where: str, choices: Choices | None) -> tuple[str, ...]:
     """What an env calls its actions, by one of `NAMES_OF_ACTIONS`: a list, or what returns one.
 
+    Where several choices are made at once, it may name those of all parts, one behind the other.
     Meanings of another count are those of an env inside, whose actions a wrapper has changed.
     """
     for name in NAMES_OF_ACTIONS:
@@ -186,6 +198,10 @@ def action_names_of(env: Any, count: int, where: str) -> tuple[str, ...]:
         if isinstance(said, str) or not isinstance(said, Iterable):
             raise ConfigError(f"{where}: {name} is {type(said).__name__}; give a list of names")
         names = tuple(" ".join(str(one).split()) for one in said)
+        if not names:
+            continue
+        if choices and len(names) == sum(choices.counts):
+            names = choices.names(names)
         if (len(names), len(set(names))) == (count, count):
             return names
         if name == NAMES_OF_ACTIONS[0]:

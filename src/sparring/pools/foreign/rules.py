@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Block, Bots, Feature, Field, Rewards, Rules
 from sparring.games.stats import Stat
 from sparring.pools.foreign.bounds import Bounds, read_bounds
+from sparring.pools.foreign.choices import Choices, read_choices
 from sparring.pools.foreign.encoding import Encoding
 from sparring.pools.foreign.layout import Layout, read_layout
 
@@ -34,6 +35,7 @@ class ForeignRules(Rules):
         parts: Sequence[Sequence[Any]] = (),
         names: Sequence[str] = (),
         action_names: Sequence[str] = (),
+        choices: Choices | Mapping[str, Any] | None = None,
     ) -> None:
         """Describe an env; `plain` gives the same arguments back.
 
@@ -42,6 +44,7 @@ class ForeignRules(Rules):
         bounds: of an env whose actions are numbers, see `Bounds`; it has 0 actions to choose from.
         parts, names: what an observation is made of, see `Layout`; left out, floats without names.
         action_names: one for every choice, where the env says them.
+        choices: of an env that asks for several at once; the actions are their combinations.
         """
         self.name = re.sub(r"[^\w.-]+", "_", name)  # a run folder carries it
         self.title = name
@@ -52,6 +55,7 @@ class ForeignRules(Rules):
         self.numbers, self.first_action = numbers, first_action
         self.layout: Layout = read_layout(numbers, parts, names)
         self.action_names = tuple(map(str, action_names))
+        self.choices = read_choices(choices) if isinstance(choices, Mapping) else choices
         self.obs_bytes = self.layout.obs_bytes
         self.roles = ("player",)
         self.board = ()
@@ -74,6 +78,7 @@ class ForeignRules(Rules):
         plain = {"name": self.title, **{name: getattr(self, name) for name in names}}
         plain |= self.layout.plain()
         plain |= {"action_names": list(self.action_names)} if self.action_names else {}
+        plain |= {"choices": self.choices.plain()} if self.choices else {}
         return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
 
     @cached_property
@@ -101,7 +106,9 @@ class ForeignRules(Rules):
         """Return what the env calls an action, or its own number of it."""
         if not 0 <= action < self.actions:
             raise ConfigError(f"{self.name} has actions 0..{self.actions - 1}, not {action}")
-        return self.action_names[action] if self.action_names else str(action + self.first_action)
+        if self.action_names:
+            return self.action_names[action]
+        return self.choices.name(action) if self.choices else str(action + self.first_action)
 
     def numbered(self, action: int) -> str:
         """Return an action's number, counted from 0, with its name if the env says one."""
@@ -110,15 +117,23 @@ class ForeignRules(Rules):
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
         """Turn a policy's actions into those that the env itself takes.
 
-        A choice [...] is counted from what the env calls its first; numbers within -1..1
-        [..., box] are scaled to the env's bounds [..., *shape].
+        A choice [...] is counted from what the env calls its first, or taken apart where the env
+        asks for several [..., *shape]; numbers within -1..1 [..., box] are scaled to the env's
+        bounds [..., *shape].
         """
         given = np.asarray(action)
+        if self.choices:
+            return self.choices.applied(given)
         if not self.bounds:
             return np.asarray(given + self.first_action)
         if given.shape[-1:] != (self.box,):
             raise ConfigError(f"actions have shape {given.shape}, need (..., {self.box})")
         return self.bounds.applied(given)
+
+    def env_masks(self, given: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Turn masks of an env into those of actions; where it asks for several, see `Choices`."""
+        mask = np.asarray(given)
+        return self.choices.masks(mask) if self.choices else mask
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -160,5 +175,6 @@ def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> Foreig
         first_action=encoding.first_action,
         bounds=encoding.bounds,
         action_names=encoding.action_names,
+        choices=encoding.choices,
         **encoding.layout.plain(),
     )

@@ -120,7 +120,7 @@ def read_agents(env: Any) -> tuple[list[Any], list[Encoding]]:
                     f"{env_name(env)}: {agent} has {what} {mine}, {agents[0]} has {first}; one "
                     "network plays all seats, so pad the spaces to one size"
                 )
-        if other.bounds != encodings[0].bounds:
+        if (other.bounds, other.choices) != (encodings[0].bounds, encodings[0].choices):
             raise ConfigError(
                 f"{env_name(env)}: actions of {agent} are {env.action_space(agent)}, those of "
                 f"{agents[0]} are {env.action_space(agents[0])}; one network plays all seats, so "

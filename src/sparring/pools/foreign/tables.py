@@ -48,7 +48,8 @@ class Table(ABC):
 
     def one(self, actions: npt.NDArray[Any], row: int) -> Any:
         """Return one row's action as the env takes it: a number, or an array of its own."""
-        return np.array(actions[row]) if self.encodings[0].bounds else int(actions[row])
+        first = self.encodings[0]
+        return np.array(actions[row]) if first.bounds or first.choices else int(actions[row])
 
     @property
     def over(self) -> bool:
