@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import pytest
 
 from sparring.errors import SparringError
 from sparring.web import bundle as bundles
 from sparring.web.bundle import APP, GAMES, bundle
+from web.scripts import run_script
 
 MODULES = sorted(f"/app/{path.relative_to(APP)}" for path in APP.rglob("*.js")) + sorted(
     f"/games/{path.relative_to(GAMES)}" for path in GAMES.glob("*/*.js")
@@ -26,15 +25,6 @@ def app(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
 
     return write
-
-
-def run_script(script):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node here to run a script; the browser's tests run it too")
-    return subprocess.run(
-        [node, "-e", script], capture_output=True, text=True, check=True, timeout=60
-    ).stdout
 
 
 def test_every_module_of_the_front_end_can_be_bundled():

@@ -24,7 +24,7 @@ const MEANINGS = {
 const HELP = {
   Analyse: "find malware",
   Remove: "end shells",
-  Restore: "as new, −1",
+  Restore: "as new, -1",
 };
 const KEYS = { Analyse: "a", Remove: "r", Restore: "x", Sleep: "w", Monitor: "o" };
 const REPEAT = ".";
@@ -193,6 +193,6 @@ export class Desk {
 
 function worth(host) {
   if (host === USER0) return "red's foothold, costs nothing";
-  const lost = `−${costOf(host)} a step if lost`;
-  return host === OP_SERVER ? `${lost}, −10 while its service is stopped` : lost;
+  const lost = `-${costOf(host)} a step if lost`;
+  return host === OP_SERVER ? `${lost}, -10 while its service is stopped` : lost;
 }

@@ -61,7 +61,7 @@ function resultOf(family, was, now, host) {
 
 // A loss as it is written everywhere here.
 export function minus(cost) {
-  return cost > 0 ? `−${cost.toFixed(1)}` : "0";
+  return cost > 0 ? `-${cost.toFixed(1)}` : "0";
 }
 
 export function noticedWords(step) {

@@ -129,7 +129,7 @@ export class BidBox {
     const less = el(
       "button",
       { type: "button", class: "kh-step", onclick: () => this.set(this.amount - 10) },
-      "−10",
+      "-10",
     );
     const pass = choice(ACTION.pass, "Pass", () => act([ACTION.pass]));
     const bidding = state.legal().includes(ACTION.pass);

@@ -150,7 +150,7 @@ export function places(totals) {
 }
 
 export function signed(points) {
-  return points > 0 ? `+${points}` : String(points).replace("-", "−");
+  return points > 0 ? `+${points}` : String(points);
 }
 
 function tone(points) {

@@ -79,7 +79,8 @@ function arrive() {
 }
 
 function complain(host, wrong) {
-  host.append(
+  replace(
+    host,
     el(
       "section",
       { class: "notice bad", role: "alert" },

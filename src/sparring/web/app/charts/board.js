@@ -1,11 +1,14 @@
-// Charts that belong together: one axis from left to right, one cursor, one zoom. They are drawn
-// on animation frames, those that changed and can be seen.
+// Charts that belong together: one axis from left to right, one cursor, one zoom. Those that changed
+// and can be seen are drawn on animation frames. The others are drawn once while the page is idle, so
+// that a picture of the whole page has them, and before it is printed.
 
 export const AXES = {
   minutes: { name: "minutes", unit: "min" },
   decisions: { name: "decisions", unit: "decisions" },
   updates: { name: "updates", unit: "updates" },
 };
+
+const IDLE_MS = 30;
 
 export class Board {
   constructor({ by = "minutes", smoothing = 0, signal }) {
@@ -17,16 +20,19 @@ export class Board {
     this.charts = new Set();
     this.dirty = new Set();
     this.waiting = 0;
+    this.idle = 0;
     this.onzoom = () => {};
     this.seen = new IntersectionObserver((entries) => this.sight(entries), { rootMargin: "150px" });
     this.sizes = new ResizeObserver((entries) => {
       for (const { target } of entries) this.draw(target.chart);
     });
+    addEventListener("beforeprint", () => this.drawDirty(), { signal });
     signal.addEventListener("abort", () => this.close());
   }
 
   close() {
     cancelAnimationFrame(this.waiting);
+    clearTimeout(this.idle);
     this.seen.disconnect();
     this.sizes.disconnect();
     this.charts.clear();
@@ -66,13 +72,28 @@ export class Board {
 
   frame() {
     this.waiting = 0;
+    this.drawDirty(({ visible }) => visible);
+    for (const chart of this.charts) if (chart.visible) chart.point(this.cursor);
+    this.idle ||= setTimeout(() => this.drawAhead(), IDLE_MS);
+  }
+
+  drawDirty(meant = () => true) {
     const span = this.span();
     for (const chart of this.dirty) {
-      if (!chart.visible || !this.charts.has(chart)) continue;
+      if (!this.charts.has(chart) || !meant(chart)) continue;
       this.dirty.delete(chart);
       chart.draw(span);
+      chart.point(this.cursor);
     }
-    for (const chart of this.charts) if (chart.visible) chart.point(this.cursor);
+  }
+
+  // One chart that was never drawn, then a pause: scrolling and clicking come first.
+  drawAhead() {
+    this.idle = 0;
+    const next = [...this.dirty].find(({ drawn, plot }) => !drawn && plot.clientWidth > 0);
+    if (!next) return;
+    this.drawDirty((chart) => chart === next);
+    this.idle = setTimeout(() => this.drawAhead(), IDLE_MS);
   }
 
   // From where to where the axis goes: the zoom, else everything that there is.

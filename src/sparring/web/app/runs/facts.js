@@ -281,19 +281,21 @@ export function machineTab({ machine, network, profile, overview, origin }) {
 // How large the network is, layer by layer.
 function networkSheet({ parameters, macs, layers }) {
   const products = isNumber(macs) ? `${whole(macs)} multiply-accumulates` : "unknown work";
-  const rows = (layers ?? []).map(({ name, kind, shape, parameters: own, macs: work }) => [
-    name,
-    kind,
-    (shape ?? []).join(" × "),
-    whole(own),
-    whole(work),
-  ]);
+  const rows = (layers ?? []).map(({ name, kind, shape, parameters: own, macs: work }) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, name),
+      [kind, (shape ?? []).join(" × ")].map((text) => el("td", {}, text)),
+      [own, work].map((count) => number(whole(count))),
+    ),
+  );
   return el(
     "section",
-    { class: "sheet" },
+    { class: "sheet wide" },
     el("h2", {}, "Network"),
     el("p", { class: "soft" }, `${whole(parameters)} parameters, ${products} per decision.`),
-    sheetTable("Layers", ["layer", "kind", "shape", "parameters", "MACs"], rows, [0, 1, 2]),
+    sheetTable("Layers", ["Layer", "Kind", "Shape", "Parameters", "MACs"], rows, [0, 1, 2]),
   );
 }
 
@@ -340,7 +342,7 @@ function columnHead(text) {
   return el("th", { scope: "col" }, text);
 }
 
-// A table on a sheet; columns are numbers but for those at the given places.
+// A table on a sheet, of rows that are elements; columns are numbers but for those at `words`.
 export function sheetTable(caption, heads, rows, words) {
   const head = heads.map((text, at) =>
     el("th", { scope: "col", class: words.includes(at) ? "" : "number" }, text),
