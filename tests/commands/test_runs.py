@@ -216,3 +216,65 @@ def test_a_list_reads_only_the_curves_that_it_needs(here: Path) -> None:
     assert set(some) == {"charts/decisions", "eval/random/win", "eval/random/score"}
     assert some["eval/random/win"][2].tolist() == [0.4, 0.7]
     assert len(metrics.read(here / "alpha")) > len(some)
+
+
+def test_notes_and_tags_are_written_listed_and_taken_back(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs", "alpha", "--note", "a wide net", "--tag", "good, wide"]) == 0
+    assert main(["runs", "alpha", "beta", "--tag", "seen"]) == 0
+    assert main(["runs", "alpha", "--untag", "wide,never"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1] == "alpha: tags good, seen; note: a wide net"
+    found = {run["name"]: (run["note"], run["tags"]) for run in listed(capsys)}
+    assert found["alpha"] == ("a wide net", ["good", "seen"])
+    assert found["beta"] == ("", ["seen"])
+    assert found["gamma"] == ("", [])
+    assert main(["runs"]) == 0
+    head, *lines, _ = capsys.readouterr().out.splitlines()
+    assert head.split()[-2:] == ["tags", "note"]
+    assert lines[1].endswith("good,seen  a wide net")
+    assert main(["runs", "alpha", "--note", ""]) == 0
+    capsys.readouterr()
+    assert listed(capsys, "alpha")[0]["note"] == ""
+
+
+def test_runs_are_listed_by_their_tags(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "alpha", "beta", "--tag", "good"]) == 0
+    assert main(["runs", "beta", "--tag", "wide"]) == 0
+    capsys.readouterr()
+    assert [run["name"] for run in listed(capsys, "--tagged", "good")] == ["beta", "alpha"]
+    assert [run["name"] for run in listed(capsys, "--tagged", "good,wide")] == ["beta"]
+    assert main(["runs", "--tagged", "goood"]) == 2
+    assert "did you mean 'good'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--tag", "good"], "sparring runs NAME --tag good"),
+        (["alpha", "--tag", "two words"], "'two words', not a tag"),
+        (["alpha", "--note", "x" * 2001], "at most 2000 letters"),
+        (["alpha", "nothere", "--tag", "good"], "no run 'nothere'"),
+        (["--note", "alpha", "text"], 'sparring runs alpha --note "text"'),
+        (["alpha", "--tag", "good", "--tagged", "x"], "are for listing"),
+    ],
+)
+def test_labels_that_cannot_be_written_leave_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(["runs", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not [*here.glob("*/labels.json")]
+
+
+def test_labels_that_cannot_be_read_are_not_written_over(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "alpha" / "labels.json").write_text('{"note": 1}')
+    assert main(["runs", "alpha", "--tag", "good"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "labels.json of alpha cannot be read: note is 1, not a note" in line
+    found = {run["name"]: run["trouble"] for run in listed(capsys)}
+    assert found["alpha"].startswith("labels.json: note is 1")

@@ -317,6 +317,13 @@ INVENTED: dict[str, Poison] = {
     "replays of anything": odd_replays,
     "settings of the far future": far_future,
     "a profile of anything": odd_profile,
+    "labels that are a FIFO": pipe("labels.json"),
+    "labels of a terabyte": sparse("labels.json"),
+    "labels 5,000 lists deep": text("labels.json", "[" * DEEP + "]" * DEEP),
+    "a note that steers a terminal": text(
+        "labels.json", json.dumps({"note": ESCAPES, "tags": [ESCAPES, MARKUP]})
+    ),
+    "tags that are a table": text("labels.json", '{"note": "\\ud800", "tags": {"a": 1}}'),
     "settings that name other places": other_places,
 }
 MEANWHILE = {

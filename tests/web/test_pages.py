@@ -75,3 +75,15 @@ def test_every_chart_is_drawn_as_it_is_now_before_the_page_is_printed():
 def test_pages_have_one_minus_sign():
     files = [*APP.rglob("*.js"), *GAMES.glob("*/*.js")]
     assert not [file.name for file in files if MINUS in file.read_text("utf-8")]
+
+
+def test_a_note_with_markup_is_text_and_tags_lead_to_their_runs():
+    shown = run_modules(
+        'import { showLabels } from "/app/runs/labels.js";\n'
+        'import { el } from "/app/dom.js";\n'
+        'const place = el("div", {});\n'
+        'showLabels(place, { name: "a", note: "<b>wide</b>", tags: ["good", "c++"] }, () => {});\n'
+        'answer([place.all(".note")[0].children, place.all("b").length,\n'
+        '  place.all("a").map((one) => one.getAttribute("href"))]);\n'
+    )
+    assert shown == [["<b>wide</b>"], 0, ["#/runs?tag=good", "#/runs?tag=c%2B%2B"]]

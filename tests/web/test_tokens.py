@@ -41,7 +41,7 @@ def local(tmp_path: Path, guard: Guard) -> TestClient:
 def test_on_this_machine_reading_is_free_and_changes_need_the_token(local: TestClient) -> None:
     assert local.get("/api/runs").status_code == 200
     assert local.get("/").status_code == 200
-    for address in (STOP, "/api/runs/one/resume", "/api/replays"):
+    for address in (STOP, "/api/runs/one/resume", "/api/runs/one/labels", "/api/replays"):
         refused = local.post(address, json={})
         assert refused.status_code == 401
         assert "sparring serve" in refused.json()["error"]

@@ -1,4 +1,4 @@
-"""`sparring runs`: which runs there are, how strong they got, and how to be rid of some."""
+"""`sparring runs`: which runs there are, what people wrote about them, how to be rid of some."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
 from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find, shortened
+from sparring.training.records.labels import label, write_labels
 from sparring.training.records.overview import (
     STATES,
     Overview,
@@ -53,14 +54,29 @@ COLUMNS: dict[str, Callable[[Told], str]] = {
     "parameters": lambda run: "–" if run["parameters"] is None else short_count(run["parameters"]),
     "size": lambda run: show_size(run["size"]),
     "date": lambda run: f"{datetime.fromisoformat(run['date']):%Y-%m-%d %H:%M}",
+    "tags": lambda run: ",".join(run["tags"]),
+    "note": lambda run: one_line(run["note"]),
 }
+OPTIONAL = ("tags", "note")
+"""Columns that are there if a run has something in them."""
+LONGEST_NOTE = 40
 NUMBERS = ("minutes", "decisions", "strength", "parameters", "size")
-DISPENSABLE = ("parameters", "algo", "game", "date", "size", "minutes", "decisions", "state")
+DISPENSABLE = (
+    "note",
+    "parameters",
+    "algo",
+    "game",
+    "date",
+    "size",
+    "minutes",
+    "decisions",
+    "state",
+)
 """What a narrow terminal does without, the first of these first."""
 
 
 def run(config: RunsConfig) -> int:
-    """List runs, or remove some."""
+    """List runs, label some, or remove some."""
     if config.sort not in ORDERS:
         raise ConfigError(f"--sort {config.sort!r}{nearest(config.sort, ORDERS)}")
     root = Path(config.runs)
@@ -68,6 +84,8 @@ def run(config: RunsConfig) -> int:
         raise ConfigError(f"--runs {root}: no such folder; give the one that holds the runs")
     if config.remove:
         return remove(config, root)
+    if config.note is not None or config.tag or config.untag:
+        return write_about(config, root)
     if config.yes:
         raise ConfigError("--yes goes with --remove and the names of runs")
     everything = [finite(one.plain()) for one in overviews(root)]
@@ -98,6 +116,12 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
         if config.game not in {*games, *game_names()}:
             raise ConfigError(f"--game {config.game!r}{nearest(config.game, sorted(games))}")
         found = [one for one in found if one["game"] == config.game]
+    if config.tagged and found:
+        known = sorted({tag for one in everything for tag in one["tags"]})
+        for tag in comma_list(config.tagged):
+            if tag not in known:
+                raise ConfigError(f"--tagged {tag!r}{nearest(tag, known)}")
+            found = [one for one in found if tag in one["tags"]]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
             names = [one["name"] for one in everything]
@@ -118,10 +142,63 @@ def matches(one: Told, word: str) -> bool:
 
 def table_of(found: Sequence[Told]) -> Columns:
     """Return one line per run."""
-    table = make_table(tuple(COLUMNS), numbers=NUMBERS, least=DISPENSABLE)
+    shown = [name for name in COLUMNS if name not in OPTIONAL or any(one[name] for one in found)]
+    least = [name for name in DISPENSABLE if name in shown]
+    table = make_table(shown, numbers=NUMBERS, least=least)
     for one in found:
-        table.add_row(*(cell(one) for cell in COLUMNS.values()))
+        table.add_row(*(COLUMNS[name](one) for name in shown))
     return table
+
+
+def one_line(note: str) -> str:
+    """Return the beginning of a note."""
+    text = printable(" ".join(note.split()))
+    return text if len(text) <= LONGEST_NOTE else f"{text[: LONGEST_NOTE - 3]}..."
+
+
+def comma_list(text: str) -> list[str]:
+    """Return the words between commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def write_about(config: RunsConfig, root: Path) -> int:
+    """Write a note and tags to the runs that were named, to all of them or none."""
+    if not config.names:
+        raise ConfigError(
+            "--note, --tag and --untag need the names of runs: sparring runs NAME --tag good; "
+            "--tagged good lists those that have a tag"
+        )
+    if config.game or config.tagged:
+        raise ConfigError("--game and --tagged are for listing; name the runs to write about")
+    add, drop = comma_list(config.tag), comma_list(config.untag)
+    if config.note and is_run(root / config.note) and not is_run(root / config.names[0]):
+        raise ConfigError(
+            f'the run comes before its note: sparring runs {config.note} --note "{config.names[0]}"'
+        )
+    runs = dict.fromkeys(labeled(word, root) for word in config.names)
+    written = {run: label(run, config.note, add, drop) for run in runs}
+    for run, labels in written.items():
+        write_labels(run, labels)
+    if config.json:
+        told = [
+            {"run": str(run), "note": labels.note, "tags": list(labels.tags)}
+            for run, labels in written.items()
+        ]
+        print_json({"runs": told})
+        return 0
+    for run, labels in written.items():
+        tags = f"tags {', '.join(labels.tags)}" if labels.tags else "no tags"
+        note = f"note: {one_line(labels.note)}" if labels.note else "no note"
+        print(printable(f"{run.name}: {tags}; {note}"))
+    return 0
+
+
+def labeled(word: str, root: Path) -> Path:
+    """Return the run that is to be written about."""
+    path = find(Path(word), root).resolve()
+    if not is_run(path):
+        raise ConfigError(f"{path} is not a run; a run has {CONFIG} and {CHECKPOINTS}")
+    return path
 
 
 def short_count(count: int) -> str:

@@ -189,16 +189,24 @@ class PlotConfig(Checked):
 
 @dataclass(frozen=True)
 class RunsConfig(Checked):
-    """List the runs, the newest first, or remove some."""
+    """List the runs, the newest first; remove some, or write a note and tags to them."""
 
     names: Positional[tuple[str, ...]] = ()
-    """Parts of names: only these are listed. With --remove: the runs, as other commands take
-    them."""
+    """Parts of names: only these are listed. With --remove, --note, --tag and --untag: the runs,
+    as other commands take them."""
     game: str = ""
     """Only runs of this game."""
+    tagged: str = ""
+    """Only runs that have all of these tags, a comma list."""
     sort: str = "date"
     """What comes first: date (the newest), name, game, state, strength, minutes, decisions,
     size."""
+    note: str | None = None
+    """Write this note to the runs that are named; "" removes it."""
+    tag: str = ""
+    """Give the runs that are named these tags, a comma list such as baseline,wide-net."""
+    untag: str = ""
+    """Take these tags from the runs that are named."""
     remove: bool = False
     """Remove the runs that are named. Asks before; never touches one that is going on."""
     yes: bool = False

@@ -1,4 +1,4 @@
-"""Stop a run as Ctrl-C does, and let it go on."""
+"""Stop a run as Ctrl-C does, let it go on, and write about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from sparring.errors import ConfigError
 from sparring.store.files import read_regular
+from sparring.training.records.labels import Labels, write_labels
 from sparring.training.records.overview import Overview, is_held
 from sparring.training.records.run import LOCK
 from sparring.training.records.trainer import NotTrainingError, stop_training
@@ -47,10 +49,26 @@ def control_routes(folder: Folder) -> list[Route]:
         process = await beside(start, run, begun)
         return JSONResponse(await beginning(run, process))
 
+    async def label(request: Request) -> Response:
+        given = await read_json(request)
+        run = await beside(folder.run, request.path_params["run"])
+        return JSONResponse(await beside(labeled, run, given))
+
     return [
+        Route("/api/runs/{run}/labels", label, methods=["POST"]),
         Route("/api/runs/{run}/stop", stop, methods=["POST"]),
         Route("/api/runs/{run}/resume", resume, methods=["POST"]),
     ]
+
+
+def labeled(run: Path, given: Any) -> dict[str, Any]:
+    """Replace the note and the tags of a run."""
+    try:
+        labels = Labels.of(given)
+    except ValueError as wrong:
+        raise ConfigError(str(wrong)) from None
+    write_labels(run, labels)
+    return {"run": run.name, "note": labels.note, "tags": list(labels.tags)}
 
 
 def stopped(run: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules, game_names
 from sparring.league.results import ALONE
 from sparring.store.files import TEMP
 from sparring.store.folders import CONFIG, sorted_runs
-from sparring.training.records import metrics
+from sparring.training.records import labels, metrics
 from sparring.training.records.overview import (
     CURVES_S,
     DECISIONS,
@@ -31,7 +31,7 @@ from sparring.training.records.overview import told as told_in_line
 from sparring.training.records.run import EVENTS, LOCK, RESULTS
 from sparring.web.folder import Folder
 
-WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS)
+WATCHED = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS, labels.FILE)
 """Files whose change means that there is something new to say."""
 SIZE_S = 30.0
 """How long a run's size on the disk is believed."""
@@ -72,6 +72,8 @@ class Glance(Overview):
             "parity": self.parity,
             "progress": self.progress,
             "date": self.date.isoformat(timespec="seconds"),
+            "note": self.labels.note,
+            "tags": list(self.labels.tags),
             "evaluations": {
                 "update": [int(x) for x in at[picked]],
                 "strength": [float(y) for y in values[picked]],

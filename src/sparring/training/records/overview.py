@@ -30,7 +30,7 @@ from sparring.store.folders import (
 )
 from sparring.store.texts import read_json as parse_json
 from sparring.store.texts import read_toml
-from sparring.training.records import metrics
+from sparring.training.records import labels, metrics
 from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS
 from sparring.training.status import PREVIOUS_BEST
 
@@ -87,7 +87,7 @@ class Overview:
     def trouble(self) -> str:
         """Why the run is damaged, in one line; "" if it is not."""
         _ = self.config, self.events, self.results, self.curves
-        _ = self.planned("updates"), self.planned("minutes")
+        _ = self.planned("updates"), self.planned("minutes"), self.labels
         why = next((f"{name}: {text}" for name, text in self.noted.items()), "")
         return why or ("" if self.config else f"{CONFIG} is empty")
 
@@ -201,6 +201,14 @@ class Overview:
         return float(there.max()) if len(there) else None
 
     @cached_property
+    def labels(self) -> labels.Labels:
+        """The note and the tags that people gave it."""
+        found: labels.Labels = self.read(
+            labels.FILE, lambda file: labels.read_labels(file.parent), labels.Labels
+        )
+        return found
+
+    @cached_property
     def network(self) -> dict[str, Any]:
         """How large its network is, {} of a run that does not say."""
         found: dict[str, Any] = self.read(NETWORK, parse_json, dict)
@@ -248,6 +256,8 @@ class Overview:
             "macs": self.network.get("macs"),
             "size": self.size,
             "date": self.date.isoformat(timespec="seconds"),
+            "note": self.labels.note,
+            "tags": list(self.labels.tags),
         }
 
     def unknown(self) -> dict[str, Any]:
@@ -255,7 +265,7 @@ class Overview:
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None}
         rest = {"parameters": None, "macs": None, "size": 0, "date": EPOCH}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
-        return {**named, **numbers, **rest}
+        return {**named, **numbers, **rest, "note": "", "tags": []}
 
 
 def overviews(root: Path) -> list[Overview]:

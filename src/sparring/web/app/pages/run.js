@@ -12,6 +12,7 @@ import {
   resultsTab,
   settingsTab,
 } from "/app/runs/facts.js";
+import { showLabels } from "/app/runs/labels.js";
 import { orderButton } from "/app/runs/orders.js";
 import {
   gameTitle,
@@ -53,6 +54,7 @@ class RunPage {
     this.badge = el("span", {});
     this.about = el("span", { class: "soft" });
     this.tools = el("div", { class: "tools" });
+    this.labels = el("div", { class: "labels" });
     this.headline = el("section", { class: "headline", "aria-label": "Headline" }, skeleton(2));
     this.tabs = new Tabs(this.panels(), tab, (chosen) => {
       const kept = chosen === "curves" ? "" : `?tab=${chosen}`;
@@ -67,7 +69,7 @@ class RunPage {
         el("h1", {}, el("a", { class: "crumb", href: "#/runs" }, "Runs / "), name),
         [this.badge, this.about, this.sign.element, this.tools],
       ),
-      [this.headline, this.tabs.element],
+      [this.labels, this.headline, this.tabs.element],
     );
   }
 
@@ -152,7 +154,19 @@ class RunPage {
     const what = overview.trouble || gameTitle(overview);
     this.about.textContent = `${what} · ${overview.algo.toUpperCase()}`;
     this.showTools();
+    this.showLabels();
     this.showHeadline();
+  }
+
+  showLabels() {
+    const { name, note, tags } = this.facts.overview;
+    const told = JSON.stringify([note, tags]);
+    if (told === this.labelsTold) return;
+    this.labelsTold = told;
+    showLabels(this.labels, { name, note, tags }, (labels) => {
+      Object.assign(this.facts.overview, { note: labels.note, tags: labels.tags });
+      this.showLabels();
+    });
   }
 
   showTools() {

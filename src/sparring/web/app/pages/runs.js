@@ -1,8 +1,9 @@
-// All runs, live: #/runs?game=G&sort=strength&search=TEXT
+// All runs, live: #/runs?game=G&tag=T&sort=strength&search=TEXT
 
 import { spark } from "/app/charts/spark.js";
 import { live } from "/app/data.js";
 import { el, replace } from "/app/dom.js";
+import { tagLinks } from "/app/runs/labels.js";
 import {
   gameTitle,
   intervalText,
@@ -45,6 +46,7 @@ class RunList {
     this.rows = new Map(); // name -> { element, cells, shown }
     this.chosen = new Set();
     this.game = query.get("game") ?? "";
+    this.tag = query.get("tag") ?? "";
     this.search = query.get("search") ?? "";
     const sort = query.get("sort") ?? "-date";
     this.sort = { key: sort.replace(/^-/, ""), order: sort.startsWith("-") ? -1 : 1 };
@@ -57,7 +59,7 @@ class RunList {
     this.searchField = el("input", {
       type: "search",
       placeholder: "Search",
-      "aria-label": "Search runs by name",
+      "aria-label": "Search runs by name, note or tag",
       value: this.search,
       oninput: () => this.filter({ search: this.searchField.value }),
     });
@@ -66,6 +68,11 @@ class RunList {
       onchange: () => this.filter({ game: this.gameField.value }),
     });
     replace(this.gameField, el("option", { value: "" }, "All games"));
+    this.tagField = el("select", {
+      "aria-label": "Tag",
+      hidden: true,
+      onchange: () => this.filter({ tag: this.tagField.value }),
+    });
     this.body = el("tbody", {});
     this.table = el(
       "table",
@@ -84,7 +91,7 @@ class RunList {
         { class: "page-head" },
         el("h1", {}, "Runs"),
         [this.count, this.sign.element],
-        el("div", { class: "tools" }, this.searchField, this.gameField),
+        el("div", { class: "tools" }, this.searchField, this.gameField, this.tagField),
       ),
       [this.place, this.bar],
       el(
@@ -144,6 +151,7 @@ class RunList {
     Object.assign(this, changes);
     const kept = new URLSearchParams();
     if (this.game) kept.set("game", this.game);
+    if (this.tag) kept.set("tag", this.tag);
     if (this.search) kept.set("search", this.search);
     const sort = `${this.sort.order < 0 ? "-" : ""}${this.sort.key}`;
     if (sort !== "-date") kept.set("sort", sort);
@@ -158,7 +166,7 @@ class RunList {
       this.count.textContent = "";
       return;
     }
-    this.showGames();
+    this.showChoices();
     const runs = this.sortedRuns();
     if (this.table.parentNode !== this.place) replace(this.place, this.table);
     const focused = document.activeElement;
@@ -175,22 +183,24 @@ class RunList {
     this.showChosen();
   }
 
-  showGames() {
-    const games = [...new Set([...this.runs.values()].map(({ game }) => game))].sort();
-    if (this.game && !games.includes(this.game)) games.push(this.game);
-    if (games.length + 1 !== this.gameField.options.length) {
-      const options = games.map((game) => el("option", { value: game }, game));
-      replace(this.gameField, el("option", { value: "" }, "All games"), options);
-    }
-    this.gameField.value = this.game;
+  showChoices() {
+    const runs = [...this.runs.values()];
+    const games = runs.map(({ game }) => game);
+    const tags = runs.flatMap((run) => run.tags);
+    fillChoice(this.gameField, "All games", games, this.game);
+    fillChoice(this.tagField, "All tags", tags, this.tag);
+    this.tagField.hidden = this.tagField.options.length < 2;
   }
 
   sortedRuns() {
     const { key, order } = this.sort;
     const words = this.search.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (run) => {
-      const text = `${run.name} ${run.game} ${run.algo} ${run.state}`.toLowerCase();
-      return (!this.game || run.game === this.game) && words.every((word) => text.includes(word));
+      const about = `${run.note} ${run.tags.join(" ")}`;
+      const text = `${run.name} ${run.game} ${run.algo} ${run.state} ${about}`.toLowerCase();
+      const chosen = !this.game || run.game === this.game;
+      const tagged = !this.tag || run.tags.includes(this.tag);
+      return chosen && tagged && words.every((word) => text.includes(word));
     };
     return [...this.runs.values()].filter(fits).sort((a, b) => {
       const [one, two] = [a[key], b[key]];
@@ -290,7 +300,14 @@ class RunList {
 
 // What a cell shows: `told` says when it has to be made again.
 const CELLS = {
-  name: ({ name }) => ({ told: name, make: () => el("a", { href: runAddress(name) }, name) }),
+  name: ({ name, note, tags }) => ({
+    told: [name, note, tags],
+    make: () => [
+      el("a", { href: runAddress(name) }, name),
+      tagLinks(tags),
+      note ? el("p", { class: "note", title: note }, note) : null,
+    ],
+  }),
   game: (run) => ({ told: run.game, make: () => gameTitle(run) }),
   algo: ({ algo }) => ({ told: algo, make: () => algo.toUpperCase() }),
   state: ({ state, trouble, progress }) => ({
@@ -315,6 +332,18 @@ const CELLS = {
   minutes: ({ minutes: value }) => ({ told: value, make: () => minutes(value) }),
   date: ({ date }) => ({ told: ago(date), make: () => el("time", { datetime: date }, ago(date)) }),
 };
+
+// Options of a choice: all, and every value that there is. A chosen one stays though it went.
+function fillChoice(field, all, values, chosen) {
+  const known = [...new Set(chosen ? [...values, chosen] : values)].sort();
+  const told = JSON.stringify(known);
+  if (field.dataset.known !== told) {
+    field.dataset.known = told;
+    const options = known.map((value) => el("option", { value }, value));
+    replace(field, el("option", { value: "" }, all), options);
+  }
+  field.value = chosen;
+}
 
 function compareAddress(names) {
   return `#/compare/${names.map(encodeURIComponent).join("/")}`;
