@@ -131,7 +131,7 @@ def hides_money(page) -> None:
 def test_rounds_of_skull_king_by_clicks_with_hidden_hands(table, players):
     page = table(f"skull_king?seed=4&against=rule_easy&set=rounds=1,2,3&set=num_players={players}")
     assert click_on(page, hides_hands) >= 3 + 1 + 2 + 3
-    assert "points" in page.inner_text(".sk-words")
+    assert "points" in page.inner_text(".said")
     page.click("text=Scores")
     assert page.locator(".sk-sheet tbody tr").count() == 3
     assert page.locator(".sk-sheet tbody tr").first.locator("td").count() == players
@@ -142,7 +142,7 @@ def test_a_whole_game_of_skull_king(table):
     click_on(page, lambda _: None)
     totals = page.locator(".sk-round .total").all_inner_texts()
     scores = page.evaluate("session.state.scores")
-    assert sorted(int(text.replace("−", "-")) for text in totals) == sorted(scores)
+    assert sorted(map(int, totals)) == sorted(scores)
 
 
 def test_every_ability_can_be_used_by_clicks(table):
@@ -184,6 +184,15 @@ def test_greyed_cards_say_why(table):
         step(page, number, None)
         page.wait_for_timeout(30)
     raise AssertionError("nothing had to be followed")
+
+
+def test_who_won_skull_king_is_said_once(table):
+    page = table("skull_king?seed=2&seat=watch&against=rule_easy&set=rounds=1")
+    until(page, OVER)
+    page.wait_for_selector(".said.verdict")
+    ended = page.inner_text(".said")
+    assert re.search(r"wins? with -?\d+ points\.$", ended)
+    assert page.inner_text("body").count(ended) == 1
 
 
 def test_skull_king_by_keys_and_the_last_trick_again(table):

@@ -156,3 +156,58 @@ def test_frames_are_told(page, address, record_property, capsys):
     with capsys.disabled():
         print(f" median frame {frames:.1f} ms, step with a bot {step_ms:.2f} ms ", end="")
     assert timing["steps"] > 0
+
+
+def test_goals_are_in_the_log_and_said_once(page, address):
+    open_match(page, address, query="seat=watch&against=strong,weak")
+    play_out(page, goals=2)
+    log = page.locator(".log li").all_inner_texts()
+    assert len(log) == page.evaluate("session.points.length")
+    assert log[-1] == page.inner_text(".said")
+    assert page.locator(f"text='{log[-1]}'").count() == 2  # said, and in the log
+    assert "It stands" in log[-1]
+
+
+def test_no_puck_stays_behind_a_goal(page, address):
+    open_match(page, address, query="seat=watch&against=strong,weak")
+    page.evaluate("session.pause(true)")
+    until(page, "session.match.paused")
+    same = page.evaluate(
+        """() => {
+          const canvas = document.querySelector(".rink canvas");
+          const bytes = () => canvas.toDataURL();
+          const at = session.view.read(session.state);
+          const still = { ...at, puck: { x: 0, y: 0 }, time: 500 };
+          const gone = { ...at, puck: { x: 4.7, y: 0.3 }, time: 90 };
+          session.view.frame(still, still, 1);
+          const before = bytes();
+          session.view.frame(gone, gone, 1);
+          const behind = bytes();
+          session.view.frame(still, still, 1);
+          return [before === bytes(), before === behind];
+        }"""
+    )
+    assert same == [True, False]
+
+
+def test_a_fast_puck_is_drawn_whole_behind_the_goal(page, address):
+    open_match(page, address, query="seat=watch&against=strong,weak")
+    drawn = page.evaluate(
+        """() => {
+          const fields = session.state.fields();
+          fields.body[12] = 5 + 4.65;
+          return session.view.read({ fields: () => fields }).puck.x;
+        }"""
+    )
+    assert drawn + 13 / 60 < 9.6 / 2
+
+
+@pytest.mark.parametrize("game", ["skull_king", "laser_hockey"])
+def test_buttons_of_a_table_are_above_the_fold(page, address, game):
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.goto(f"{address}/#/play/{game}?seed=3")
+    for name in ("Undo", "Hint", "New deal"):
+        button = page.get_by_role("button", name=name)
+        button.wait_for()
+        box = button.bounding_box()
+        assert box["y"] + box["height"] <= 860

@@ -17,7 +17,8 @@ const GOAL = [245 / 60, 265 / 60]; // from where to where a goal is deep
 const MOUTH = 82 / 60;
 const POST = 75 / 60;
 const PUCK = 13 / 60;
-const VIEW = [9.1, 7.6]; // what the canvas shows
+const VIEW = [9.6, 7.6]; // what the canvas shows
+const BEHIND = VIEW[0] / 2 - PUCK - 0.05; // how far from the centre a fast puck is drawn in a goal
 const RACKET = [0.1, -0.4, 0.1, 0.4, -0.2, 0.4, -0.36, 0.2, -0.42, 0, -0.36, -0.2, -0.2, -0.4];
 const TRAIL = [15, 12, 9, 7, 5, 3]; // steps that the lines of the puck's trail go back
 
@@ -121,7 +122,7 @@ function readMatch(state) {
   };
   return {
     rackets: [racket(0), racket(1)],
-    puck: { x: body[12] - CENTRE[0], y: body[13] - CENTRE[1] },
+    puck: { x: within(body[12] - CENTRE[0], BEHIND), y: body[13] - CENTRE[1] },
     keep: Array.from(keep),
     time: time[0],
     limit: TIME_LIMIT[mode[0]],
@@ -192,7 +193,8 @@ function resultOf(state, session) {
   const after = `${(time * STEP_S).toFixed(2)} s`;
   if (!winner) return `Nobody scored in ${after}.`;
   const name = session.players[winner > 0 ? 0 : 1].name;
-  return `${name === "you" ? "You score" : `${name} scores`} after ${after}.`;
+  const score = session.wins ? ` It stands ${session.wins.join(":")}.` : "";
+  return `${name === "you" ? "You score" : `${name} scores`} after ${after}.${score}`;
 }
 
 function scoreBoard(session) {
@@ -277,6 +279,7 @@ class Ice {
     this.remember(after);
     const pen = this.canvas.getContext("2d");
     pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, this.canvas.width, this.canvas.height); // the margin is no part of the rink
     pen.drawImage(this.still, 0, 0);
     this.metres(this.canvas);
     const puck = between(before.puck, after.puck, share);

@@ -29,7 +29,6 @@ import {
   counted,
   result,
   says,
-  verdict,
 } from "/games/skull_king/words.js";
 
 const JADE = 9; // her token
@@ -219,9 +218,9 @@ class Table {
   drawChoices() {
     const { session, at, ask } = this;
     if (!ask) {
-      const watching = session.person < 0 ? "" : waiting(session, at);
-      this.words.textContent =
-        at.phase === "over" ? verdict(at.total.slice(0, at.players), session) : watching;
+      // Who won is said below the table.
+      const watches = session.person < 0 || at.phase === "over";
+      this.words.textContent = watches ? "" : waiting(session, at);
       replace(this.buttons);
       return;
     }

@@ -175,11 +175,7 @@ function roundLine(was, now, session) {
   return `Round ${was.round}, points and totals: ${points.join(", ")}.`;
 }
 
-export function result(state, session) {
-  return verdict(state.scores, session);
-}
-
-export function verdict(scores, session) {
+export function result({ scores }, session) {
   const best = Math.max(...scores);
   const winners = scores.flatMap((score, seat) => (score === best ? [nameOf(session, seat)] : []));
   const verb = winners.length === 1 && winners[0] !== "you" ? "wins" : "win";

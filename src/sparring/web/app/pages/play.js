@@ -25,17 +25,21 @@ async function choosePage(host) {
   document.title = "Play - sparring";
   host.append(
     el("h1", {}, "Play"),
+    [...new Set(known.map(({ unplayable }) => unplayable).filter(Boolean))]
+      .slice(0, 1)
+      .map((why) => el("p", { class: "soft" }, `Grey games cannot be played here: ${why}.`)),
     el(
       "ul",
       { class: "tiles" },
-      known.map(({ name, title, seats }) => {
+      known.map(({ name, title, seats, unplayable }) => {
         const [short, line] = splitTitle(title);
+        const closed = { role: "link", "aria-disabled": true, title: unplayable };
         return el(
           "li",
           {},
           el(
             "a",
-            { class: "tile", href: `#/play/${name}` },
+            { class: "tile", ...(unplayable ? closed : { href: `#/play/${name}` }) },
             el("span", { class: "tile-emblem", "aria-hidden": "true" }, drawEmblem(name)),
             el("strong", {}, short),
             el("span", { class: "soft" }, line),
@@ -68,10 +72,11 @@ async function tablePage(host, name, query, signal) {
   const begun = query.get("from") ? unpackReplay(query.get("from")) : takeOver();
   wish.seed = begun?.seed ?? wish.seed ?? newSeed();
   if (signal.aborted) return;
-  document.title = `${splitTitle(rules.title)[0]} - sparring`;
+  const [title] = splitTitle(rules.title);
+  document.title = `${title} - sparring`;
   const place = el("div", { class: "play" });
-  replace(host, el("h1", {}, splitTitle(rules.title)[0]), place);
-  const page = { host: place, game, casting, able, wish, signal };
+  replace(host, place);
+  const page = { host: place, title, game, casting, able, wish, signal };
   signal.addEventListener("abort", () => page.table?.close());
   await sitDown(page, begun);
 }
@@ -88,6 +93,7 @@ async function sitDown(page, begun = null) {
     location.hash = addressOf(game.rules.name, next);
   });
   page.table = new Table(host, game, {
+    title: page.title,
     seed: wish.seed,
     players,
     moves: readMoves(game.rules, begun?.actions ?? []),

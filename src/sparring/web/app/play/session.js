@@ -49,6 +49,11 @@ export class Session {
     return this.engine.state(seed, { game: index, skipForced: false, setup });
   }
 
+  // How many steps the log of the game tells.
+  get logged() {
+    return this.moves.length;
+  }
+
   // Whose eyes the table is shown to; -1: somebody who sees everything.
   get person() {
     return this.players.findIndex((player) => player.kind === "person");

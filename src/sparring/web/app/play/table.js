@@ -16,19 +16,20 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
-// `game` is { rules, engine, page }. The options are those of a session and `again(seed)`, which opens
-// a table like this one, with a new deal if the seed is null; `more` are panels of whoever made the
-// table, `commentators` agents that nobody plays and that may be asked for their mind.
+// `game` is { rules, engine, page }. The options are those of a session, the `title` above the table and
+// `again(seed)`, which opens a table like this one, with a new deal if the seed is null; `more` are
+// panels of whoever made the table, `commentators` agents that nobody plays and that may be asked for
+// their mind.
 export class Table {
   constructor(host, game, options) {
-    const { again, more = [], commentators = null, ...deal } = options;
+    const { title, again, more = [], commentators = null, ...deal } = options;
     Object.assign(this, { game, host, again });
     const { rules, engine, page } = game;
     const Kind = page.session ?? Session;
     const skipForced = Boolean(rules.skip_forced);
     this.session = new Kind(engine, { ...deal, skipForced });
-    this.told = []; // lines of every step
-    this.build(more, commentators);
+    this.told = []; // lines of every step, or of every point in real time
+    this.build(title, more, commentators);
     this.view = page.make(this.board, this.session);
     this.session.view = this.view;
     this.recall();
@@ -39,13 +40,12 @@ export class Table {
     document.addEventListener("keydown", this.onKey);
   }
 
-  build(more, commentators) {
+  build(title, more, commentators) {
     const { rules, page } = this.game;
     const seats = `${rules.name.replaceAll("_", "-")}-table`;
     this.board = el("div", { class: `table ${seats}` });
     this.plates = plates(this.session, page);
     this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
-    this.verdict = el("p", { class: "verdict", hidden: true });
     this.undoButton = this.button("Undo", "u", () => this.undo());
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
@@ -73,16 +73,12 @@ export class Table {
       sharePanel(() => this.session.replay()),
       this.keys,
     );
-    const middle = el(
-      "div",
-      { class: "play-main" },
-      this.plates.element,
-      this.board,
-      this.verdict,
-      this.said,
-      buttons,
+    const middle = el("div", { class: "play-main" }, this.plates.element, this.board, this.said);
+    // The buttons stand above the table: below it a window would have to be scrolled for them.
+    this.host.append(
+      el("div", { class: "play-head" }, el("h1", {}, title), buttons),
+      el("div", { class: "play-body" }, middle, side),
     );
-    this.host.append(el("div", { class: "play-body" }, middle, side));
   }
 
   button(name, key, go) {
@@ -121,16 +117,18 @@ export class Table {
     const { session } = this;
     if (session.closed) return;
     const { state, answer } = session;
-    this.told.length = Math.min(this.told.length, session.moves.length);
+    this.told.length = Math.min(this.told.length, session.logged);
     this.view.show(state, answer);
     this.plates.show(state, answer);
     this.undoButton.disabled = !session.canUndo;
     this.hintButton.disabled = !answer;
+    this.said.classList.toggle("verdict", state.over);
+    if (state.over) {
+      const ended = result(this.game.page, state, session);
+      this.say(ended);
+      if (this.told.length < session.logged) this.told.push([ended]); // a point in real time
+    }
     this.showLog();
-    this.verdict.hidden = !state.over;
-    const ended = state.over ? result(this.game.page, state, session) : "";
-    if (this.verdict.textContent !== ended) this.verdict.textContent = ended;
-    if (state.over) this.say(ended);
     this.mind.show();
   }
 
