@@ -25,6 +25,16 @@ def test_layers_of_a_network_are_cells_of_a_table():
     assert cells == [["first", "FirstLayer", "19 × 64", "1,280", "1,216"]]
 
 
+def test_children_in_lists_of_lists_are_elements_and_no_text():
+    shown = run_modules(
+        'import { el, replace } from "/app/dom.js";\n'
+        'const links = () => [["a", "b"].map((name) => el("a", {}, name)), undefined, null];\n'
+        "const [one, two] = [el('p', {}, [links()]), replace(el('p', {}), 'x', [links()])];\n"
+        "answer([one, two].map((place) => [place.all('a').length, place.textContent]));\n"
+    )
+    assert shown == [[2, "ab"], [2, "xab"]]
+
+
 def test_an_error_takes_the_place_of_what_was_being_made():
     shown = run_modules(
         'import { startFrame } from "/app/frame.js";\n'
@@ -87,3 +97,14 @@ def test_a_note_with_markup_is_text_and_tags_lead_to_their_runs():
         '  place.all("a").map((one) => one.getAttribute("href"))]);\n'
     )
     assert shown == [["<b>wide</b>"], 0, ["#/runs?tag=good", "#/runs?tag=c%2B%2B"]]
+
+
+def test_where_pages_cannot_play_the_play_button_is_grey_and_says_why():
+    link = (
+        'import { playLink } from "/app/runs/facts.js";\n'
+        'const facts = { overview: { game: "shogi" }, settings: [], unplayable: WHY };\n'
+        'const { attributes } = playLink(facts, "a", "Play against it", "button primary");\n'
+        "answer([attributes.href ?? null, attributes.title ?? null]);\n"
+    )
+    assert run_modules(link.replace("WHY", '""')) == ["#/play/shogi?against=a", None]
+    assert run_modules(link.replace("WHY", '"run make web"')) == [None, "run make web"]

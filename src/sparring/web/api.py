@@ -23,7 +23,7 @@ from sparring.web.folder import Folder, shown
 from sparring.web.glance import Glances
 from sparring.web.live import Live, live_routes
 from sparring.web.mistakes import explain, unexpected
-from sparring.web.modules import module_file
+from sparring.web.modules import module_file, why_not_played
 from sparring.web.players import player_routes
 from sparring.web.replays import replay_routes
 from sparring.web.runs import run_routes
@@ -72,7 +72,7 @@ async def show_game(request: Request) -> Response:
         rules = read_rules(name, request.query_params.getlist("set"))
     except SparringError as wrong:
         raise HTTPException(400, str(wrong)) from None
-    return JSONResponse(describe_rules(rules))
+    return JSONResponse({**describe_rules(rules), "unplayable": why_not_played(name)})
 
 
 async def game_file(request: Request) -> Response:

@@ -12,6 +12,7 @@ from sparring.training.records.overview import Overview, read_json, size_of
 from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
 from sparring.training.records.told import flat, names_of
 from sparring.web.folder import BEST, MANIFEST, numbered
+from sparring.web.modules import why_not_played
 
 MACHINE = "machine.json"
 PROFILE = "profile.json"
@@ -34,6 +35,7 @@ def facts_of(run: Path) -> dict[str, Any]:
         "machine": read_json(run / MACHINE),
         "network": read_json(run / NETWORK),
         "origin": read_json(run / ORIGIN),
+        "unplayable": why_not_played(seen.game),
         "league": (run / "league.sqlite").is_file(),
         "profile": or_empty(profile_of, run) or None,
     }

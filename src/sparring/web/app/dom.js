@@ -21,13 +21,18 @@ function filled(element, properties, children) {
       element.setAttribute(name, String(value));
     }
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...present(children));
   return element;
+}
+
+// Children may come in lists of lists; those that are missing leave no gap.
+function present(children) {
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined);
 }
 
 // Puts children in place of whatever was there.
 export function replace(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null));
+  element.replaceChildren(...present(children));
   return element;
 }
 

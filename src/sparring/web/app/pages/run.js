@@ -8,7 +8,7 @@ import {
   checkpointsTab,
   eventsTab,
   machineTab,
-  playAddress,
+  playLink,
   resultsTab,
   settingsTab,
 } from "/app/runs/facts.js";
@@ -55,6 +55,7 @@ class RunPage {
     this.about = el("span", { class: "soft" });
     this.tools = el("div", { class: "tools" });
     this.labels = el("div", { class: "labels" });
+    this.obstacle = el("p", { class: "soft obstacle", hidden: true });
     this.headline = el("section", { class: "headline", "aria-label": "Headline" }, skeleton(2));
     this.tabs = new Tabs(this.panels(), tab, (chosen) => {
       const kept = chosen === "curves" ? "" : `?tab=${chosen}`;
@@ -69,7 +70,7 @@ class RunPage {
         el("h1", {}, el("a", { class: "crumb", href: "#/runs" }, "Runs / "), name),
         [this.badge, this.about, this.sign.element, this.tools],
       ),
-      [this.labels, this.headline, this.tabs.element],
+      [this.obstacle, this.labels, this.headline, this.tabs.element],
     );
   }
 
@@ -170,19 +171,24 @@ class RunPage {
   }
 
   showTools() {
-    const { overview, settings, league, checkpoints } = this.facts;
-    const told = JSON.stringify([overview.state, league, checkpoints.length > 0]);
+    const { overview, league, checkpoints, unplayable } = this.facts;
+    const told = JSON.stringify([overview.state, league, checkpoints.length > 0, unplayable]);
     if (told === this.toolsTold) return;
     this.toolsTold = told;
-    const play = playAddress(overview, settings, overview.name);
     const ladder = `#/league/${encodeURIComponent(overview.name)}`;
     replace(
       this.tools,
       orderButton(overview),
       league ? el("a", { class: "button", href: ladder }, "League") : null,
       checkpoints.length
-        ? el("a", { class: "button primary", href: play }, "Play against it")
+        ? playLink(this.facts, overview.name, "Play against it", "button primary")
         : null,
+    );
+    this.obstacle.hidden = !unplayable || !checkpoints.length;
+    replace(
+      this.obstacle,
+      `It cannot be played in a page: ${unplayable}. In a terminal: `,
+      el("code", {}, `sparring play ${overview.name}`),
     );
   }
 

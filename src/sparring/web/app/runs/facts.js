@@ -105,7 +105,8 @@ function statisticsTable(table) {
   ];
 }
 
-export function checkpointsTab({ checkpoints, overview, settings }) {
+export function checkpointsTab(facts) {
+  const { checkpoints, overview } = facts;
   if (!checkpoints.length) return nothing("The first checkpoint comes after a minute of training.");
   const heads = ["Checkpoint", "", "Decisions", "Strength", "Size", "Saved"];
   const rows = checkpoints.map((one) => {
@@ -123,7 +124,7 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
       el(
         "td",
         { class: "actions" },
-        el("a", { href: playAddress(overview, settings, player) }, "play"),
+        playLink(facts, player, "play"),
         el(
           "a",
           { href: weights, download: `${overview.name}-${one.number}.bin` },
@@ -139,8 +140,17 @@ export function checkpointsTab({ checkpoints, overview, settings }) {
   return sheetTable("Checkpoints", heads, rows, [0, 1]);
 }
 
+// A link to a game against an agent; a grey word that says why where pages cannot play the game.
+export function playLink({ overview, settings, unplayable }, player, text, kind = "") {
+  const props = { class: kind || null };
+  if (unplayable) {
+    return el("a", { ...props, role: "link", "aria-disabled": true, title: unplayable }, text);
+  }
+  return el("a", { ...props, href: playAddress(overview, settings, player) }, text);
+}
+
 // The address of a game against an agent, by the rules that it learned.
-export function playAddress({ game }, settings, player) {
+function playAddress({ game }, settings, player) {
   const query = new URLSearchParams({ against: player });
   const flags = settings.find(({ name }) => name === "set")?.value ?? [];
   for (const flag of flags) query.append("set", flag);
