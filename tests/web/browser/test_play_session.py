@@ -63,6 +63,36 @@ def test_undo_takes_back_one_decision_and_the_answer_to_it(try_out):
     assert found == {"first": False, "two": 4, "one": 2, "legal": 7}
 
 
+def test_undo_takes_back_all_actions_of_one_decision(try_out):
+    found = try_out("""
+        const { engine, rules } = await counted("kuhhandel");
+        const players = [bot(rules, "random"), PERSON, bot(rules, "random")];
+        const session = new Session(engine, { seed: 1, players });
+        const { bidActions } = await import("/games/kuhhandel/wishes.js");
+        const { read } = await import("/games/kuhhandel/reading.js");
+        const amounts = Array.from({ length: 99 }, (_, at) => 10 * at + 10);
+        session.run();
+        await asked(session);
+        while (read(session.state).phase !== "bid") {
+          session.choose(session.answer.legal[0]);
+          await soon(); await asked(session);
+        }
+        const before = session.moves.length;
+        const bids = amounts.map((amount) => bidActions(session.state, amount));
+        const [first, ...rest] = bids.find((bid) => bid?.length > 1);
+        session.choose(first, rest);
+        await soon(); await asked(session);
+        const made = session.moves.slice(before, before + 2).flat();
+        const undone = session.undo();
+        await soon(); await asked(session);
+        const back = session.moves.length === before;
+        return { made, undone, back, wished: [first, ...rest] };
+    """)
+    assert len(found["wished"]) == 2
+    assert found["made"] == found["wished"]
+    assert (found["undone"], found["back"]) == (True, True)
+
+
 def test_undo_after_the_end_goes_on(try_out):
     found = try_out("""
         const { engine, rules } = await counted("kuhn_poker");

@@ -51,7 +51,6 @@ class Table {
     this.host = host;
     this.motion = new Motion(host);
     this.ask = null;
-    this.wish = []; // actions that are still to be made of what the person wished
     this.box = null; // a BidBox or PileBox while one is asked for
     this.build();
     this.keys = (event) => this.key(event);
@@ -104,11 +103,6 @@ class Table {
   }
 
   show(state, ask) {
-    if (ask && this.wish.length > 0) {
-      const next = this.wish.shift();
-      if (this.session.choose(next)) return;
-    }
-    this.wish = [];
     const at = read(state);
     if (ask && ask !== this.ask) this.prepare(state, at);
     if (!ask) this.box = null;
@@ -138,8 +132,7 @@ class Table {
   }
 
   act([first, ...rest]) {
-    this.wish = rest;
-    if (!this.session.choose(first)) this.wish = [];
+    this.session.choose(first, rest);
   }
 
   draw(at, { ask = null, told = [], counter = null } = {}) {

@@ -22,12 +22,11 @@ async function choosePage(host) {
   const known = await Promise.all(
     games.map((game) => (game.title ? game : source().rules(game.name ?? game, {}))),
   );
+  const obstacle = known.find(({ unplayable }) => unplayable)?.unplayable;
   document.title = "Play - sparring";
   host.append(
     el("h1", {}, "Play"),
-    [...new Set(known.map(({ unplayable }) => unplayable).filter(Boolean))]
-      .slice(0, 1)
-      .map((why) => el("p", { class: "soft" }, `Grey games cannot be played here: ${why}.`)),
+    obstacle ? el("p", { class: "soft" }, `Grey games cannot be played here: ${obstacle}.`) : "",
     el(
       "ul",
       { class: "tiles" },

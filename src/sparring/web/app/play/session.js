@@ -29,6 +29,7 @@ export class Session {
     this.adviser = adviser ?? adviserOf(this.rules, players);
     this.moves = []; // of every step, one action per row
     this.past = []; // [{state, moves}] before each decision of a person
+    this.rest = []; // actions that are still to be made of the person's last decision
     this.retired = []; // states that were taken back and that a view may still be drawing
     this.epoch = 0; // grows whenever what was thought of before no longer counts
     this.running = null;
@@ -82,7 +83,7 @@ export class Session {
   async takeTurns() {
     while (!this.closed && !this.state.over) {
       const epoch = this.epoch;
-      const asked = this.asksPerson();
+      const asked = this.asksPerson() && !this.goesOn();
       const before = asked ? this.state.clone() : null; // bots draw from the state when asked
       if (asked) this.past.push({ state: before, moves: this.moves.length });
       const actions = await this.decisions(epoch);
@@ -100,6 +101,13 @@ export class Session {
       if (!this.skipForced || this.rules.box || this.state.legal(row).length > 1) return true;
     }
     return false;
+  }
+
+  // Whether the person's last decision has an action for this step; one that does not fit ends it.
+  goesOn() {
+    const fits = this.rest.length > 0 && this.state.legal().includes(this.rest[0]);
+    if (!fits) this.rest = [];
+    return fits;
   }
 
   // One action per row. It ends early when the step is taken back.
@@ -125,6 +133,7 @@ export class Session {
   }
 
   async askPerson(row) {
+    if (this.goesOn()) return this.rest.shift();
     const legal = this.state.legal(row);
     if (this.skipForced && legal.length === 1) return legal[0];
     const chosen = new Promise((resolve) => {
@@ -167,9 +176,11 @@ export class Session {
     this.moves.push(actions);
   }
 
-  // A person decides. False if this cannot be played now.
-  choose(action) {
+  // A person decides. False if this cannot be played now. `rest` are the actions that follow at once
+  // where a decision takes several; an undo takes all of them back.
+  choose(action, rest = []) {
     if (!this.answer?.legal.includes(action)) return false;
+    this.rest = [...rest];
     this.settle(action);
     return true;
   }
@@ -194,6 +205,7 @@ export class Session {
     this.retired.push(this.state);
     this.state = back.state;
     this.moves.length = back.moves;
+    this.rest = [];
     this.settle(null);
     this.run();
     return true;
