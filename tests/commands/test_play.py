@@ -16,11 +16,15 @@ from typing import Any
 
 import pytest
 
+from commands.typed import ANY
 from remembering import remembering
 from sparring import Rules, new_state
 from sparring.cli import main
+from sparring.commands.play import Quit, Session
 from sparring.games.recorded import Replay
 from sparring.games.skull_king import read
+from sparring.games.state import State
+from sparring.games.terminal import Choice, Terminal
 from sparring.store.policies import save_policy
 
 PROGRAM = Path(sys.executable).with_name("sparring")
@@ -37,7 +41,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_whole_game_of_tic_tac_toe(play: Any) -> None:
-    shown = play("tic_tac_toe --seed 3", "1\n" * 9)
+    shown = play("tic_tac_toe --seed 3", ANY)
     assert "you are X" in shown
     assert "seat 1: " in shown
     assert re.search(r"(three in a row|board full): (you win|you lose|a draw)\n", shown)
@@ -59,7 +63,7 @@ def test_a_whole_game_of_tic_tac_toe(play: Any) -> None:
     ],
 )
 def test_a_whole_game_of_skull_king(play: Any, flags: str) -> None:
-    shown = play(f"skull_king --seed 5 {flags}", "1\n" * 200)
+    shown = play(f"skull_king --seed 5 {flags}", ANY * 100)
     assert "Final standings:" in shown
     standings = shown[shown.index("Final standings:") :]
     places = re.findall(r"^  (\d)\. (you|seat \d) +(-?\d+)$", standings, re.MULTILINE)
@@ -71,9 +75,9 @@ def test_a_whole_game_of_skull_king(play: Any, flags: str) -> None:
 
 
 def test_the_command_at_the_end_deals_the_same_game(play: Any) -> None:
-    first = play("skull_king --seed 7 --against rule_easy --set rounds=2,3", "1\n" * 20)
+    first = play("skull_king --seed 7 --against rule_easy --set rounds=2,3", ANY * 9)
     again = first.splitlines()[-1].removeprefix("Play it again: sparring play ")
-    assert play(again, "1\n" * 20) == first
+    assert play(again, ANY * 9) == first
 
 
 def test_help_hint_undo_and_quit(play: Any) -> None:
@@ -90,9 +94,71 @@ def test_help_hint_undo_and_quit(play: Any) -> None:
 
 
 def test_undo_and_hint_do_not_change_the_game(play: Any) -> None:
-    plain = play("skull_king --seed 4 --set rounds=4", "1\n" * 5)
-    wavering = play("skull_king --seed 4 --set rounds=4", "?\n2\nu\n1\n?\n2\nu\n1\n1\n1\n1\n")
+    plain = play("skull_king --seed 4 --set rounds=4", "1\n1\n4\n2\n3\n")
+    typed = "?\n2\nu\n1\n?\n2\nu\n1\n4\n2\n3\n"
+    wavering = play("skull_king --seed 4 --set rounds=4", typed)
+    assert "Final standings:" in plain
     assert wavering.splitlines()[-6:] == plain.splitlines()[-6:]
+
+
+def test_choices_keep_their_numbers_when_others_disappear(play: Any) -> None:
+    listed = re.findall(r"^ +(\d:.*)$", play("tic_tac_toe --seed 3", "1\n5\n"), re.MULTILINE)
+    fixed = {choice.split(":")[1]: int(choice[0]) for choice in listed[0].split()}
+    cells = ["a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3"]
+    assert fixed == {cell: at for at, cell in enumerate(cells, 1)}
+    for line in listed[1:]:
+        left = {choice.split(":")[1]: int(choice[0]) for choice in line.split()}
+        assert "a1" not in left
+        assert left.items() <= fixed.items()
+
+
+def test_cards_have_their_numbers_from_the_deal_on(play: Any) -> None:
+    """Also those that must not be played in the first trick, and after an undo."""
+    shown = play("skull_king --seed 4 --set rounds=4", "1\n1\n4\nu\n4\n2\n")
+    lines = re.findall(r"^ {8}(\d:.*)$", shown, re.MULTILINE)
+    found = [dict(reversed(choice.split(":")) for choice in line.split()) for line in lines]
+    rest = {"B7": "2", "G7": "3"}
+    assert found[0] == {"KR": "1", **rest, "P12": "4"}
+    assert found[1:] == [{"P12": "4"}, rest, {"P12": "4"}, rest, {"G7": "3"}]
+
+
+class Letters(Terminal):
+    """Tic-tac-toe whose cells are called like the keys, and one that begins like one."""
+
+    names = ("u", "h", "q", "hop", "e", "f", "g", "i", "j")
+
+    def choices(self, state: State) -> list[Choice]:
+        names = [(action, self.names[action]) for action in state.legal()]
+        return [Choice(action, name, name) for action, name in names]
+
+
+def test_keys_hide_no_choice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = Session(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
+    game.terminal = Letters(game.rules, 0)
+    monkeypatch.setattr("sys.stdin", io.StringIO("u\n:u\nh\n:h\nq\n:q\n"))
+    with pytest.raises(Quit):
+        game.play()
+    shown = capsys.readouterr().out
+    assert "Taken back." in shown
+    assert "take back your last move" in shown  # the help
+    assert [game.terminal.names[action] for action in game.actions[::2]] == ["h", "q"]
+
+
+def test_a_key_that_begins_a_choice_is_asked_about(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = Session(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
+    game.terminal = Letters(game.rules, 0)
+    game.terminal.names = ("up", "quit it", "c", "d", "e", "f", "g", "i", "j")
+    monkeypatch.setattr("sys.stdin", io.StringIO("u\nq\nqu\n:q\n"))
+    with pytest.raises(Quit):
+        game.play()
+    shown = capsys.readouterr().out
+    assert "Type :u for the key, or more of up." in shown
+    assert "Type :q for the key, or more of quit it." in shown
+    assert game.terminal.names[game.actions[0]] == "quit it"
 
 
 def test_the_end_of_the_input_is_polite(play: Any) -> None:
@@ -188,7 +254,14 @@ def test_what_is_remembered_is_taken_back_with_the_moves(
         shown = play(f"{folder} --seed 10 --save {tmp_path / name}", typed)
         return Replay.read(tmp_path / name).actions, shown.count("would choose")
 
-    plain, _ = actions("plain.json", "1\n" * 12 + "q\n")
-    back, hints = actions("back.json", "?\n1\n1\n1\nu\nu\n?\n1\n1\n?\n" + "1\n" * 9 + "q\n")
+    plain, _ = actions("plain.json", "1\n1\n" + ANY * 9 + "q\n")
+    back, hints = actions("back.json", "?\n1\n1\nu\nu\n?\n1\n1\n?\n" + ANY * 9 + "q\n")
     assert len(plain) > 15 and plain == back
     assert hints == 3
+
+
+def test_hockey_is_sent_to_the_browser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", "laser_hockey"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "play it in a browser: sparring serve" in line
+    assert "sparring render strong --game laser_hockey" in line

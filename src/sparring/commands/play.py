@@ -7,6 +7,7 @@ import secrets
 import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,10 @@ with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
 
 
+KEYS = ("h", "help", "?", "hint", "u", "undo", "q", "quit")
+"""What can be typed at every question besides its choices."""
+
+
 class Quit(Exception):  # noqa: N818
     """The person leaves the table."""
 
@@ -51,8 +56,11 @@ def run(config: PlayConfig) -> int:
     if rules.box or rules.rows > 1:
         watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
         drawn = game_module(rules.name, "picture")
-        instead = f"watch it: sparring render {watch}" if drawn else "try another"
-        raise ConfigError(f"{rules.name} is not played in turns with single moves; {instead}")
+        watching = f", or watch it: sparring render {watch}" if drawn else ""
+        raise ConfigError(
+            f"{rules.name} is not played in turns with single moves; play it in a browser: "
+            f"sparring serve{watching}"
+        )
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
     others = seat_others(rules, config.seat, config.against, agent or rules.bots[-1])
@@ -152,7 +160,7 @@ class Session:
             if self.state.seat != self.person:
                 self.apply(move_of(self.others[self.state.seat], self.state))
                 continue
-            choices = self.terminal.choices(self.state)
+            choices = self.terminal.numbered(self.state)
             if self.skip_forced and len(choices) == 1:
                 self.take(choices[0])
                 continue
@@ -219,7 +227,7 @@ class Session:
         self.say("", self.terminal.show(self.state))
         while True:
             self.say(f"        {self.terminal.list_choices(choices)}")
-            typed = self.ask(f"{self.terminal.ask(self.state)}> ")
+            typed = self.ask(f"{self.terminal.ask(self.state)}> ", choices)
             fitting = self.terminal.match(self.state, typed, choices)
             if len(fitting) == 1:
                 return fitting[0]
@@ -232,26 +240,44 @@ class Session:
 
     def narrow(self, fitting: Sequence[Choice]) -> Choice | None:
         """Ask which of several choices was meant; None if that did not settle it."""
-        options = ", ".join(f"{at + 1}:{choice.name}" for at, choice in enumerate(fitting))
-        meant = match(self.ask(f"which: {options}> "), fitting)
+        offered = [replace(choice, number=at) for at, choice in enumerate(fitting, 1)]
+        options = ", ".join(f"{choice.number}:{choice.name}" for choice in offered)
+        meant = match(self.ask(f"which: {options}> ", offered), offered)
         return meant[0] if len(meant) == 1 else None
 
-    def ask(self, prompt: str) -> str:
-        """Read a line; help, hint, undo and quit work at every question."""
+    def ask(self, prompt: str, choices: Sequence[Choice]) -> str:
+        """Read a line; help, hint, undo and quit work at every question.
+
+        They never hide a choice: its name comes first, and a letter with which one begins is asked
+        about. With a colon before it a word is always a key.
+        """
+        names = [choice.short.lower() for choice in choices]
         while True:
             line = self.read_line(prompt)
-            if line in ("q", "quit"):
-                raise Quit
-            if line in ("u", "undo"):
-                raise TakeBack
-            if line in ("h", "help"):
-                self.say(self.terminal.help())
-            elif line == "?":
-                self.hint()
-            elif line == "v" and self.terminal.next_view():
-                self.say("", self.terminal.show(self.state))
-            elif line:
+            key = line.removeprefix(":")
+            begun = [name for name in names if line in KEYS and name.startswith(line)]
+            if line in names:
                 return line
+            if begun:
+                self.say(f"Type :{line} for the key, or more of {', '.join(begun)}.")
+            elif not self.press(key) and key:
+                return line
+
+    def press(self, key: str) -> bool:
+        """Do what a key stands for; False if it is none."""
+        if key in ("q", "quit"):
+            raise Quit
+        if key in ("u", "undo"):
+            raise TakeBack
+        if key in ("h", "help"):
+            self.say(self.terminal.help())
+        elif key in ("?", "hint"):
+            self.hint()
+        elif key == "v" and self.terminal.next_view():
+            self.say("", self.terminal.show(self.state))
+        else:
+            return False
+        return True
 
     def read_line(self, prompt: str) -> str:
         """Return what is typed; a pipe's lines are echoed so that the transcript reads well."""

@@ -5,8 +5,8 @@ A game that is shown in its own way has a `terminal.py` with a `TERMINAL` in its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
@@ -15,7 +15,10 @@ from sparring.games.state import State
 HELP = """\
 Type a choice by its number, its short name, or the beginning of its name.
   h  this help      ?  what the best bot would do
-  u  take back your last move      q  quit"""
+  u  take back your last move      q  quit
+Where a choice begins with such a letter, :h, :u and :q are the keys."""
+FEW = 16
+"""Actions of a game in which every action has its own number from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,13 @@ class Choice:
     name: str
     then: tuple[int, ...] = ()
     """What follows at once, where one wish takes several actions."""
+    number: int = 0
+    """What may be typed for it; 0: its place among the choices."""
+
+    @property
+    def actions(self) -> tuple[int, ...]:
+        """All actions that it takes."""
+        return (self.action, *self.then)
 
 
 def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -34,10 +44,10 @@ def match(typed: str, choices: Sequence[Choice]) -> list[Choice]:
     word = typed.strip().lower()
     if not word:
         return []
-    number = int(word) - 1 if word.isdecimal() else -1
+    number = int(word) if word.isdecimal() else -1
     readings = (
         [c for c in choices if c.short.lower() == word],
-        [c for at, c in enumerate(choices) if at == number],
+        [c for at, c in enumerate(choices, 1) if (c.number or at) == number],
         [c for c in choices if c.short.lower().startswith(word)],
         [c for c in choices if c.name.lower().startswith(word)],
         [c for c in choices if any(w.startswith(word) for w in c.name.lower().split())],
@@ -53,6 +63,7 @@ class Terminal:
 
     def __init__(self, rules: Rules, person: int) -> None:
         self.rules, self.person = rules, person
+        self._numbers: dict[Hashable, dict[tuple[int, ...], int]] = {}
 
     def show(self, state: State) -> str:
         """Return what the person sees before deciding."""
@@ -67,9 +78,30 @@ class Terminal:
         names = [(action, state.action_name(action)) for action in state.legal()]
         return [Choice(action, name, name) for action, name in names]
 
+    def numbered(self, state: State) -> list[Choice]:
+        """Return the legal actions with numbers that stay while the same question is asked.
+
+        A choice that disappears leaves its number free; others do not move up.
+        """
+        choices = self.choices(state)
+        known = self._numbers.setdefault(self.question(state), {})
+        for actions in (*self.possible(state), *(choice.actions for choice in choices)):
+            known.setdefault(actions, len(known) + 1)
+        return [replace(choice, number=known[choice.actions]) for choice in choices]
+
+    def question(self, state: State) -> Hashable:
+        """Return what is asked; numbers of choices are those of this question."""
+        return self.ask(state)
+
+    def possible(self, state: State) -> Iterable[tuple[int, ...]]:
+        """Return what may be chosen sooner or later in answer to the same question, in order."""
+        return (
+            (action,) for action in range(self.rules.actions if self.rules.actions <= FEW else 0)
+        )
+
     def list_choices(self, choices: Sequence[Choice]) -> str:
         """Return the choices in a line, numbered."""
-        return "  ".join(f"{at + 1}:{choice.short}" for at, choice in enumerate(choices))
+        return "  ".join(f"{c.number or at}:{c.short}" for at, c in enumerate(choices, 1))
 
     def match(self, state: State, typed: str, choices: Sequence[Choice]) -> list[Choice]:
         """Return what a line can mean."""

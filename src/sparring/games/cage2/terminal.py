@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from sparring.games import State
 from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
@@ -36,6 +36,10 @@ class Cage2Terminal(Terminal):
     def ask(self, state: State) -> str:
         """Return what is being asked."""
         return f"your action, step {read(state).step + 1}"
+
+    def question(self, state: State) -> Hashable:
+        """Return what is asked, the same in every step."""
+        return "your action"
 
     def choices(self, state: State) -> list[Choice]:
         """Return the legal actions, short enough to be typed."""

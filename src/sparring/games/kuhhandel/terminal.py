@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from sparring.games import State
 from sparring.games.kuhhandel import (
@@ -79,6 +79,11 @@ class KuhhandelTerminal(Terminal):
             "respond": "your answer",
             "counter": "your counter-offer",
         }[read(state).phase]
+
+    def question(self, state: State) -> Hashable:
+        """Return what is asked; each payment is a question of its own."""
+        at = read(state)
+        return (at.phase, at.high_bid, at.money[at.actor]) if at.phase == "pay" else at.phase
 
     def choices(self, state: State) -> list[Choice]:
         """Return what can be chosen; of offers, which are too many to list, only some."""

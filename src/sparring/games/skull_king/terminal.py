@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from sparring.games import State
 from sparring.games.skull_king import (
+    TIGRESS,
     Position,
     card_short_name,
     read,
@@ -14,6 +15,7 @@ from sparring.games.skull_king import (
 )
 from sparring.games.skull_king.tricks import (
     PLAY_FIRST,
+    PLAY_TIGRESS_ESCAPE,
     is_destroyed,
     laid_after,
     round_ended,
@@ -89,6 +91,21 @@ class SkullKingTerminal(Terminal):
         """Return the legal actions by their short names."""
         at = read(state)
         return [self.choice(state, at, action) for action in state.legal()]
+
+    def question(self, state: State) -> Hashable:
+        """Return what is asked, in every round anew: cards have their numbers from the deal on."""
+        at = read(state)
+        return at.round, at.phase
+
+    def possible(self, state: State) -> Iterable[tuple[int, ...]]:
+        """Return all cards in the hand, those too that must not be played now."""
+        at = read(state)
+        if at.phase not in ("play", "discard"):
+            return
+        for card in at.hands[at.actor]:
+            yield (PLAY_FIRST + card,)
+            if card == TIGRESS and at.phase == "play":
+                yield (PLAY_TIGRESS_ESCAPE,)
 
     def choice(self, state: State, at: Position, action: int) -> Choice:
         """Return an action as it is typed: a bid by its number, a card by its letters."""
