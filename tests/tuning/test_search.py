@@ -7,13 +7,16 @@ import math
 import random
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from sparring.config import TrainConfig
+from sparring.commands.tune import cells, next_command, verdict
+from sparring.config import TrainConfig, TuneConfig
 from sparring.errors import SparringError
-from sparring.tuning.knobs import GAMES, THREADS, Point
+from sparring.tuning.knobs import GAMES, THREADS, Knob, Point
 from sparring.tuning.outcome import Outcome
+from sparring.tuning.ratios import Raced
 from sparring.tuning.search import Clock, Search
 from sparring.tuning.space import Space
 from tuning.surface import BATCH, CONFIG, GRID, RULES, KnownGauge, Surface, rows
@@ -113,6 +116,40 @@ def test_nothing_better_is_the_preset_itself() -> None:
         found, _, space = search(hill(256, 1024, 2), noise=0.03, seed=seed)
         assert found.best == space.preset and not found.better and found.gain is None
     assert found.plain()["settings"] == dict(space.preset.values)
+
+
+def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path: Path) -> None:
+    """A challenger that was lucky in its races and is as fast as the preset in full."""
+    lucky = [64_000.0] * 4
+
+    def surface(config: TrainConfig) -> float:
+        large = config.ppo.minibatch == 4096
+        return lucky.pop() if large and lucky else 40_000.0 + 400 * large
+
+    gauge, told = KnownGauge(surface, noise=0.004), list[str]()
+    space = Space(CONFIG, (Knob(BATCH, (1024, 4096), 1024),), RULES)
+    clock = Clock(120.0, gauge.clock)
+    found = Search(gauge, space, clock, watch=lambda step: told.append(step.standing)).run()
+
+    assert not found.better and found.tried_best and found.lost
+    assert any("so far, to be confirmed" in standing for standing in told)
+    assert told[-1].startswith("in full ") and "+60%" not in told[-1]
+    name, _, gain, turns, _, said = cells(found.look(found.tried_best.point), found)
+    assert gain == str(found.lost) and turns == str(found.lost.turns)
+    assert name == "minibatch 4096" and said == f"not confirmed: {gain} when it was timed in full"
+    assert found.lost.low < found.lost.value < found.lost.high
+    assert verdict(found).startswith("nothing was better than the preset")
+    assert "not confirmed" in verdict(found)
+    given = TuneConfig("tic_tac_toe", set=("seats=2",), algo="ppo")
+    again = "sparring train tic_tac_toe --algo ppo --set seats=2"
+    assert next_command(given, tmp_path / "tuned.toml", better=found.better) == again
+
+
+def test_what_lost_to_a_leader_that_did_not_hold_is_not_said_to_equal_the_preset() -> None:
+    lost = Raced(before=0.5, variance=0.01, mean=-0.2, error=0.05, turns=2, won=False)
+    assert lost.gain().value == pytest.approx(math.expm1(0.3))
+    in_full = lost.gain(scale=0.0)
+    assert in_full.value == pytest.approx(math.expm1(-0.2)) and in_full.low < in_full.high
 
 
 def test_what_runs_out_of_memory_is_marked_and_passed_over() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,8 @@ from sparring.tuning.writing import file_for, settings_of, write_settings
 OK = 0
 WORDS = {
     "preset": "where it began",
-    "faster": "faster than the best before",
+    "faster": "ahead for a while",
+    "unconfirmed": "not confirmed",
     "slower": "slower",
     "close": "no better",
     "memory": "too large",
@@ -75,7 +77,7 @@ def for_speed(
     if not config.json:
         print_table(looks_table(found))
         preset = ", ".join(f"{name} {shown(value)}" for name, value in found.preset.values)
-        tell([*told, f"preset: {preset}"], config, path, facts)
+        tell([*told, f"preset: {preset}"], config, path, facts, better=found.better)
     return {**found.plain(), "alters_learning": altered(found)}, signal.code if signal else OK
 
 
@@ -96,7 +98,7 @@ def for_strength(
     draw(strength_page(title, (told[0].partition(";")[0], *shown_facts), found), path)
     if not config.json:
         print_table(trials_table(found))
-        tell(told, config, path, facts)
+        tell(told, config, path, facts, better=found.better)
     return found.plain(), code
 
 
@@ -167,7 +169,7 @@ def searched(config: TuneConfig, space: Space) -> tuple[Outcome, Interrupted | N
 
         def watch(step: Step) -> None:
             bar.done = min(round(step.gone_s), bar.total)
-            bar.next(f"best {step.gain:+.0%}, trying {step.doing}")
+            bar.next(f"{step.standing}; trying {step.doing}")
 
         search = Search(gauge, space, clock, room=room_for(space), watch=watch)
         try:
@@ -189,7 +191,7 @@ def verdict(found: Outcome) -> str:
         told = f"nothing was better than the preset ({per_s(found.preset_rate)} decisions/s)"
         if found.tried_best:
             tried = found.tried_best.point.beside(found.preset)
-            told += f"; {tried} seemed to be, and then: {found.tried_best.why}"
+            told += f"; {tried} seemed to be and was not confirmed: {found.tried_best.why}"
         return told
     assert found.gain
     told = (
@@ -242,13 +244,27 @@ def draw(page: Page, path: Path) -> None:
     write_atomic(html, draw_html(page).encode())
 
 
-def tell(told: Sequence[str], config: TuneConfig, path: Path, facts: dict[str, Any]) -> None:
+def tell(
+    told: Sequence[str], config: TuneConfig, path: Path, facts: dict[str, Any], *, better: bool
+) -> None:
     """Print what came out, and what to do with it."""
     for line in told:
         say(line)
     say(f"machine: {facts['cpu']}, {facts['cores']} cores, {facts['date']}")
-    say(f"written: {path}, {', '.join(map(str, pictures_of(path)))}")
-    say(f"next: sparring train {config.game} --config {path}")
+    whose = "" if better else " (the preset's values)"
+    say(f"written: {path}{whose}, {', '.join(map(str, pictures_of(path)))}")
+    say(f"next: {next_command(config, path, better=better)}")
+
+
+def next_command(config: TuneConfig, path: Path, *, better: bool) -> str:
+    """How to train by the verdict: with what was found, or as before."""
+    if better:
+        return shlex.join(["sparring", "train", config.game, "--config", str(path)])
+    given = [("--config", config.config), ("--algo", config.algo)]
+    given += [("--device", config.device if config.device != "auto" else "")]
+    given += [("--set", flag) for flag in config.set]
+    words = [word for name, value in given if value for word in (name, value)]
+    return shlex.join(["sparring", "train", config.game, *words])
 
 
 def per_s(rate: float) -> str:

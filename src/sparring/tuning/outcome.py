@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sparring.tuning.knobs import Point
-from sparring.tuning.ratios import Gain
+from sparring.tuning.ratios import Gain, Raced
 
-State = Literal["preset", "faster", "slower", "close", "memory", "refused", "failed", "no time"]
+State = Literal["preset", "faster", "unconfirmed", "slower", "close", "memory", "failed"]
 Ended = Literal["done", "time", "interrupted"]
 
 
@@ -24,6 +24,8 @@ class Look:
     """Over the preset, by way of whoever was the best then."""
     rate: float = 0.0
     """Decisions per second: the preset's own, and the gain on top of it."""
+    raced: Raced | None = None
+    """Where the gain comes from."""
     why: str = ""
     bytes: int = 0
     """About what it takes."""

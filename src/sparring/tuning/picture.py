@@ -37,8 +37,8 @@ def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
             x += [look.at_s / 60] * (2 if best else 1)
             y += [best, look.rate] if best else [look.rate]
             best = look.rate
-    x.append(end)
-    y.append(best)
+    x += [end] if found.better else [end, end]
+    y += [best] if found.better else [best, found.rate]
     others = [look for look in timed if look.point not in (found.preset, found.best)]
     marks = [
         Series("best so far", BLUE, np.array(x), np.array(y)),

@@ -60,6 +60,31 @@ class Duel:
         return median(self.logs) if len(self.logs) > 2 else fmean(self.logs)
 
 
+@dataclass(frozen=True)
+class Raced:
+    """A race against the best of that moment, in logarithms of rates."""
+
+    before: float
+    """Of that best over the preset."""
+    variance: float
+    """Of `before`."""
+    mean: float
+    """Of the challenger over that best."""
+    error: float
+    turns: int
+    won: bool
+
+    def gain(self, scale: float = 1.0) -> Gain:
+        """The gain over the preset.
+
+        scale: what the best came to in full, as a share of what the races on the way to it said.
+        """
+        middle = scale * self.before + (scale if self.won else 1.0) * self.mean
+        half = 2 * math.hypot(scale * math.sqrt(self.variance), self.error)
+        ends = math.expm1(middle - half), math.expm1(middle + half)
+        return Gain(math.expm1(middle), *ends, self.turns)
+
+
 def in_full(logs: Sequence[float], noise: Noise) -> Gain:
     """What timings in turn say, with their 95 % interval.
 

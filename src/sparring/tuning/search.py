@@ -19,7 +19,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.tuning.guess import Guess
 from sparring.tuning.knobs import Point
 from sparring.tuning.outcome import Look, Outcome, State
-from sparring.tuning.ratios import Duel, Gain, Noise, in_full
+from sparring.tuning.ratios import Duel, Gain, Noise, Raced, in_full
 from sparring.tuning.space import Space
 from sparring.tuning.stand import PassedOverError, Stand, Timer
 
@@ -66,8 +66,8 @@ class Step:
     doing: str
     gone_s: float
     seconds: float
-    gain: float
-    """Of the best so far over the preset."""
+    standing: str
+    """How the best so far compares with the preset, and how sure that is."""
 
 
 Watch = Callable[[Step], Any]
@@ -103,6 +103,8 @@ class Search:
         self.too_large: float = math.inf
         """Bytes for which there was no memory."""
         self.outcome = Outcome(self.best, self.best)
+        self.timed_in_full: Gain | None = None
+        """Of the best over the preset, turn by turn; None before that begins."""
 
     def run(self) -> Outcome:
         """Search until nothing is better or the time is over; then time the best in full."""
@@ -276,13 +278,13 @@ class Search:
                 return
             logs.append(math.log(mine / theirs))
             rates.append((mine, theirs))
-            gain = in_full(logs, self.noise)
+            gain = self.timed_in_full = in_full(logs, self.noise)
             sure = gain.low > 0 or gain.high < math.expm1(WORTH)
             pair = sum(self.stand.slice_cost(each, self.slice_s) for each in (self.best, preset))
             if len(logs) >= (FULL if sure else MOST_FULL) or pair > self.clock.left:
                 break
         found.confirmed = True
-        found.preset_rate = statistics.median([theirs for _, theirs in rates])
+        found.preset_rate = found.look(preset).rate = statistics.median([t for _, t in rates])
         self.rescale(statistics.fmean(logs))
         if gain.low > 0 and gain.value > math.expm1(WORTH):
             found.gain, found.rate = gain, statistics.median([mine for mine, _ in rates])
@@ -295,7 +297,11 @@ class Search:
         """Recommend the preset after all. gain: what came of it; None: it could not be timed."""
         found = self.outcome
         found.tried_best, found.lost = found.look(self.best), gain
+        found.tried_best.state = "unconfirmed"
         found.tried_best.why = why or f"{gain} when it was timed in full"
+        if gain:
+            found.tried_best.gain = gain
+            found.tried_best.rate = found.preset_rate * (1 + gain.value)
         found.best, found.gain, found.confirmed = self.space.preset, None, True
         found.rate = (
             statistics.median([theirs for _, theirs in rates]) if rates else found.preset_rate
@@ -310,26 +316,29 @@ class Search:
         guessed = self.above[self.best][0]
         scale = max(measured, 0.0) / guessed if guessed > 0 else 1.0
         for look in self.outcome.looks:
-            if look.gain:
-                ends = (look.gain.value, look.gain.low, look.gain.high)
-                value, low, high = (math.expm1(scale * math.log1p(end)) for end in ends)
-                look.gain = Gain(value, low, high, look.gain.turns)
-                look.rate = self.outcome.preset_rate * (1 + value)
+            if look.raced:
+                look.gain = look.raced.gain(scale)
+                look.rate = self.outcome.preset_rate * (1 + look.gain.value)
 
     def note(self, point: Point, state: State, duel: Duel | None = None, why: str = "") -> None:
         """Keep what was seen of a point."""
         look = Look(point, state, self.clock.gone, why=why)
         if duel:
-            mean, variance = self.above[self.best]
-            mean += duel.mean
-            half = 2 * math.sqrt(variance + self.noise.error(len(duel.logs)) ** 2)
-            ends = math.expm1(mean - half), math.expm1(mean + half)
-            look.gain = Gain(math.expm1(mean), *ends, len(duel.logs))
+            error, turns = self.noise.error(len(duel.logs)), len(duel.logs)
+            look.raced = Raced(*self.above[self.best], duel.mean, error, turns, state == "faster")
+            look.gain = look.raced.gain()
             look.rate = self.outcome.preset_rate * (1 + look.gain.value)
         look.bytes = self.stand.memory.get(point, 0)
         self.outcome.looks.append(look)
 
     def tell(self, doing: str) -> None:
         """Tell whoever watches where we are."""
-        best = math.expm1(self.above[self.best][0])
-        self.watch(Step(doing, self.clock.gone, self.clock.seconds, best))
+        self.watch(Step(doing, self.clock.gone, self.clock.seconds, self.standing()))
+
+    def standing(self) -> str:
+        """Say how the best so far compares with the preset; races alone confirm nothing."""
+        if self.best == self.space.preset:
+            return "nothing better yet"
+        if self.timed_in_full:
+            return f"in full {self.timed_in_full}"
+        return f"{math.expm1(self.above[self.best][0]):+.0%} so far, to be confirmed"
