@@ -290,6 +290,32 @@ def make_vector() -> Any:
     return gymnasium.vector.SyncVectorEnv([make_cards] * 4)
 
 
+class Slots(gymnasium.Env[Any, Any]):
+    """A slot machine: nothing to see, nothing to choose, and only what it pays is drawn."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return np.zeros(1, np.float32), float(self.np_random.normal()), True, False, {}
+
+
+def make_slots() -> Slots:
+    """A slot machine."""
+    return Slots()
+
+
+def make_slots_vector() -> Any:
+    """Four of them."""
+    return gymnasium.vector.SyncVectorEnv([Slots] * 4)
+
+
 def make_nothing() -> None:
     """Make nothing, by mistake."""
 

@@ -99,6 +99,13 @@ def test_every_deal_is_played_from_every_seat() -> None:
     assert result["random"].distinct_games > met.distinct_games
 
 
+@pytest.mark.parametrize("word", ["own_envs:make_slots", "own_envs:make_slots_vector"])
+def test_games_that_differ_in_what_they_pay_alone_are_different_games(word: str) -> None:
+    result = evaluate(policy_of(word), [], games=40)["alone"]
+    assert len(set(result.record.score[:, 0].tolist())) == 40
+    assert (result.distinct_games, result.distinct_deals) == (40, 40)
+
+
 def test_all_decide_at_once() -> None:
     result = evaluate(policy_of("own_envs:make_parallel"), ["random"], games=10)["random"]
     assert (result.games, result.length) == (10, 10.0)

@@ -62,14 +62,14 @@ class Episode:
     score: npt.NDArray[np.float64]
     length: int = 0
     moves: int = 0
+    """A fingerprint of all that was seen, played and paid."""
     end: int = TERMINATED
     held: Memories = field(default_factory=dict)
     """What the players remember of it, by seat."""
 
-    def note(self, seen: npt.NDArray[Any], action: npt.NDArray[Any], decided: int) -> None:
-        """Add what was seen and played in a step: nobody knows whether seeds change anything."""
-        self.length += decided
-        for part in (seen, action):
+    def note(self, *parts: npt.NDArray[Any]) -> None:
+        """Add what was seen, played or paid: nobody knows whether seeds change anything."""
+        for part in parts:
             self.moves = zlib.crc32(np.ascontiguousarray(part).tobytes(), self.moves)
 
 
@@ -198,14 +198,17 @@ def by_tables(games: Episodes, players: Sequence[Seated], results: Results, deal
         answers = answer_games(games, players, going, results.terms, step)
         for game, action in answers.items():
             sheet = games.sheets[game]
-            going[game].note(sheet.obs, action, int((sheet.seat >= 0).sum()))
+            going[game].note(sheet.obs, action)
+            going[game].length += int((sheet.seat >= 0).sum())
             games.step(game, action)
         games.wait()
         step += 1
         for game in answers:
             sheet, episode = games.sheets[game], going[game]
             episode.score += sheet.reward[0]
+            episode.note(sheet.reward)
             if sheet.end[0] != RUNNING:
+                episode.note(sheet.last_obs)
                 episode.end = TRUNCATED if sheet.end[0] == CUT else TERMINATED
                 episode.held.clear()
                 results.add(going.pop(game))
@@ -273,13 +276,17 @@ def by_vector(pool: ForeignPool, players: Sequence[Seated], results: Results, de
                 batch.obs[mine], batch.mask[mine], memory[mine], **how
             )
             for row in mine:
-                going[int(row)].note(batch.obs[row], action[row], 1)
+                going[int(row)].note(batch.obs[row], action[row])
+                going[int(row)].length += 1
             batch, step = pool.step(action), step + 1
+            for game, episode in going.items():
+                episode.note(batch.reward[game])
             for at, game in enumerate(batch.final_game):
                 if int(game) in going:
                     episode = going.pop(int(game))
                     episode.score[:] = batch.final_score[at]
                     episode.end = int(batch.final_reason[at])
+                    episode.note(batch.final_obs[at])
                     results.add(episode)
 
 

@@ -69,7 +69,7 @@ class Record:
     deal: npt.NDArray[np.intp]
     """0 and up; games of the same deal had the same cards or opening."""
     moves: npt.NDArray[np.uint64]
-    """A fingerprint of all actions."""
+    """A fingerprint of all actions; in an own environment of observations and rewards too."""
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     """[rotations, counters], what the rules counted at the first player's seats, if anything."""
 
@@ -77,7 +77,7 @@ class Record:
         """Count the games, and the deals, that are no repetition of another one.
 
         Where there is chance, every deal is another: the same moves with other cards are no
-        repetition. Without it only moves tell games apart.
+        repetition. Without it only `moves` tell games apart.
         """
         deals = int(self.deal.max()) + 1
         if chance:
@@ -110,7 +110,10 @@ class MatchResult:
     distinct_deals: int
     """Deals that are no repetition of another one."""
     distinct_games: int
-    """Games that are no repetition: other moves or, where there is chance, another deal."""
+    """Games that are no repetition: other moves or, where there is chance, another deal.
+
+    In an own environment other observations or rewards make another game as well.
+    """
     opening_plies: int
     """Decisions by lot at the start of every deal."""
     stats: dict[str, float]
