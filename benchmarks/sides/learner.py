@@ -57,6 +57,7 @@ class Side:
         density = density_in(plan) if plan.foreign is None else 1.0
         self.work = work_of(plan, config.algo, net, density)
         self.dense = work_of(plan, config.algo, net, 1.0)
+        assert self.work and self.dense
         self.facts = {
             "commit": git_commit(),
             "games": plan.collect.games,

@@ -8,23 +8,29 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from sparring import Rules
-from sparring.config import NetConfig
+from sparring.config import HeadsConfig, NetConfig
 from sparring.learn.learner import Report
 from sparring.meter.advice import Advice, Pace
 from sparring.meter.meter import WINDOW, Meter, Subject, meter_of
 from sparring.meter.share import Ceilings, Done, Reached, reckon
 from sparring.meter.work import Passes, Work, passes_of, work_of
-from sparring.nets.make import make_net
+from sparring.nets.counts import ROWS, count
+from sparring.nets.heads import heads_of
+from sparring.nets.hierarchy import nets_of
+from sparring.nets.make import KINDS, make_net
+from sparring.nets.net import Net
+from sparring.schedule import Schedule
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
 from sparring.training.train import complete
 
-# A network of 1,000 multiply-adds, 200 of them in its first layer, on a machine that makes a
+# A network of 1,000 multiply-adds, and 1,800 of gradients, on a machine that makes a
 # million of them and 50,000 decisions in a second.
-PASSES = Passes(1000.0, 200.0)
+PASSES = Passes(1000.0, 1800.0)
 WORK = Work(
     answered={"": PASSES.forward},
     learned={"": PASSES.forward + PASSES.backward},
@@ -113,28 +119,83 @@ def test_what_cannot_be_reckoned_says_so_instead_of_a_number() -> None:
         assert "%" not in found.line
 
 
-def counted(net: nn.Module, obs: torch.Tensor) -> float:
-    """Multiply-adds of a row, as torch itself counts them."""
-    from torch.utils.flop_counter import FlopCounterMode
+def by_torch(net: Net) -> tuple[float, float]:
+    """Multiply-adds of a row forward and back, as torch itself counts them.
 
-    with FlopCounterMode(display=False) as flops, torch.no_grad():
-        net(obs)
-    return flops.get_total_flops() / 2 / len(obs)
+    It knows no formula for attention on a CPU but that of the two products which attention is.
+    What all rows of a pass share, such as facts about cards, goes out in the difference.
+    """
+    found = []
+    for rows in (2, 4):
+        obs = torch.zeros(rows, net.inputs.row_bytes, dtype=torch.uint8)
+        with FlopCounterMode(display=False) as flops, sdpa_kernel(SDPBackend.MATH):
+            heads = net(obs)
+            forward = flops.get_total_flops()
+            sum((said.sum() for said in heads.values()), torch.zeros(())).backward()
+            found.append((forward, flops.get_total_flops() - forward))
+    (few, few_back), (more, more_back) = found
+    return (more - few) / 2 / 2, (more_back - few_back) / 2 / 2
 
 
-@pytest.mark.parametrize(
-    ("game", "config"),
-    [
-        ("tic_tac_toe", NetConfig(hidden=(24, 16), sparse=False)),
-        ("skull_king", NetConfig(hidden=(32, 16), shared=False, sparse=False)),
-        ("shogi", NetConfig(kind="residual", channels=8, blocks=2, sparse=False)),
-    ],
-)
-def test_products_are_counted_as_torch_counts_them(game: str, config: NetConfig) -> None:
+MLP = NetConfig(hidden=(24, 16), sparse=False)
+TOKENS = NetConfig(kind="attention", token_width=16, token_layers=2, token_heads=2, sparse=False)
+TOWER = NetConfig(kind="residual", channels=8, blocks=2, sparse=False)
+MORE = HeadsConfig(wdl=Schedule.constant(1.0), score=Schedule.constant(1.0))
+OF_EVERY_KIND = [
+    ("tic_tac_toe", MLP, None),
+    ("skull_king", replace(MLP, shared=False, norm=True), MORE),
+    ("skull_king", replace(MLP, policy_hidden=(8,), value_hidden=(6, 4)), None),
+    ("skull_king", replace(MLP, memory="gru", memory_width=8), MORE),
+    ("tic_tac_toe", replace(MLP, memory="stack", frames=3), None),
+    ("laser_hockey", MLP, None),
+    ("shogi", TOWER, MORE),
+    ("skull_king", TOKENS, MORE),
+    ("kuhhandel", TOKENS, None),
+    ("tic_tac_toe", NetConfig(kind="own_nets:Plain"), None),
+]
+
+
+def test_every_kind_of_network_is_held_against_torch() -> None:
+    kinds = {config.kind for _, config, _ in OF_EVERY_KIND if ":" not in config.kind}
+    assert kinds == set(KINDS)
+
+
+@pytest.mark.parametrize(("game", "config", "heads"), OF_EVERY_KIND)
+def test_products_are_counted_as_torch_counts_them(
+    game: str, config: NetConfig, heads: HeadsConfig | None
+) -> None:
     rules = Rules(game)
-    net = make_net(rules, config)
-    obs = torch.zeros(3, rules.obs_bytes, dtype=torch.uint8)
-    assert passes_of(net).forward == pytest.approx(counted(net, obs))
+    net = make_net(rules, config, heads=heads_of(rules, heads))
+    forward, backward = by_torch(net)
+    passes = passes_of(net)
+    assert passes and passes.forward == count(net).macs == forward
+    assert passes.backward == backward
+
+
+def test_roles_are_counted_one_by_one_as_torch_counts_them() -> None:
+    rules = Rules("skull_king")
+    roles = dict(zip(rules.roles, (MLP, replace(MLP, hidden=(64,))), strict=True))
+    net = make_net(rules, MLP, roles=roles)
+    config = complete("skull_king", "", {"device": "cpu", "threads": 1, "hierarchy": {"on": True}})
+    work = work_of(resolve(members_of(config)), "ppo", net)
+    assert work
+    for role, one in nets_of(net):
+        forward, backward = by_torch(one)
+        assert (work.answered[role], work.learned[role]) == (forward, forward + backward)
+
+
+def test_a_network_that_cannot_be_counted_has_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = make_net(Rules("tic_tac_toe"), NetConfig(kind="own_nets:Plain"))
+    plain = type(net.get_submodule("module"))
+    usual = plain.forward
+
+    def picky(self: Any, rows: torch.Tensor) -> Any:
+        if len(rows) == ROWS[1]:
+            raise ValueError("this many rows are not what it was made for")
+        return usual(self, rows)
+
+    monkeypatch.setattr(plain, "forward", picky)
+    assert passes_of(net) is None
 
 
 def test_a_sparse_first_layer_counts_what_is_not_0() -> None:
@@ -144,28 +205,32 @@ def test_a_sparse_first_layer_counts_what_is_not_0() -> None:
         for s in (False, True)
     )
     width = len(rules.features) * 32
-    assert dense.first == width
-    assert sparse.first == pytest.approx(0.1 * width)
+    assert dense and sparse
     assert dense.forward - sparse.forward == pytest.approx(0.9 * width)
+    assert dense.backward - sparse.backward == pytest.approx(0.9 * width)
 
 
 def test_learners_from_replay_and_hierarchies_are_counted_pass_by_pass() -> None:
     def work(game: str, **changes: Any) -> tuple[Work, Any]:
         config = complete(game, "", {"device": "cpu", "threads": 1, **changes})
         plan = resolve(members_of(config))
-        return work_of(plan, config.algo, make_learner(config, plan).policy().net), plan
+        found = work_of(plan, config.algo, make_learner(config, plan).policy().net)
+        assert found
+        return found, plan
 
     small = {"hidden": (16,), "sparse": False}
     found, plan = work("tic_tac_toe", algo="dqn", net=small)
     net = passes_of(make_net(plan.rules, plan.net))
+    assert net
     assert found.learned[""] == 3 * net.forward + net.backward  # double, as usual
     assert found.passes_made("", 640.0, 640 / plan.replay.batch) == 640.0
     found, plan = work("laser_hockey", algo="sac", net={"hidden": (16,)})
     rules = plan.rules
     actor = passes_of(make_net(rules, plan.net))
+    assert actor
     widths = (len(rules.features) + rules.box, *(plan.settings[0].critic_hidden or (16,)), 1)
     critic = 2 * sum(a * b for a, b in itertools.pairwise(widths))
-    wanted = 4 * actor.forward - actor.first + 6 * critic - 2 * widths[0] * widths[1]
+    wanted = 2 * actor.forward + actor.backward + 6 * critic - 2 * widths[0] * widths[1]
     assert found.learned[""] == pytest.approx(wanted)
     found, plan = work("skull_king", hierarchy={"on": True})
     assert list(found.answered) == [one.role for one in plan.roles]

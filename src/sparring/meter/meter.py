@@ -176,13 +176,16 @@ def meter_of(
     if products is None or (stepping is None and can_be_stepped(plan)):
         return Meter(None, None)
     net = subject.net()
+    work = work_of(plan, subject.algo, net, stepping.density if stepping else 1.0)
+    if work is None:
+        return Meter(None, None, unknown="the products of this network cannot be counted")
     ceilings = Ceilings(
         products,
         stepping.rate if stepping else None,
         apart=plan.device != CPU and plan.games_on == CPU,
     )
     return Meter(
-        work_of(plan, subject.algo, net, stepping.density if stepping else 1.0),
+        work,
         ceilings,
         pace=pace_of(plan, net, kept) if can_be_tried(plan, subject.algo) else None,
         doubt=lambda: kept.drop(names_of(subject)),

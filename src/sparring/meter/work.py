@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from torch import nn
-
 from sparring.learn.plan import CPU, Plan
+from sparring.nets.counts import count
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.first_layer import FirstLayer
 from sparring.nets.hierarchy import nets_of
 from sparring.nets.net import Net
-from sparring.nets.residual import ResidualNet
 
 ALL = ""
 """The role of a network that is for all of them."""
@@ -26,53 +24,36 @@ ALL = ""
 
 @dataclass(frozen=True)
 class Passes:
-    """Multiply-adds of one row on its way through a network, and of the layer that reads it."""
+    """Multiply-adds of one row on its way through a network, and of its gradients."""
 
     forward: float
-    first: float
-
-    @property
-    def backward(self) -> float:
-        """Gradients of weights and of inputs, each as much as a forward pass.
-
-        Nobody needs the gradient of what the first layer reads.
-        """
-        return 2 * self.forward - self.first
+    backward: float
 
 
-def passes_of(net: Net, *, density: float = 1.0) -> Passes:
-    """Count a network's products.
+def passes_of(net: Net, *, density: float = 1.0) -> Passes | None:
+    """The products of a network by its `count`; None where they cannot be counted.
 
     density: share of the numbers in a row that are not 0. A sparse first layer on a CPU multiplies
-        only those; every other layer multiplies everything.
+        only those, forward and for the gradient of its weights; nobody needs that of what it reads.
     """
-    squares = net.layout.squares if isinstance(net, ResidualNet) else 1
-    first = forward = 0.0
-    for module in net.modules():
-        count = products_of(module, squares)
-        if isinstance(module, FirstLayer):
-            count *= density if module.sparse else 1.0
-            first = count
-        elif isinstance(net, ResidualNet) and module is net.stem:
-            first = count
-        forward += count
-    return Passes(forward, first)
-
-
-def products_of(module: nn.Module, squares: int) -> float:
-    """Multiply-adds of a layer for one row. squares: of the board that convolutions go over."""
-    if isinstance(module, FirstLayer | nn.Linear):
-        return float(module.weight.numel())
-    if isinstance(module, nn.Conv2d):
-        return float(module.weight.numel() * squares)
-    return 0.0
+    counted = count(net)
+    if counted.macs is None or counted.backward is None:
+        return None
+    macs = {layer.name: layer.macs for layer in counted.layers}
+    spared = sum(
+        (1.0 - density) * macs[name]
+        for name, module in net.named_modules()
+        if isinstance(module, FirstLayer) and module.sparse
+    )
+    return Passes(counted.macs - spared, counted.backward - spared)
 
 
 def critic_passes_of(critics: Critics) -> Passes:
     """Count the products of both critics, which read every number."""
     widths = critics.widths
     layers = [float(CRITICS * a * b) for a, b in pairwise(widths)]
-    return Passes(sum(layers), layers[0])
+    # A gradient of weights and one of inputs, but for what the first layer reads.
+    return Passes(sum(layers), 2 * sum(layers) - layers[0])
 
 
 @dataclass(frozen=True)
@@ -95,15 +76,20 @@ class Work:
         return samples * min(float(self.epochs[role]), steps / each)
 
 
-def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> Work:
-    """Reckon the work of a plan whose learner is one of ours.
+def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> Work | None:
+    """Reckon the work of a plan whose learner is one of ours; None where it cannot be counted.
 
     net: of the same kind as the learner's. density: see `passes_of`.
     """
     density = density if plan.device == CPU else 1.0
     settings = {one.role: one.settings[0] for one in plan.roles} or {ALL: plan.settings[0]}
     nets = dict(nets_of(net)) or {ALL: net}
-    passes = {role: passes_of(one, density=density) for role, one in nets.items()}
+    passes = dict[str, Passes]()
+    for role, one in nets.items():
+        found = passes_of(one, density=density)
+        if found is None:
+            return None
+        passes[role] = found
     answered = {role: one.forward for role, one in passes.items()}
     if algo == "sac" or (algo == "dqn" and settings[ALL].mode != "rollouts"):
         replayed = {ALL: from_replay(algo, passes[ALL], settings[ALL], net)}

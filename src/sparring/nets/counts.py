@@ -1,8 +1,8 @@
 """How large a network is: numbers that it learns, and multiply-accumulates of one decision.
 
-A forward pass over a few rows of zeros is run in plain torch, and every product in it is counted by
-its shape. So layers of our own that skip zeros count as if they did not, and what nobody wrote a
-formula for, such as a module of somebody's own, is counted all the same.
+A pass over a few rows of zeros is run in plain torch, forward and back, and every product in it is
+counted by its shape. So layers of our own that skip zeros count as if they did not, and what nobody
+wrote a formula for, such as a module of somebody's own, is counted all the same.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Counts:
     layers: tuple[LayerCount, ...]
     macs: int | None
     """Of one decision; with a network per role those of the largest. None: it cannot be told."""
+    backward: int | None
+    """Of the gradients of one decision, likewise."""
 
     @property
     def parameters(self) -> int:
@@ -76,15 +78,24 @@ def count(net: Net) -> Counts:
             for role, own in each.items()
             for one in own.layers
         )
-        known = [own.macs for own in each.values() if own.macs is not None]
-        return Counts(layers, max(known) if len(known) == len(each) else None)
-    found = products_of(net)
+        return Counts(
+            layers,
+            largest(own.macs for own in each.values()),
+            largest(own.backward for own in each.values()),
+        )
+    found, backward = products_of(net) or (None, None)
     modules = dict(net.named_modules())
     names = [*(name for name, one in modules.items() if has_own(one)), *(found or {})]
     layers = tuple(
         layer_of(name, modules[name], (found or {}).get(name, 0)) for name in dict.fromkeys(names)
     )
-    return Counts(layers, None if found is None else sum(found.values()))
+    return Counts(layers, None if found is None else sum(found.values()), backward)
+
+
+def largest(counts: Iterable[int | None]) -> int | None:
+    """The largest of some counts; None if one of them cannot be told."""
+    known = list(counts)
+    return None if None in known else max(one for one in known if one is not None)
 
 
 def has_own(module: nn.Module) -> bool:
@@ -95,14 +106,14 @@ def has_own(module: nn.Module) -> bool:
 def layer_of(name: str, module: nn.Module, macs: int) -> LayerCount:
     """What is said of a module."""
     own = list(module.parameters(recurse=False))
-    largest = max(own, key=Tensor.numel).shape if own else ()
+    shape = max(own, key=Tensor.numel).shape if own else ()
     return LayerCount(
-        name or "itself", type(module).__name__, tuple(largest), sum(map(Tensor.numel, own)), macs
+        name or "itself", type(module).__name__, tuple(shape), sum(map(Tensor.numel, own)), macs
     )
 
 
-def products_of(net: Net) -> dict[str, int] | None:
-    """Multiply-accumulates of a row by module; None where they cannot be told.
+def products_of(net: Net) -> tuple[dict[str, int], int] | None:
+    """Multiply-accumulates of a row by module, and of its gradients; None: they cannot be told.
 
     What all rows of a pass share is not counted.
     """
@@ -113,13 +124,19 @@ def products_of(net: Net) -> dict[str, int] | None:
         try:
             tracker = ModuleTracker()
             counted = Products(plain, tracker)
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), tracker, counted:
-                plain(obs)
+            back = Products(plain, tracker)
+            with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+                with tracker, counted:
+                    said = sum((head.sum() for head in plain(obs).values()), torch.zeros(()))
+                with back:
+                    said.backward()  # type: ignore[no-untyped-call]
         except Exception:  # a module of somebody's own may want other rows than these
             return None
-        found.append(counted.found)
-    few, more = found
-    return {name: (more[name] - few[name]) // (ROWS[1] - ROWS[0]) for name in more}
+        found.append((counted.found, back.found.total()))
+    (few, few_back), (more, more_back) = found
+    rows = ROWS[1] - ROWS[0]
+    forward = {name: (more[name] - few[name]) // rows for name in more}
+    return forward, (more_back - few_back) // rows
 
 
 def dense_twin(net: Net) -> Net:
