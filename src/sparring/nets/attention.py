@@ -25,6 +25,7 @@ from sparring.games.rules import Rules
 from sparring.games.things import Declared, Pairs, Points, Things, things_of
 from sparring.nets.encoder import Layer, Norm, computed_in
 from sparring.nets.first_layer import FirstLayer
+from sparring.nets.initial import orthogonal_
 from sparring.nets.net import POLICY, VALUE, Heads, Net
 
 TABLE_WIDTH = 4
@@ -69,7 +70,7 @@ class Tokens(nn.Module):
         nn.init.normal_(self.identity, std=IDENTITY)
         for own in self.children():
             assert isinstance(own, nn.Linear)
-            nn.init.orthogonal_(own.weight)
+            orthogonal_(own.weight)
 
     def items(self) -> Tensor:
         """What is always true of every item [items, width]."""
@@ -121,9 +122,9 @@ class Pointer(nn.Module):
 
     def initialise(self) -> None:
         """Almost alike for all items to begin with."""
-        nn.init.orthogonal_(self.query.weight, 0.01)
+        orthogonal_(self.query.weight, 0.01)
         nn.init.zeros_(self.query.bias)
-        nn.init.orthogonal_(self.key.weight)
+        orthogonal_(self.key.weight)
 
     def forward(self, asks: Tensor, tokens: Tensor) -> Tensor:
         """How well each of the tokens fits each of those that ask [rows, asking, tokens]."""
@@ -190,8 +191,8 @@ class AttentionNet(Net):
 
     def _initialise(self) -> None:
         """A policy almost alike for all rows and the value 0 to begin with."""
-        nn.init.orthogonal_(self.first.weight, math.sqrt(2))
-        nn.init.orthogonal_(self.table.weight)
+        orthogonal_(self.first.weight, math.sqrt(2))
+        orthogonal_(self.table.weight)
         nn.init.zeros_(self.table.bias)
         for module in self.modules():
             if isinstance(module, Tokens | Layer | Pointer):
@@ -200,7 +201,7 @@ class AttentionNet(Net):
             head = getattr(self, f"{name}_head", None)
             if head is not None:
                 nn.init.zeros_(head.bias)
-                nn.init.orthogonal_(head.weight, 0.01)
+                orthogonal_(head.weight, 0.01)
         if VALUE in self.heads:
             nn.init.zeros_(self.value_head.weight)
 

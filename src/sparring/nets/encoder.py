@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sparring.nets.initial import orthogonal_
+
 WIDER = 2
 """Numbers of a token's hidden layer, in widths of a token."""
 MOST_ROWS = 32768
@@ -51,7 +53,7 @@ class Layer(nn.Module):
     def initialise(self) -> None:
         """What is added to tokens is 0 to begin with."""
         for own in (self.look, self.up):
-            nn.init.orthogonal_(own.weight)
+            orthogonal_(own.weight)
             nn.init.zeros_(own.bias)
         for own in (self.seen, self.down):
             nn.init.zeros_(own.weight)

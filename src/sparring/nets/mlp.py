@@ -14,6 +14,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
+from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import BESIDE, POLICY, SCORE, VALUE, WDL, Heads, Net, head_width
 from sparring.nets.normaliser import Normaliser
@@ -87,7 +88,7 @@ class Perceptron(Net):
         stacks = [self.towers, *map(self.get_submodule, dict.fromkeys(self.own_layers.values()))]
         for module in (module for stack in stacks for module in stack.modules()):
             if isinstance(module, nn.Linear):
-                nn.init.orthogonal_(module.weight, gain)
+                orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
         for name in self.heads:
             head = self.get_submodule(f"{name}_head")
@@ -96,7 +97,7 @@ class Perceptron(Net):
             if name == VALUE:
                 nn.init.zeros_(head.weight)
             else:
-                nn.init.orthogonal_(head.weight, 0.01)
+                orthogonal_(head.weight, 0.01)
             if name == POLICY and self.box:
                 nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
 
@@ -154,11 +155,11 @@ def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, in
 def initialise_seen(weight: Tensor, inputs: Inputs, gain: float) -> None:
     """Orthogonal over the features that are seen; those that are not have 0 and keep it."""
     if inputs.seen is None:
-        nn.init.orthogonal_(weight, gain)
+        orthogonal_(weight, gain)
         return
     rows = torch.tensor(list(inputs.seen))
     weight.zero_()
-    weight[rows] = nn.init.orthogonal_(torch.empty(len(rows), weight.shape[1]), gain)
+    weight[rows] = orthogonal_(torch.empty(len(rows), weight.shape[1]), gain)
 
 
 def head_mask(rules: Rules, config: NetConfig) -> Tensor:

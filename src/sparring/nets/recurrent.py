@@ -15,6 +15,7 @@ from sparring.games.rules import Rules
 from sparring.nets.distribution import FIRST_LOG_SPREAD
 from sparring.nets.first_layer import FirstLayer, Tanh
 from sparring.nets.gru_steps import gates, unrolled
+from sparring.nets.initial import orthogonal_
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import held
 from sparring.nets.mlp import ACTIVATIONS, head_mask, initialise_seen, tower
@@ -79,12 +80,12 @@ class RecurrentNet(Net):
         initialise_seen(self.first.weight, shown, gain)
         for module in self.trunk.modules():
             if isinstance(module, nn.Linear):
-                nn.init.orthogonal_(module.weight, gain)
+                orthogonal_(module.weight, gain)
                 nn.init.zeros_(module.bias)
         with torch.no_grad():
             for weight in (self.cell.weight_ih, self.cell.weight_hh):
                 for gate in weight.chunk(3):
-                    nn.init.orthogonal_(gate)
+                    orthogonal_(gate)
         nn.init.zeros_(self.cell.bias_ih)
         nn.init.zeros_(self.cell.bias_hh)
         for name in self.heads:
@@ -93,7 +94,7 @@ class RecurrentNet(Net):
             if name == VALUE:
                 nn.init.zeros_(head.weight)
             else:
-                nn.init.orthogonal_(head.weight, 0.01)
+                orthogonal_(head.weight, 0.01)
             if name == POLICY and self.box:
                 nn.init.constant_(head.bias[self.box :], FIRST_LOG_SPREAD)
 
