@@ -9,6 +9,7 @@ import pytest
 
 from sparring.league.intervals import (
     deal_variance,
+    is_skewed,
     mean_interval,
     share_interval,
     student_95,
@@ -141,3 +142,22 @@ def test_welchs_interval_by_hand() -> None:
     assert welch_95([0, 2], [0, 6]) == pytest.approx(wide)
     assert welch_95([1, 1], [1, 1]) == 0
     assert welch_95([1], [1, 2]) is None
+
+
+@pytest.mark.parametrize("deals", [5, 8, 12, 32, 128])
+@pytest.mark.parametrize("spread", [0.0, 0.5, 0.8])
+def test_means_of_scores_that_miss_the_truth_in_silence_are_few(spread: float, deals: int) -> None:
+    """Skewed scores have too narrow an interval, and then that is said: lognormal ones here."""
+    rng = np.random.default_rng(deals)
+    values = rng.lognormal(0, spread, (1000, deals)) if spread else rng.normal(1, 1, (1000, deals))
+    truth, deal = math.exp(spread**2 / 2), np.arange(deals)
+    held = [low <= truth <= high for low, high in (mean_interval(v, deal, deals) for v in values)]
+    warned = [is_skewed(match, deal) for match in values]
+    assert np.mean(np.logical_or(held, warned)) >= 0.93
+    if not spread and deals >= 32:
+        assert np.mean(warned) < 0.1, "a bell is seldom called skewed"
+
+
+def test_deals_that_are_all_alike_are_not_skewed() -> None:
+    assert not is_skewed(np.ones(8), np.repeat(np.arange(4), 2))
+    assert is_skewed(np.array([0.0, 0, 0, 0, 0, 0, 0, -99]), np.arange(8))

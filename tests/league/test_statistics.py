@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 from sparring.league.statistics import (
+    ROUGH_BELOW,
+    Floats,
     Found,
     band,
     bounds,
@@ -13,6 +18,8 @@ from sparring.league.statistics import (
     estimate,
     improvement,
     interquartile_mean,
+    stronger,
+    student_factor,
     value_at,
 )
 
@@ -38,9 +45,12 @@ def test_probability_of_improvement_counts_pairs() -> None:
 
 
 def test_intervals_are_those_of_the_bootstrap() -> None:
-    # Two runs at 0 and 1: the mean of two drawn again is 0, 1/2 or 1 with 1/4, 1/2, 1/4.
+    # Two runs at 0 and 1: the mean of two drawn again is 0, 1/2 or 1 with 1/4, 1/2, 1/4, and
+    # Student's number of one degree is 12.7.
     found = estimate(interquartile_mean, [0.0, 1.0])
-    assert found == Found(0.5, 0.0, 1.0)
+    half = 0.5 * 12.7062 / 1.95996 * 2**0.5
+    assert found.value == 0.5
+    assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half), rel=1e-4)
     # The mean of many normal values: about 1.96 standard errors to each side.
     values = np.random.default_rng(3).normal(10.0, 2.0, 400)
     wide = estimate(lambda group: group.mean(axis=-1), values)
@@ -51,30 +61,56 @@ def test_intervals_are_those_of_the_bootstrap() -> None:
     assert wide.high - wide.value == pytest.approx(half, rel=0.1)
 
 
-def test_the_bootstrap_covers_the_truth_about_as_often_as_it_says() -> None:
-    draw = np.random.default_rng(0)
-    hit = 0
-    for _ in range(200):
-        low, high = bounds(interquartile_mean, [draw.normal(0, 1, 20)], samples=300, seed=1)
-        hit += bool(low <= 0 <= high)
-    assert 174 <= hit <= 199
+DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
+    "normal": lambda lot, shape: lot.normal(size=shape),
+    "skewed": lambda lot, shape: lot.exponential(size=shape),
+    "very skewed": lambda lot, shape: -lot.lognormal(0, 0.8, size=shape),
+}
 
 
-def test_groups_are_drawn_apart_and_the_same_way_every_time() -> None:
-    ones, twos = np.ones(3), np.full(5, 2.0)
-    first, second = drawn_again([ones, twos], samples=50, seed=4)
-    assert first.shape == (50, 3)
-    assert second.shape == (50, 5)
-    assert set(first.flat) == {1.0}
-    assert set(second.flat) == {2.0}
-    mixed = [np.arange(6.0), np.arange(4.0)]
-    same = (estimate(improvement, *mixed, seed=7) for _ in range(2))
+@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("runs", [ROUGH_BELOW, 5, 8, 12])
+def test_intervals_without_a_warning_hold_the_truth_as_often_as_they_say(
+    kind: str, runs: int
+) -> None:
+    lot = np.random.default_rng(runs)
+    truth = interquartile_mean(DRAWS[kind](lot, (1, 400_000)))
+    low, high = bounds(interquartile_mean, DRAWS[kind](lot, (2000, runs)), samples=300)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.93
+
+
+@pytest.mark.parametrize("runs", [ROUGH_BELOW, 5, 8, 12])
+@pytest.mark.parametrize("ahead", [0.0, 0.7, 2.5])
+def test_the_chance_to_be_stronger_is_held_too_however_clear_it_is(ahead: float, runs: int) -> None:
+    lot = np.random.default_rng(runs)
+    truth = NormalDist(0, 2**0.5).cdf(ahead)
+    held = 0
+    for _ in range(300):
+        found = stronger(lot.normal(ahead, 1, runs).tolist(), lot.normal(0, 1, runs).tolist())
+        assert found.low is not None and found.high is not None
+        held += found.low <= truth <= found.high
+    assert held / 300 >= 0.93
+
+
+def test_runs_that_are_all_better_are_no_certainty() -> None:
+    found = stronger([3.0, 4.0, 5.0], [0.0, 1.0, 2.0])
+    assert found.value == found.high == 1.0
+    assert found.low is not None and found.low < 0.7
+    other = stronger([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]).turned()
+    assert (other.value, other.high) == (1.0, 1.0) and other.low == pytest.approx(found.low)
+
+
+def test_runs_are_drawn_the_same_way_every_time() -> None:
+    again = drawn_again(np.arange(5.0), samples=50, seed=4)
+    assert again.shape == (50, 5)
+    assert set(again.flat) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    same = (estimate(interquartile_mean, np.arange(6.0), seed=7) for _ in range(2))
     assert next(same) == next(same)
 
 
 def test_one_run_says_nothing_about_seeds() -> None:
     assert estimate(interquartile_mean, [0.7]) == Found(0.7)
-    assert estimate(improvement, [0.7, 0.8], [0.6]) == Found(1.0)
+    assert stronger([0.7, 0.8], [0.6]) == Found(1.0)
 
 
 def test_a_band_spans_what_all_curves_have() -> None:
@@ -85,8 +121,9 @@ def test_a_band_spans_what_all_curves_have() -> None:
     np.testing.assert_allclose(found.values, [0.3, 0.4, 0.5, 0.6, 0.7])
     assert found.low is not None
     assert found.high is not None
-    np.testing.assert_allclose(found.low, [0.2, 0.3, 0.4, 0.5, 0.6])
-    np.testing.assert_allclose(found.high, [0.4, 0.5, 0.6, 0.7, 0.8])
+    half = 0.1 * student_factor(2)
+    np.testing.assert_allclose(found.low, found.values - half)
+    np.testing.assert_allclose(found.high, found.values + half)
     alone = band([rising])
     assert alone.low is None
     assert alone.values.tolist() == [0.0, 1.0]

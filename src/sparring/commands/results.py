@@ -81,7 +81,7 @@ def stats_table(rules: Rules, results: Mapping[str, MatchResult]) -> Table | Non
 
 def all_lines(results: Mapping[str, MatchResult]) -> list[str]:
     """Return what there is to say beside the table."""
-    told = (seat_lines, draw_lines, distinct_lines, verdict)
+    told = (seat_lines, draw_lines, distinct_lines, skewed_lines, verdict)
     return [line for lines in told for line in lines(results)]
 
 
@@ -124,6 +124,16 @@ def distinct_lines(results: Mapping[str, MatchResult]) -> list[str]:
             told += f"; the first {result.opening_plies} decisions of a deal are drawn"
         lines.append(f"distinct games  {name:{width}}  {told}")
     return lines
+
+
+def skewed_lines(results: Mapping[str, MatchResult]) -> list[str]:
+    """Say where few deals are far from the others, so that the interval of scores is rough."""
+    rough = [name for name, result in results.items() if result.skewed]
+    if not rough:
+        return []
+    deals = min(results[name].distinct_deals for name in rough)
+    whom = "" if len(results) == 1 else f" against {', '.join(rough)}"
+    return [f"scores{whom} are skewed: {deals:,} deals give a rough interval; more --games"]
 
 
 def verdict(results: Mapping[str, MatchResult]) -> list[str]:

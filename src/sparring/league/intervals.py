@@ -16,6 +16,8 @@ Numbers = npt.NDArray[Any]
 Z_95 = 1.959964
 """Half the width of a 95 % interval, in standard errors."""
 
+SKEWED = 0.15
+"""Skewness of deals over the square root of their number, from which a mean's interval is rough."""
 FEW = 6
 """Degrees of freedom below which the series of Student's numbers is not exact enough."""
 GRID = 20_001
@@ -105,6 +107,22 @@ def share_interval(share: Numbers, deal: Numbers, distinct: int) -> Interval:
     little = Z_95**2 / (2 * distinct)
     worth = 1.0 if math.isnan(found) else (most + little) / (found + little)
     return wilson(mean, distinct * worth)
+
+
+def is_skewed(values: Numbers, deal: Numbers) -> bool:
+    """Whether a mean over deals is likely to have too narrow an interval.
+
+    A few deals that are far from the others move the mean and are seldom met: the more so, the
+    larger the skewness of the deals is beside the square root of their number.
+    """
+    deals = int(deal.max()) + 1
+    games = np.bincount(deal, minlength=deals)
+    rest = np.bincount(deal, values.astype(np.float64), deals) / np.maximum(games, 1)
+    rest -= rest.mean()
+    spread = math.sqrt(float((rest**2).mean()))
+    if not spread:
+        return False
+    return abs(float((rest**3).mean())) / spread**3 > SKEWED * math.sqrt(deals)
 
 
 def mean_interval(values: Numbers, deal: Numbers, distinct: int) -> Interval:

@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from sparring.games.rules import Rules
 from sparring.games.stats import values
-from sparring.league.intervals import Interval, mean_interval, share_interval
+from sparring.league.intervals import Interval, is_skewed, mean_interval, share_interval
 from sparring.pools.foreign.again import is_own
 
 KEY = np.uint64(0x9E3779B97F4A7C15)
 """Keeps apart what is added up to a key: an odd number with bits all over."""
 
 
+OUTCOMES = 3
+"""Win, draw and loss."""
 ALONE = "alone"
 """What the match in a game of one seat is called."""
 
@@ -139,6 +141,16 @@ class MatchResult:
         """Mean score of everybody but the first player."""
         others = [player.score for player in self.players[1:]]
         return sum(others) / len(others) if others else None
+
+    @property
+    def skewed(self) -> bool:
+        """Whether the first player's scores are so skewed that their interval is rough.
+
+        Wins, draws and losses alone are no scores: the interval of the win share tells of them.
+        """
+        record = self.record
+        score = np.take_along_axis(record.score, record.seat_of, axis=1)[:, 0]
+        return len(np.unique(score)) > OUTCOMES and is_skewed(score, record.deal)
 
     def summary(self) -> dict[str, Any]:
         """The first player's result as plain values, as JSON has them."""

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from sparring.league.intervals import welch_95
-from sparring.league.statistics import Found, estimate, improvement
+from sparring.league.statistics import Found, stronger
 from sparring.sweep.file import SweepFile
 from sparring.sweep.jobs import Executor, Job, never
 from sparring.sweep.points import config_at
@@ -137,7 +137,7 @@ def judged(trials: Sequence[Trial]) -> Confirmed:
         best=tuple(values[BEST]),
         preset=tuple(values[PRESET]),
         difference=difference_of(values[BEST], values[PRESET]) if there else Found(0.0),
-        stronger=estimate(improvement, values[BEST], values[PRESET]) if there else Found(0.5),
+        stronger=stronger(values[BEST], values[PRESET]) if there else Found(0.5),
         runs=tuple(trial.run for trial in trials if trial.run),
         failed=tuple(f"{name_of(trial)}: {trial.why}" for trial in trials if trial.state != DONE),
     )

@@ -109,7 +109,8 @@ def notes(found: Comparison) -> list[str]:
     few = [g.name for g in found.groups if 1 < len(g.entries) < ROUGH_BELOW]
     if few:
         told.append(
-            f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are too narrow"
+            f"{listed(few)}: fewer than {ROUGH_BELOW} runs, so the intervals are rough; train more "
+            "seeds"
         )
     told += apart(found)
     for group in found.groups:

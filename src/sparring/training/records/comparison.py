@@ -21,8 +21,8 @@ from sparring.league.statistics import (
     Found,
     band,
     estimate,
-    improvement,
     interquartile_mean,
+    stronger,
     value_at,
 )
 from sparring.training.planning.settings import read_config, written
@@ -152,7 +152,7 @@ class Comparison:
         """How probably a run of the one group is stronger than one of the other."""
         for one, two in combinations(self.groups, 2):
             values = self.strengths(one), self.strengths(two)
-            yield one, two, estimate(improvement, *values, seed=self.seed)
+            yield one, two, stronger(*values)
 
     def common(self, by: By) -> float:
         """The budget that all runs have spent by their last evaluation."""
