@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from sparring.cli import main
+from sparring.meter.tree import processes_of, running
 from sparring.profiling import looking, own, spy
-from sparring.profiling.tree import processes_of, running
 
 SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
 FILES = {"report.md", "flame.html", "profile.speedscope.json", "profile.json"}

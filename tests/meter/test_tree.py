@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from sparring.profiling.tree import PROC, busy_ticks, running
+from sparring.meter.tree import PROC, busy_ticks, running
 
 STAT = """cpu  700 0 70 9000 5 0 7 0 0 0
 cpu0 100 0 10 3000 2 0 1 0 0 0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import sparring
+from sparring.meter.tree import DOES
 from sparring.profiling.functions import LOOP
-from sparring.profiling.tree import DOES
 from sparring.profiling.verdicts.places import MARKS, ROOTS, WORKER
 
 SOURCE = Path(sparring.__file__).parent

@@ -409,3 +409,24 @@ def test_ctrl_c_leaves_a_clean_terminal() -> None:
     assert "typed" not in shown
     assert "echo is on" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("╯")
+
+
+def test_the_time_left_is_not_that_of_a_warm_up() -> None:
+    """Decisions by lot, which fill a replay, are many times as fast as those that learn."""
+    status = Status("tic_tac_toe", Path("runs/a"), total_decisions=10_000)
+
+    def told(update: int, seconds: float, decisions: int, samples: int) -> str:
+        status.update, status.seconds = update, seconds
+        status.count(decisions, samples)
+        return line(status).rpartition(", ")[2]
+
+    assert told(1, 1.0, 500, 0) == "warming up"
+    assert told(2, 2.0, 1000, 0) == "warming up"
+    assert told(3, 32.0, 2000, 256) == "4:00 left"
+    assert told(4, 62.0, 3000, 512) == "3:30 left"
+    by_clock = Status("tic_tac_toe", Path("runs/a"), limit_s=60.0, update=1, seconds=2.0)
+    by_clock.count(500, 0)
+    assert line(by_clock).endswith("0:58 left")
+    by_clock.total_updates = 6000  # planned by the pace of the warm-up
+    by_clock.update, by_clock.seconds = 20, 12.0
+    assert line(by_clock).endswith("0:48 left")

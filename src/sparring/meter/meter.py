@@ -15,6 +15,7 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import Learner, Report
 from sparring.learn.plan import CPU, Plan
 from sparring.meter.advice import Pace
+from sparring.meter.beside import Beside
 from sparring.meter.ceilings import Place, ceilings_of, measure_machine
 from sparring.meter.ceilings import names_of as names_of_ceilings
 from sparring.meter.kept import Kept, anything_kept
@@ -80,10 +81,14 @@ class Meter:
         pace: Pace | None = None,
         unknown: str = "",
         doubt: Callable[[], None] | None = None,
+        beside: Beside | None = None,
     ) -> None:
-        """Take over what is known. doubt: told once that the run did more than its ceilings."""
+        """Take over what is known. doubt: told once that the run did more than its ceilings.
+
+        beside: knows who else wants the cores.
+        """
         self.work, self.ceilings, self.pace, self.unknown = work, ceilings, pace, unknown
-        self._doubt = doubt
+        self._doubt, self._beside = doubt, beside
         self._names = {role: names_in_curves(role) for role in (work.answered if work else ())}
         self._now = Done()
         self._before: deque[Done] = deque(maxlen=WINDOW)
@@ -138,6 +143,8 @@ class Meter:
         if found.beyond and self._doubt and len(self._before) == WINDOW:
             self._doubt()
             self._doubt = None
+        if self._beside and (crowd := self._beside.crowd()):
+            return replace(found, crowd=crowd)
         if self.pace is None or found.unknown:
             return found
         return replace(
@@ -189,6 +196,7 @@ def meter_of(
         ceilings,
         pace=pace_of(plan, net, kept) if can_be_tried(plan, subject.algo) else None,
         doubt=lambda: kept.drop(names_of(subject)),
+        beside=Beside(),
     )
 
 

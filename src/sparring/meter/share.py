@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sparring.meter.advice import Advice
+from sparring.meter.beside import Crowd
 
 if TYPE_CHECKING:
     from sparring.meter.work import Work
@@ -82,6 +83,8 @@ class Reached:
     """Stepping is nobody's business here: its time is not counted either."""
     beyond: bool = False
     """It did more than the ceilings allow: those were measured in a bad moment."""
+    crowd: Crowd | None = None
+    """Who else wants the cores: then neither what bounds the run nor advice is worth a word."""
     unknown: str = ""
     """Why there is no share."""
 
@@ -93,6 +96,8 @@ class Reached:
         told = [f"{percent(self.share)} of this machine"]
         if self.without_stepping:
             told = [f"{percent(self.share)} of this machine without stepping"]
+        if self.crowd:
+            return [*told, self.crowd.words]
         if self.beyond:
             told.append("faster than was measured: sparring doctor --measure")
         elif self.bound:

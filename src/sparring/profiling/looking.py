@@ -10,13 +10,13 @@ from pathlib import Path
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
+from sparring.meter.tree import EVALUATION, TRAINING, Usage, processes_of, running, usage
 from sparring.profiling.evidence import Evidence, Stacks
 from sparring.profiling.kernels import IDLE, GpuTime
 from sparring.profiling.own import OwnTraining
 from sparring.profiling.progress import Pace, Progress
 from sparring.profiling.speedscope import NO_SYMBOL, read_stacks
 from sparring.profiling.spy import CannotLookError, NoNativeError, Spy, split
-from sparring.profiling.tree import EVALUATION, TRAINING, Usage, processes_of, running, usage
 from sparring.training.planning.place import uses_gpu
 from sparring.training.planning.settings import members_of
 

@@ -20,9 +20,9 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import cores
 from sparring.measuring.steady import steady
+from sparring.meter.tree import processes_of, running
 from sparring.processes import end_group, last_words, start_python
 from sparring.profiling.progress import Progress
-from sparring.profiling.tree import processes_of, running
 from sparring.store.folders import CONFIG
 from sparring.training.planning.algorithms import sections_of
 from sparring.training.planning.settings import members_of, written

@@ -8,10 +8,10 @@ from typing import Any
 
 import tomlkit
 
+from sparring.meter.tree import EVALUATION, TRAINING
 from sparring.profiling.evidence import Evidence, Frame, Stacks
 from sparring.profiling.functions import Function, costliest, costs
 from sparring.profiling.looking import Seen
-from sparring.profiling.tree import EVALUATION, TRAINING
 from sparring.profiling.verdict import Verdict
 from sparring.training.planning.settings import written
 

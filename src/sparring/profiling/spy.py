@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any
 
 from sparring.errors import SparringError
+from sparring.meter.tree import processes_of, thread_seconds
 from sparring.profiling.evidence import Stack, Stacks
 from sparring.profiling.speedscope import at_work, read_stacks
-from sparring.profiling.tree import processes_of, thread_seconds
 
 NAME = "py-spy"
 INSTALL = "py-spy is not installed: pip install 'sparring[profile]'"

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError, nearest
 from sparring.factories import is_factory
 from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
-from sparring.profiling.tree import running
+from sparring.meter.tree import running
 from sparring.store.folders import RUNS, find
 from sparring.training.planning.own_nets import require_code
 from sparring.training.planning.settings import merged, read_config

@@ -128,8 +128,8 @@ class Member:
         before = status.decisions, status.samples
         status.update, status.seconds = update, seconds
         self._show_saved()
-        status.decisions, status.samples = report.decisions, report.samples
         status.episodes += int(stats.get("charts/games", 0))
+        status.count(report.decisions, report.samples)
         status.decisions_per_s = (report.decisions - before[0]) / took
         status.samples_per_s = (report.samples - before[1]) / took
         status.score = stats.get("charts/score", status.score)

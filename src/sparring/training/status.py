@@ -110,11 +110,22 @@ class Status:
     """What is said once, before anything else: how large the network is, what it began with."""
     message: str = ""
     """What else there is to say."""
+    learns: bool = False
+    """Whether anything was learned from yet: a replay is filled first."""
+    warm_up: tuple[float, float] = (0.0, 0.0)
+    """Seconds and progress until something was: at another pace than what follows."""
 
     def remember(self, name: str, value: float) -> None:
         """Go on with a series."""
         if math.isfinite(value):
             self.history.setdefault(name, Trail()).add(value)
+
+    def count(self, decisions: int, samples: int) -> None:
+        """Take in what has been made so far, once seconds, updates and episodes are there."""
+        self.learns = self.learns or samples > self.samples
+        self.decisions, self.samples = decisions, samples
+        if not self.learns:
+            self.warm_up = self.seconds, self.progress
 
     @property
     def progress(self) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sparring.meter.beside import crowd_of
+from sparring.meter.tree import EVALUATION
 from sparring.profiling.progress import BETWEEN
-from sparring.profiling.tree import EVALUATION
 from sparring.profiling.verdicts.case import Case
 from sparring.profiling.verdicts.frames import LOGGING, hottest, place_of
 from sparring.profiling.verdicts.own_env import place
@@ -211,15 +212,16 @@ def others(case: Case) -> list[Verdict]:
     """Programs of somebody else's on the same cores."""
     evidence = case.evidence
     load = max(evidence.load - beside(case), 0.0)
-    if load < 0.5 or evidence.cpu_cores + evidence.load < 0.9 * evidence.cores:
+    crowd = crowd_of(evidence.cpu_cores + evidence.load - load, load, evidence.cores)
+    if crowd is None:
         return []
     share = load / (evidence.cpu_cores + load)
     gain = without(share, 0.4)
     return [
         Verdict(
             BUSY,
-            f"other programs want {load:.1f} of {evidence.cores} cores at the same time: "
-            f"end them, or train when they are done; {expected(gain, timed=False)}",
+            f"{crowd.words} at the same time: end them, or train when they are done; "
+            f"{expected(gain, timed=False)}",
             share,
             gain,
             do="top, or nice for whatever may wait",

@@ -38,10 +38,18 @@ def size(memory: float) -> str:
 
 
 def left(status: Status) -> str:
-    """How long it will still take."""
-    if status.progress <= 0:
-        return "?"
-    return clock(status.seconds / status.progress * (1 - status.progress))
+    """How long it will still take, by the pace since something is learned."""
+    if status.limit_s:
+        clocked = status.limit_s - status.seconds
+        paced = status.seconds / (status.progress or 1.0) * (1 - status.progress)
+        return f"{clock(min(paced, clocked) if status.progress else clocked)} left"
+    seconds, progress = status.warm_up
+    if progress and not status.learns:
+        return "warming up"
+    if status.progress <= progress:
+        return "? left"
+    pace = (status.seconds - seconds) / (status.progress - progress)
+    return f"{clock(pace * (1 - status.progress))} left"
 
 
 def is_alone(found: Mapping[str, Any]) -> bool:
@@ -126,7 +134,7 @@ def line(status: Status) -> str:
         told.append(f"{what}: {wins}")
     if status.league:
         told.append(status.league)
-    return ", ".join([*told, f"{left(status)} left"])
+    return ", ".join([*told, left(status)])
 
 
 def phase_line(status: Status, standing: Standing) -> str:

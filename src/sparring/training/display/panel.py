@@ -154,7 +154,7 @@ def head(status: Status, width: int) -> RenderableType:
 
 def spent(status: Status) -> str:
     """Return time gone and to go."""
-    return f"{clock(status.seconds)} gone, {left(status)} left"
+    return f"{clock(status.seconds)} gone, {left(status)}"
 
 
 def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
