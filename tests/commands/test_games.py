@@ -83,3 +83,14 @@ def test_a_pipe_gets_every_column(
     monkeypatch.setenv("COLUMNS", "40")
     head = shown("games", capsys).splitlines()[0]
     assert head.split() == ["game", "title", "seats", "actions", "bytes", "features", "bots"]
+
+
+@pytest.mark.parametrize("game", game_names())
+def test_a_game_in_a_pipe_is_as_wide_as_a_page(
+    game: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(f"games {game}", capsys).splitlines()
+    assert max(map(len, lines)) <= 100
+    words = " ".join(lines)
+    assert all(word in words for f in Rules(game).fields.values() for word in (f.name, *f.words))
+    assert not any(line.endswith(" ") for line in lines)

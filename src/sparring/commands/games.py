@@ -165,7 +165,7 @@ def show_game(out: Console, rules: Rules) -> None:
         ("rewards", f"{', '.join(rules.parts)}; paid at these flags: {', '.join(paid)}"),
         ("ends", ", ".join(rules.ends)),
     )
-    print_facts(facts)
+    print_facts(facts, prose=True)
     out.print()
     flags = make_table(("flag", "value", "allowed", "help"), least=("help",))
     for field in rules.fields.values():
@@ -173,14 +173,14 @@ def show_game(out: Console, rules: Rules) -> None:
         flags.add_row(field.name, show_value(field), allowed(field), text)
     for name, text in UNIVERSAL_FLAGS.items():
         flags.add_row(name, str(rules.config[name]), "0..1", text)
-    print_table(flags)
+    print_table(flags, prose=True)
     out.print()
     if rules.stats:
         stats = make_table(("statistics", "help"), least=("help",))
         for stat in rules.stats:
             if not stat.detail:
                 stats.add_row(stat.name, stat.help)
-        print_table(stats)
+        print_table(stats, prose=True)
         out.print()
     blocks = make_table(("observation block", "features", "shape"))
     for block in rules.blocks:

@@ -22,6 +22,8 @@ from sparring.errors import printable
 
 PLAIN_WIDTH = 1000
 """Columns where the output is no terminal: nothing is wrapped or cut."""
+PROSE_WIDTH = 100
+"""Columns there of what people read, such as the description of a game."""
 NAMED_COLUMNS = 4
 """So many of the columns that found no room are named."""
 LINE_EVERY_S = 10.0
@@ -69,12 +71,19 @@ def say(text: str) -> None:
     print(told)
 
 
-def print_facts(facts: Iterable[tuple[str | Text, str]], *, label: int = 12) -> None:
-    """Print a line for each name and what there is to say about it; long ones go on below it."""
+def print_facts(
+    facts: Iterable[tuple[str | Text, str]], *, label: int = 12, prose: bool = False
+) -> None:
+    """Print a line for each name and what there is to say about it; long ones go on below it.
+
+    prose: they do so without a terminal too, since nobody takes the lines apart.
+    """
     out = make_console()
     if not out.is_terminal:
         for name, told in facts:
-            print(f"{name!s:{label}} {told}")
+            line = f"{name!s:{label}} {told}"
+            below = " " * (label + 1)
+            print(textwrap.fill(line, PROSE_WIDTH, subsequent_indent=below) if prose else line)
         return
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(width=label)
@@ -84,12 +93,18 @@ def print_facts(facts: Iterable[tuple[str | Text, str]], *, label: int = 12) -> 
     out.print(InAscii(grid) if only_ascii(out) else grid)
 
 
-def print_table(table: Table) -> None:
-    """Print a table; on a terminal it fits, without one it is whole and no line ends in blanks."""
+def print_table(table: Table, *, prose: bool = False) -> None:
+    """Print a table; on a terminal it fits, without one it is whole and no line ends in blanks.
+
+    prose: without a terminal long cells are wrapped where that costs no column, since people read
+        them and nobody takes the lines apart.
+    """
     out = make_console()
     dropped: list[str] = []
     if isinstance(table, Columns):
-        table, dropped = table.fit(out.width) if out.is_terminal else (table.whole(), [])
+        fitted = table.fit(out.width if out.is_terminal else PROSE_WIDTH)
+        whole = not out.is_terminal and (fitted[1] or not prose)
+        table, dropped = (table.whole(), []) if whole else fitted
     shown = InAscii(table) if only_ascii(out) else table
     if out.is_terminal:
         out.print(shown)
