@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from sparring import Rules
-from sparring.proof.conformance import Broken, check_chance
+from sparring import Rules, _native
+from sparring.proof.conformance import Broken, check_chance, check_flags
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "shogi", "rock_paper_scissors"])
@@ -23,3 +25,27 @@ def test_a_game_that_hides_its_chance_is_found_out(game: str) -> None:
     rules.chance = False
     with pytest.raises(Broken, match=r"seeds 0 and 1 differ .* leave chance = false out"):
         check_chance(rules, 2, 0)
+
+
+class WithMember:
+    """The native side of a header whose Config has one more i32, which `config_fields` forgot."""
+
+    def __init__(self, native: Any) -> None:
+        self.native = native
+        self.config_bytes = native.config_bytes[: len(native.config_bytes) // 4 * 4] + bytes(4)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.native, name)
+
+
+@pytest.mark.parametrize(("game", "named"), [("tic_tac_toe", 0), ("kuhn_poker", 1), ("duel", 3)])
+def test_a_member_of_config_that_nobody_can_set_is_found(game: str, named: int) -> None:
+    rules = Rules(game)
+    rules.native = WithMember(rules.native)
+    with pytest.raises(Broken, match=f"holds {named + 1} numbers, .* names {named}:"):
+        check_flags(rules, 1, 0)
+
+
+@pytest.mark.parametrize("game", _native.game_names())
+def test_every_member_of_config_can_be_set(game: str) -> None:
+    assert "can be set" in check_flags(Rules(game), 1, 0)

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import IllegalActionError
+from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, configured
 from sparring.games.state import State, load_state, new_state
 from sparring.pools.native import Pool
 
 LARGEST_FEATURE = 100.0
 """Observation values past this are a missing divisor."""
+MEMBER_BYTES = 4
+"""Of an i32 or f32, which is all that a Config is made of."""
 
 
 @dataclass
@@ -94,6 +97,19 @@ def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
         state.apply(action)
         demand(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
     return [*steps, (state, None)]
+
+
+def check_flags(rules: Rules, games: int, seed: int) -> str:
+    """Every member of the header's Config can be set, but for those that the folder names."""
+    members = len(rules.native.config_bytes) // MEMBER_BYTES  # an empty struct has one byte
+    unset = len(getattr(game_module(rules.name), "UNSET", ()))
+    named = sum(count for _, _, count, *_ in rules.native.config_fields)
+    demand(
+        named + unset == members,
+        f"Config holds {members} numbers, `config_fields` names {named}: give every member its "
+        "SPARRING_CONFIG line, or remove it",
+    )
+    return f"{named} of {members} numbers can be set"
 
 
 def check_legal_actions(rules: Rules, games: int, seed: int) -> str:
@@ -371,6 +387,7 @@ def check_chance(rules: Rules, games: int, seed: int) -> str:
 
 
 PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
+    "flags": check_flags,
     "legal actions": check_legal_actions,
     "observations": check_observations,
     "hidden information": check_hidden_information,

@@ -37,6 +37,8 @@ TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
 HALF_LENGTH, HALF_WIDTH = 4.25, 3.5
 KEPT = 15
 """Steps for which a racket can keep the puck that it has just caught."""
+UNSET = ("fineness",)
+"""Members of the header's Config that only the game with discrete actions can set."""
 
 
 @dataclass(frozen=True)
