@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
-SOURCES := $(shell find csrc -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
+SOURCES := $(shell find csrc src/sparring -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
 # Tests start dozens of programs, and each would compile sparring anew.
 unexport PYTHONDONTWRITEBYTECODE
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
@@ -34,7 +34,7 @@ web: install  ## Add the games as WebAssembly, and what tests them in a real bro
 	SPARRING_WASM=1 $(BIN)/python -m pip install -q -c constraints.txt --no-build-isolation \
 		-C cmake.define.SPARRING_TEST_GAMES=ON -e '.[dev,wasm,browser]'
 
-train: install  ## Train the default game and measure the agent, ten minutes at most; OPTIONS="--minutes 1"
+train: install  ## Train the default game for five minutes and measure the agent; OPTIONS="--minutes 1"
 	$(BIN)/sparring train skull_king $(OPTIONS)
 
 test: install  ## Everything but the long comparisons; the ten slowest tests are shown

@@ -88,6 +88,32 @@ def test_relative_links_resolve(page: Path) -> None:
             assert anchor in anchors(file), f"{target}: no such heading"
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    linked = {target.partition("#")[0] for target in LINK.findall((ROOT / "README.md").read_text())}
+    pages = {str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")}
+    assert pages <= linked, f"not linked: {sorted(pages - linked)}"
+
+
+def test_pages_agree_on_how_many_games_there_are_and_how_long_one_trains() -> None:
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    browser = (ROOT / "docs/play-in-a-browser.md").read_text()
+    counted = [re.findall(r"\b(\w+) games\b(?= \(|\.)", page)[0] for page in (readme, browser)]
+    assert counted[0] == counted[1]
+    lengths = re.findall(r"make train .*? for (\w+) minutes", readme)
+    lengths += re.findall(r"^train:.*? for (\w+) minutes", makefile, re.M)
+    assert lengths == ["five", "five"]
+    assert config.TrainConfig().minutes == 5
+
+
+def test_a_table_has_no_row_twice() -> None:
+    """`preset.py` stood twice in the table of a game's folder, with other words each time."""
+    for page in PAGES:
+        for table in re.findall(r"(?:^\|.*\n)+", FENCE.sub("", page.read_text()), re.M):
+            first = [row.split("|")[1].strip() for row in table.splitlines()[2:]]
+            files = [name for name in first if re.fullmatch(r"`\w+\.py`", name)]
+            assert len(files) == len(set(files)), f"{page}: {files}"
+
+
 def commands(page: Path) -> set[str]:
     text = page.read_text()
     shown = {line for _, code, _ in blocks(page, "sh") for line in COMMAND.findall(code)}

@@ -174,7 +174,7 @@ COMMAND_LINES: dict[str, list[str]] = {
     "league": ["league {net}"],
     "replay": ["replay {toml}"],
 }
-NO_FILES = {"games", "bench pool", "check", "port", "completion", "doctor"}
+NO_FILES = {"games", "bench pool", "check", "new-game", "port", "completion", "doctor"}
 """Commands that read no file of anybody's, or run code because it was typed."""
 
 

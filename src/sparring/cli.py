@@ -70,6 +70,7 @@ COMMANDS = (
     Command("tune", "find the fastest settings for this machine", "TuneConfig", "tune"),
     Command("sweep", "search over settings by whole trainings", "SweepConfig", "sweep"),
     Command("check", "run the conformance test on a game or an env", "CheckConfig", "check"),
+    Command("new-game", "write the files of a new native game", "NewGameConfig", "new_game"),
     Command("port", "hold your env against a native game, step by step", "PortConfig", "port"),
     Command("completion", "complete words in your shell", "CompletionConfig", "completion"),
     Command("doctor", "look for what is missing on this machine", "DoctorConfig", "doctor"),

@@ -113,6 +113,16 @@ class CheckConfig(Checked):
 
 
 @dataclass(frozen=True)
+class NewGameConfig(Checked):
+    """Write a small whole game into a checkout: header, folder, test and its line in the list."""
+
+    name: Positional[str]
+    """What the game is called, such as connect_four: a name in C++ and in Python."""
+    into: str = ""
+    """The checkout of sparring. Left out: the one that this command runs from."""
+
+
+@dataclass(frozen=True)
 class PortConfig(Checked):
     """Play an environment of yours beside a native game and show where they first differ."""
 

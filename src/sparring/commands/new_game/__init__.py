@@ -1,0 +1,88 @@
+"""`sparring new-game`: the files of a small game that is whole, to be changed into another."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sparring.commands.new_game.naming import check_name, listed_games, with_game
+from sparring.commands.printing import say
+from sparring.config import NewGameConfig
+from sparring.errors import ConfigError
+from sparring.store.files import write_atomic, write_file
+
+TEMPLATE = Path(__file__).with_name("template")
+PLACES = {
+    "header.hpp": "csrc/games/my_game.hpp",
+    "folder/__init__.py": "src/sparring/games/my_game/__init__.py",
+    "folder/preset.py": "src/sparring/games/my_game/preset.py",
+    "folder/terminal.py": "src/sparring/games/my_game/terminal.py",
+    "test.py": "tests/games/test_my_game.py",
+}
+"""Where a file of the template goes in a checkout."""
+LIST = "CMakeLists.txt"
+
+
+def run(config: NewGameConfig) -> int:
+    """Write a game's files and its line in the list, and say what to do next."""
+    root = find_checkout(config.into)
+    files = write_game(root, config.name)
+    say("wrote " + ", ".join(str(file.relative_to(root)) for file in files))
+    say(f"added {config.name} to the list in {LIST}")
+    where = "" if Path.cwd() == root else f"cd {root} && "
+    check = f".venv/bin/sparring check {config.name}"
+    say(f"next: {where}make install && {check}")
+    say(f"then: .venv/bin/sparring train {config.name}, .venv/bin/sparring play {config.name}")
+    return 0
+
+
+def find_checkout(into: str = "") -> Path:
+    """Return the checkout that is meant: the one that is named, or that sparring runs from."""
+    root = Path(into).resolve() if into else Path(__file__).resolve().parents[4]
+    needed = (LIST, *(str(Path(place).parents[-2]) for place in PLACES.values()))
+    if all((root / name).exists() for name in needed) and listed_games(root / LIST) is not None:
+        return root
+    if into:
+        raise ConfigError(f"--into {into} is no checkout of sparring: it needs {LIST} and csrc/")
+    raise ConfigError(
+        "sparring is installed here without its sources, and a game is compiled with them; clone "
+        "the repository, run make install in it, then sparring new-game there, or --into CHECKOUT"
+    )
+
+
+def write_game(root: Path, name: str) -> list[Path]:
+    """Write all files of a game into a checkout, or none."""
+    check_name(root, name)
+    files = {root / renamed(to, name): TEMPLATE / what for what, to in PLACES.items()}
+    taken = [path for path in files if path.exists()]
+    if taken:
+        raise ConfigError(
+            f"{taken[0].relative_to(root)} is there already and is not overwritten; choose "
+            "another name, or remove it"
+        )
+    texts = {path: renamed(file.read_text(), name) for path, file in files.items()}
+    games = with_game((root / LIST).read_text(), name)
+    made: list[Path] = []
+    try:
+        for path, text in texts.items():
+            made += reversed([folder for folder in path.parents if not folder.exists()])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made.append(path)
+            write_file(path, text.encode())
+        write_atomic(root / LIST, games.encode())  # last: from here on the game is built
+    except BaseException:
+        for path in reversed(made):
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        raise
+    return list(texts)
+
+
+def renamed(text: str, name: str) -> str:
+    """Return a text of the template with the name of the game in all its spellings."""
+    words = name.replace("_", " ").strip()
+    spelled = {
+        "my_game": name,
+        "MyGame": words.title().replace(" ", ""),
+        "My game": words[0].upper() + words[1:],
+    }
+    return re.sub("|".join(spelled), lambda found: spelled[found[0]], text)

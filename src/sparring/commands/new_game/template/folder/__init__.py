@@ -1,0 +1,1 @@
+"""My game for people: its terminal, and how it is trained."""

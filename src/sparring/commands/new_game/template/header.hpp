@@ -1,0 +1,118 @@
+// My game: who takes the last one wins.
+//
+// Two seats take one to three from a heap by turns. Change it into your game; docs/add-a-game.md
+// has the whole contract.
+#pragma once
+
+#include "core/bounds.hpp"
+#include "core/face.hpp"
+#include "core/game.hpp"
+
+namespace sparring::my_game {
+
+// What can be set with --set heap=30; every member has its line in config_fields below.
+struct Config {
+  i32 heap = 21;
+  i32 vary = 9;  // up to so many are missing from the heap, by lot; 0: no chance at all
+};
+
+inline constexpr int kMostTaken = 3, kMostHeap = 100;
+inline constexpr int kBits = 7;  // that hold kMostHeap
+
+struct Game {
+  using Config = my_game::Config;
+  using Action = i32;  // take 1 + action
+  static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = kMostTaken;
+  static constexpr const char* kParts[] = {"result"};
+  static constexpr const char* kBots[] = {"greedy", "expert"};
+  static constexpr const char* kEnds[] = {"heap taken"};
+
+  // The whole state, without pointers and without padding: a copy of its bytes is a clone.
+  u8 left, mover;
+
+  // obs_bytes: what the blocks of `spec` fill, rounded up to a multiple of 16.
+  SPARRING_FN static Shape shape(const Config&) {
+    return {.seats = 2, .actions = kActions, .obs_bytes = 16};
+  }
+
+  SPARRING_FN int seat(int) const { return mover; }
+  SPARRING_FN int role(int) const { return 0; }
+  SPARRING_FN f32 score(const Config&, int at) const {
+    return left ? 0.0f : at == mover ? -1.0f : 1.0f;
+  }
+
+  // All chance comes from `rng`.
+  SPARRING_FN void reset(const Config& config, Rng& rng) {
+    *this = Game{};
+    const int missing = config.vary ? rng.below(config.vary + 1) : 0;
+    left = static_cast<u8>(config.heap - missing);
+  }
+
+  SPARRING_FN void legal(const Config&, int, Legal<Game>& out) const {
+    out = Legal<Game>::none();
+    for (int take = 1; take <= kMostTaken && take <= left; ++take) out.set(take - 1);
+  }
+
+  // What one seat may know, byte by byte in the order of the blocks of `spec`.
+  SPARRING_FN void observe(const Config&, int me, u8* out) const {
+    for (int bit = 0; bit < kBits; ++bit) out[bit] = left >> bit & 1;
+    out[kBits] = left && mover == me;
+  }
+
+  SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
+    left = static_cast<u8>(left - 1 - actions[0]);
+    if (!left) {
+      result.pay(0, mover, 1.0f);
+      result.pay(0, 1 - mover, -1.0f);
+      result.terminate(0);
+    }
+    mover ^= 1;
+  }
+
+  // greedy takes as many as it can; expert leaves a multiple of four. The best bot comes last.
+  SPARRING_FN Action act(int bot, const Config&, int, const Legal<Game>& legal, Rng& rng) const {
+    if (bot == 0) return legal.count() - 1;
+    const int over = left % (kMostTaken + 1);
+    return over ? over - 1 : legal.select(rng.below(legal.count()));
+  }
+
+#if SPARRING_HOST
+  static Spec spec(const Config& config) {
+    std::vector<Column> bits;
+    for (int bit = 0; bit < kBits; ++bit) bits.push_back({std::to_string(1 << bit)});
+    return {.name = "my_game",
+            .title = "My game: who takes the last one wins",
+            .rules_version = 1,
+            .blocks = {{"left", 1, bits}, {"turn", 1, {{"to move"}}}},
+            .role_names = {"player"},
+            .zero_sum = true,
+            .chance = config.vary > 0};
+  }
+
+  static std::string action_name(const Config&, int action) {
+    return "take " + std::to_string(1 + action);
+  }
+
+  static std::vector<Field> config_fields() {
+    return {SPARRING_CONFIG(heap, 10, kMostHeap, "", "how many there are at the start"),
+            SPARRING_CONFIG(vary, 0, 9, "", "most that are missing from the heap, by lot")};
+  }
+
+  static std::vector<Field> state_fields() { return {SPARRING_STATE(left), SPARRING_STATE(mover)}; }
+
+  // What each field may hold: a state that comes from a file is checked before it is played. What
+  // fields may hold together belongs into `const char* audit(const Config&) const`.
+  void bounds(const Config& config, Bounds& bounds) const {
+    bounds.within("left", left, 0, config.heap);
+    bounds.within("mover", mover, 0, 1);
+  }
+
+  bool ended(const Config&) const { return left == 0; }
+
+  std::string text(const Config&, int) const {
+    return std::string(left, 'o') + " (" + std::to_string(left) + " left)\n";
+  }
+#endif
+};
+
+}  // namespace sparring::my_game
