@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 
 from commands.run_helpers import make_run
 from sparring.cli import main
+from sparring.commands import printing
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
@@ -114,6 +116,23 @@ def test_snapshots_meet_and_a_damaged_one_is_left_out(
         assert 0 <= match["low"] <= match["win"] <= match["high"] <= 1
     assert "past/2 is left out of the matches" in told["notes"][0]
     assert "is damaged" in told["notes"][0]
+
+
+def test_progress_is_told_within_a_pairing(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pairing of Shogi takes minutes: the games count, not the pairings."""
+    make_league(runs)
+    monkeypatch.setattr(printing, "LINE_EVERY_S", 0.0)
+    assert main(["league", "mine", "--matches", "40", "--threads", "1", "--json"]) == 0
+    told = re.findall(r"tic_tac_toe: (.+) - (.+) \((\d+)/(\d+)\)", capsys.readouterr().err)
+    counts = [int(count) for _, _, count, _ in told]
+    assert {int(total) for *_, total in told} == {120}
+    assert counts == sorted(counts)
+    assert counts[-1] == 120
+    for pair in {(one, two) for one, two, *_ in told}:
+        within = [int(count) % 40 for one, two, count, _ in told if (one, two) == pair]
+        assert len(set(within)) > 2
 
 
 def test_matches_are_between_snapshots_spread_over_the_run(

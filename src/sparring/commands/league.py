@@ -60,7 +60,7 @@ def play(
     import torch
 
     from sparring.league.intervals import wilson
-    from sparring.league.pairs import share_of_wins
+    from sparring.league.pairs import games_between, share_of_wins
     from sparring.store.cache import cached_policy
 
     threads = config.threads or os.cpu_count() or 1
@@ -79,9 +79,15 @@ def play(
         return [], [*notes, f"{rules.name} has one seat: no matches between snapshots"]
     meetings = list(itertools.combinations(policies, 2))
     pairs = []
-    with ProgressBar(f"playing {rules.name}", len(meetings)) as steps:
+    each = games_between(rules, config.matches)
+    with ProgressBar(f"playing {rules.name}", len(meetings) * each) as steps:
         for at, (one, two) in enumerate(meetings):
-            steps.next(f"{one} against {two}")
+
+            def tell(played: int, before: int = at * each, met: str = f"{one} - {two}") -> None:
+                steps.done = before + played
+                steps.next(met)
+
+            tell(0)
             share, games, deals = share_of_wins(
                 rules,
                 policies[one],
@@ -90,6 +96,7 @@ def play(
                 seed=config.seed + 1_000_003 * at,
                 threads=threads,
                 greedy=not config.sampled,
+                progress=tell,
             )
             pairs.append(Pair(one, two, games, share, *wilson(share, deals)))
     how = "actions drawn" if config.sampled else "the most probable actions"
