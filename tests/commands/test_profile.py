@@ -15,7 +15,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.meter.tree import processes_of, running
-from sparring.profiling import looking, own, spy
+from sparring.profiling import child, looking, own, spy
 
 SMALL = ["--change", "net.hidden=[8]", "collect.games=8", "collect.steps=16", "ppo.minibatch=64"]
 FILES = {"report.md", "flame.html", "profile.speedscope.json", "profile.json"}
@@ -32,10 +32,10 @@ def children() -> set[int]:
 
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real training, looked at for a second."""
+    """A real training, looked at for some updates."""
     out = tmp_path_factory.mktemp("profile") / "ours"
     OTHERS.update(children())
-    words = ["--seconds", "1", "--native", "off", "--no-try-out", "--threads", "1"]
+    words = ["--updates", "20", "--native", "off", "--no-try-out", "--threads", "1"]
     assert main(["profile", "tic_tac_toe", *words, "--out", str(out), *SMALL, "--json"]) == 0
     return out
 
@@ -62,6 +62,23 @@ def test_all_files_are_there_and_agree(profiled: Path) -> None:
     )
 
 
+def test_updates_say_how_long_it_is_looked_at(profiled: Path) -> None:
+    plain: dict[str, Any] = json.loads((profiled / "profile.json").read_text())
+    assert plain["sampling"]["updates"] >= 20
+    assert plain["sampling"]["samples"] > 5
+    assert f"({plain['sampling']['updates']:,} updates)" in (profiled / "report.md").read_text()
+
+
+def test_looking_from_within_ends_after_as_many_updates() -> None:
+    window = child.Window(print)
+    window.after_update()
+    never, soon = window.in_updates(0), window.in_updates(2)
+    for is_over in (False, True):
+        window.after_update()
+        assert soon.is_set() == is_over
+    assert not never.is_set()
+
+
 def test_nothing_goes_on_behind_it(profiled: Path) -> None:
     assert children() <= OTHERS
     assert not list(Path().glob("runs/looked-at*"))
@@ -73,7 +90,7 @@ def test_without_py_spy_it_looks_from_within(
 ) -> None:
     monkeypatch.setattr(spy, "NAME", "no-such-program")
     monkeypatch.chdir(tmp_path)
-    words = ["--seconds", "1", "--no-try-out", "--threads", "1", *SMALL]
+    words = ["--updates", "200", "--no-try-out", "--threads", "1", *SMALL]
     assert main(["profile", "tic_tac_toe", *words]) == 0
     assert "pip install 'sparring[profile]'" in capsys.readouterr().out
     plain = json.loads(Path("profile-tic_tac_toe/profile.json").read_text())

@@ -54,7 +54,7 @@ def look(target: Target, config: ProfileConfig, steps: ProgressBar) -> Seen:
     native = config.native == "on" or (config.native == "auto" and ours)
     deep = native and find_spy() is not None
     rate = config.rate or (NATIVE_RATE if deep else RATE if ours else GENTLE_RATE)
-    wish = Wish(config.seconds, rate, native, pausing=ours or native)
+    wish = Wish(config.seconds, rate, native, pausing=ours or native, updates=config.updates)
 
     def tell(doing: str) -> None:
         steps.done = STAGES.index(doing.partition(":")[0])

@@ -21,6 +21,8 @@ class ProfileConfig(Checked):
     settings; one that is going on is looked at while it trains."""
     seconds: Annotated[float, above(0, 3600)] = 20.0
     """How long stacks are sampled. More find rarer things."""
+    updates: Count = 0
+    """Sample for so many updates, however long they take, an hour at most. 0: for `seconds`."""
     rate: Annotated[int, between(0, 1000)] = 0
     """Samples per second. More see shorter things and cost more. 0: 100 of Python, 25 where native
     code is looked into, which takes longer, 20 of a run that is going on."""

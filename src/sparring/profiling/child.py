@@ -1,9 +1,9 @@
 """The process of a training that is made to be looked at: `python -m sparring.profiling.child`.
 
 It trains as `sparring train` does, and ends when its stdin does. The first line of stdin holds the
-settings; the others ask it to look at itself: {"do": "sample", "seconds", "rate", "file"} for
-stacks, {"do": "kernels", "seconds", "updates", "file"} for what the GPU does. Each is answered by a
-line once the file is there; what is refused, or fails, is told in a line as well.
+settings; the others ask it to look at itself: {"do": "sample", "seconds", "updates", "rate",
+"file"} for stacks, {"do": "kernels", "seconds", "updates", "file"} for what the GPU does. Each is
+answered by a line once the file is there; what is refused, or fails, is told in a line as well.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ class Window:
         self._recorder: Any = None
         self._began = 0.0
         self._updates = 0
+        self._counted = 0
+        self._awaited: list[tuple[int, threading.Event]] = []
+
+    def in_updates(self, updates: int) -> threading.Event:
+        """Return what is set once so many updates have ended from now on; never for 0."""
+        event = threading.Event()
+        if updates:
+            self._awaited.append((self._counted + updates, event))
+        return event
 
     def ask(self, request: Mapping[str, Any]) -> None:
         """Record soon."""
@@ -50,6 +59,10 @@ class Window:
 
     def after_update(self, _run: Any = None) -> None:
         """Begin or end, between two updates."""
+        self._counted += 1
+        for due, event in self._awaited:
+            if self._counted >= due:
+                event.set()
         if self._recorder is None:
             with contextlib.suppress(queue.Empty):
                 self._request = self._asked.get_nowait()
@@ -87,7 +100,7 @@ def listen(window: Window, tell: Tell) -> None:
             window.ask(request)
             continue
         sampler = Sampler(request["rate"])
-        sampler.sample(request["seconds"])
+        sampler.sample(request["seconds"], window.in_updates(request["updates"]))
         Path(request["file"]).write_text(json.dumps(sampler.plain(os.getpid())))
         tell({"done": "sample"})
     end_with_children()

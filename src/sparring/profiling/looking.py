@@ -34,6 +34,8 @@ LEAST_UPDATES = 3
 KERNELS_S, KERNELS_UPDATES = 0.5, 2
 """How long kernels are recorded at least."""
 KERNELS_LIMIT_S = 180.0
+LONGEST_S = 3600.0
+"""How long updates are waited for that were asked for by number."""
 
 BESIDE = "evaluations beside training: left out, in so short a time they would weigh too much"
 
@@ -49,6 +51,13 @@ class Wish:
     native: bool = True
     pausing: bool = True
     """Stop the process for the moment of every look; native code cannot be seen otherwise."""
+    updates: int = 0
+    """Sample for so many instead of seconds."""
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which sampling ends in any case."""
+        return LONGEST_S if self.updates else self.seconds
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,8 @@ class Seen:
     rate: int = 0
     """Samples per second, 0 where nothing was sampled."""
     native: bool = False
+    updates: int = 0
+    """Those that ended while stacks were sampled."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ def look_at_own(config: TrainConfig, wish: Wish, say: Say) -> Seen:
         evidence = gathered(members_of(config)[0], paces, plain, sampled, blind)
     if gpu is not None:
         evidence = replace(evidence, gpu=gpu.shares, kernels=gpu.kernels)
-    return Seen(evidence, cost_of(*paces), wish.rate, sampled.native)
+    return Seen(evidence, cost_of(*paces), wish.rate, sampled.native, paces[1].updates)
 
 
 def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Say) -> Seen:
@@ -126,7 +137,8 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     plain = watch_plain(pid, progress, wish, say, check)
     sampled = sample(pid, progress, wish, say, check)
     say("reading: curves")
-    paces = paces_of(progress, replace(plain, began=plain.ended - wish.seconds), sampled, check)
+    before = replace(plain, began=plain.ended - (sampled.ended - sampled.began))
+    paces = paces_of(progress, before, sampled, check)
     busy = paces[0].gpu_busy
     blind = []
     if busy is not None:
@@ -136,7 +148,8 @@ def look_at_run(folder: Path, config: TrainConfig, pid: int, wish: Wish, say: Sa
     evidence = gathered(config, paces, plain, sampled, blind)
     if busy is not None:
         evidence = replace(evidence, gpu={"at work": busy, IDLE: max(1 - busy, 0.0)})
-    return Seen(replace(evidence, attached=True), cost_of(*paces), wish.rate, sampled.native)
+    attached, cost = replace(evidence, attached=True), cost_of(*paces)
+    return Seen(attached, cost, wish.rate, sampled.native, paces[1].updates)
 
 
 def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) -> _Sampled:
@@ -147,9 +160,8 @@ def sample_own(training: OwnTraining, progress: Progress, wish: Wish, say: Say) 
         why = str(wrong)
     say("sampling: from within")
     began = time.monotonic()
-    plain = training.ask(
-        "sample", "stacks.json", wish.seconds + PATIENCE_S, seconds=wish.seconds, rate=wish.rate
-    )
+    limit = {"seconds": wish.limit_s, "updates": wish.updates, "rate": wish.rate}
+    plain = training.ask("sample", "stacks.json", wish.limit_s + PATIENCE_S, **limit)
     progress.look()
     return _Sampled(
         training.pid,
@@ -179,10 +191,18 @@ def sample_once(
 ) -> _Sampled:
     """Let py-spy look for as long as is wished."""
     family = processes_of(pid)
-    with Spy(pid, wish.seconds, wish.rate, native=wish.native, pausing=wish.pausing) as spy:
+    with Spy(pid, wish.limit_s, wish.rate, native=wish.native, pausing=wish.pausing) as spy:
         spy.wait_begun()
         began = time.monotonic()
-        watch(progress, wish.seconds, say, check, doing="sampling", over=lambda: spy.ended)
+        made = enough(progress, wish.updates)
+        watch(
+            progress,
+            wish.limit_s,
+            say,
+            check,
+            doing="sampling",
+            over=lambda: spy.ended or made(),
+        )
         ended = time.monotonic()
         family |= processes_of(pid)
         stacks = spy.stacks()
@@ -196,13 +216,21 @@ def watch_plain(
     """Let it train for a while, and see what it uses."""
     family = training_only(processes_of(pid))
     began, before = time.monotonic(), usage(family)
-    watch(progress, min(max(wish.seconds / 4, LEAST_S), MOST_S), say, check, doing="watching")
+    seconds = min(max(wish.limit_s / 4, LEAST_S), MOST_S)
+    over = enough(progress, max(wish.updates // 4, LEAST_UPDATES) if wish.updates else 0)
+    watch(progress, seconds, say, check, doing="watching", over=over)
     return _Plain(began, time.monotonic(), (before, usage(family)))
 
 
 def training_only(family: dict[int, str]) -> list[int]:
     """Leave out the process that evaluates beside training."""
     return [pid for pid, does in family.items() if does != EVALUATION]
+
+
+def enough(progress: Progress, updates: int) -> Callable[[], bool]:
+    """Return whether so many updates have ended from now on; never for 0."""
+    first = progress.look()
+    return lambda: bool(updates) and progress.look() - first >= updates
 
 
 def watch(

@@ -70,6 +70,7 @@ def plain(profile: Profile) -> dict[str, Any]:
         "sampling": {
             "rate": profile.seen.rate,
             "native": profile.seen.native,
+            "updates": profile.seen.updates,
             "cost": profile.seen.cost,
             "samples": evidence.stacks.samples,
             "beside": evidence.beside.samples,
@@ -157,8 +158,8 @@ def looked_line(seen: Seen) -> str:
         less = "fewer" if seen.cost > 0 else "more"
         cost = f"meanwhile it made {abs(seen.cost):.0%} {less} decisions/s, give or take noise"
     return (
-        f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s: "
-        f"{stacks.samples:,} samples; {cost}."
+        f"{kind} of {whose}, {seen.rate} times a second for {seen.evidence.seconds:.0f} s "
+        f"({seen.updates:,} updates): {stacks.samples:,} samples; {cost}."
     )
 
 
