@@ -98,6 +98,29 @@ def test_a_new_game_waits_for_whoever_is_first() -> None:
     assert (moved.seat == 1).all()
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("game", "plies", "told"),
+    [
+        ("tic_tac_toe", 9, "leaves no decision of tic_tac_toe to the players; give at most 8"),
+        ("kuhn_poker", 50, "leaves no decision of kuhn_poker to the players; give at most 2"),
+        ("shogi", 10**9, "opening_plies=1000000000 is outside 0..100"),
+        ("corridor", 2**32 - 1, "is outside 0..100"),
+    ],
+)
+def test_openings_longer_than_the_game_are_refused_at_once(
+    game: str, plies: int, told: str
+) -> None:
+    """They were drawn anew a million times for every table, and `reset` seemed to hang."""
+    with pytest.raises(ConfigError, match=told):
+        Pool(game, 4096, opening_plies=plies)
+
+
+def test_the_longest_opening_that_leaves_a_decision_is_taken() -> None:
+    batch = Pool("tic_tac_toe", 64, every_game=True, opening_plies=8, threads=1).reset()
+    assert set(batch.mask.sum(1).tolist()) == {1}
+
+
 def test_a_negative_number_of_plies_is_refused() -> None:
     with pytest.raises(ConfigError, match="opening_plies=-1 must be at least 0"):
         Pool("tic_tac_toe", 1, opening_plies=-1)

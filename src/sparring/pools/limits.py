@@ -1,6 +1,9 @@
-"""What a pool can be made of: aligned rows, and how much room its games take."""
+"""What a pool can be made of: aligned rows, room for its games, openings that leave a game."""
 
 from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
 
 from sparring import _native
 from sparring.errors import ConfigError
@@ -12,6 +15,10 @@ MEMORY_STEP = 16
 MOST_MEMORY = 2**20
 MOST_INDEX = 2**32
 """Games of all pools together are numbered with 32 bits."""
+MOST_PLIES = 100
+"""Decisions of an opening by lot."""
+TRIED = 64
+"""Openings that say how many decisions a game has to give away."""
 
 
 def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> int:
@@ -32,3 +39,33 @@ def check_memory(memory: int) -> None:
 def memory_entry(memory: int) -> dict[str, int]:
     """What the head of a saved state says of memory: nothing where there is none."""
     return {"memory": memory} if memory else {}
+
+
+def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
+    """Refuse openings that leave nothing to play: they would be drawn anew without end.
+
+    name: how the user wrote it.
+    """
+    if not 0 <= plies <= MOST_PLIES:
+        raise ConfigError(f"{name}{plies} is outside 0..{MOST_PLIES}")
+    if not plies:
+        return 0
+    lengths = lengths_by_lot(rules, plies)
+    if (lengths <= plies).all():
+        raise ConfigError(
+            f"{name}{plies} leaves no decision of {rules.name} to the players; "
+            f"give at most {int(lengths.max()) - 1}"
+        )
+    return plies
+
+
+def lengths_by_lot(rules: Rules, most: int) -> npt.NDArray[np.intp]:
+    """Return how many decisions games by lot take, `most` + 1 for all that take longer."""
+    pool = _native.make_pool(rules.native, TRIED, 0, 0, 1, 1, False, False, 0, False, 0)
+    pool.reset()
+    lengths = np.full(TRIED, most + 1)
+    for step in range(most):
+        pool.run_random(1)
+        ended = pool.terminated | pool.truncated
+        lengths[ended] = np.minimum(lengths[ended], step + 1)
+    return lengths

@@ -30,6 +30,7 @@ from sparring.pools.limits import (
     MOST_INDEX,
     bytes_per_game,
     check_memory,
+    check_plies,
     memory_entry,
 )
 from sparring.pools.lineups import (
@@ -85,7 +86,8 @@ class Pool:
         every_game: a new game waits for a step whoever is to move first. Otherwise bots move at
             once, and games in which no policy ever had to decide are followed by others unseen.
         opening_plies: decisions that lots make at the start of every game, the same ones whoever
-            sits where. An opening that ends the game is drawn anew.
+            sits where. An opening that ends the game is drawn anew; so many that every game
+            would end are refused.
         records: batches say what came of goals, in games that have some: `rules.goals`.
         starts: where games begin, see `set_starts`.
         """
@@ -100,7 +102,7 @@ class Pool:
         self.threads = check_threads(whole("threads", threads))
         self.slots = whole("slots", slots, 1)
         self.first_game = whole("first_game", first_game, 0)
-        opening_plies = whole("opening_plies", opening_plies, 0, MOST_INDEX - 1)
+        opening_plies = check_plies(self.rules, whole("opening_plies", opening_plies, 0))
         if self.slots > self.num_games:
             raise ConfigError(f"slots={slots} is more than num_games={num_games}")
         check_memory(memory)

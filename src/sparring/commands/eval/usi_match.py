@@ -11,10 +11,11 @@ from sparring.config import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair
 from sparring.games.rules import Rules
-from sparring.league.openings import MOST_PLIES, USUAL_PLIES
+from sparring.league.openings import USUAL_PLIES
 from sparring.league.players import Player
 from sparring.league.usi import GAME
 from sparring.league.usi.match import GO, Terms, play_match
+from sparring.pools.limits import MOST_PLIES
 
 GAMES = 100
 """Unless --games says otherwise: an engine takes its time."""
