@@ -33,8 +33,20 @@ enum Flag : u8 {
 enum Part { kCompromise, kServiceStopped, kRestoring, kOrderKept };
 
 // What is counted: hosts that red took over (User0 is its own from the start), hosts that it holds
-// by step, steps without the service, what blue did.
-enum Counter { kLost, kHeld, kStopped, kRestores, kRemoves, kPlacedDecoys, kGames, kSteps };
+// by step, steps without the service, what blue did; repairs under an order, and those that follow
+// it.
+enum Counter {
+  kLost,
+  kHeld,
+  kStopped,
+  kRestores,
+  kRemoves,
+  kPlacedDecoys,
+  kGames,
+  kSteps,
+  kJudgedRepairs,
+  kRepairsInOrder
+};
 
 // What blue's action means for the rest of the step.
 struct BlueTurn {
@@ -93,8 +105,8 @@ struct Game {
   static constexpr const char* kBots[] = {"sleep", "cycle", "react_remove", "react_restore",
                                           "vreact"};
   static constexpr const char* kEnds[] = {"step limit"};
-  static constexpr const char* kCounters[] = {"lost",    "held",   "stopped", "restores",
-                                              "removes", "decoys", "games",   "steps"};
+  static constexpr const char* kCounters[] = {"lost",   "held",  "stopped", "restores", "removes",
+                                              "decoys", "games", "steps",   "repairs",  "in order"};
 
   u64 seen;          // the observation, four bits per host
   i32 total_tenths;  // the challenge's reward so far
@@ -220,6 +232,10 @@ struct Game {
     result.count(kHeld, 0, held);
     if (lost) result.count(kLost, 0);
     if (!(flags & kServiceUp)) result.count(kStopped, 0);
+    if (blue.order) {
+      result.count(kJudgedRepairs, 0);
+      result.count(kRepairsInOrder, 0, blue.order > 0);
+    }
     if (!result.truncated) return;
     result.count(kGames, 0);
     result.count(kSteps, 0, steps);

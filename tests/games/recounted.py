@@ -156,7 +156,7 @@ def cage2(pool: Pool, played: Played) -> Counted:
 
     for action in played.actions:
         before = held()
-        report, _ = episode.step(int(action[0, 0]))
+        report, judged = episode.step(int(action[0, 0]))
         family, _ = action_of(episode.last_action)
         found["lost", 0] += len(held() - (before - {report.restored}))
         found["held", 0] += len(held())
@@ -165,6 +165,8 @@ def cage2(pool: Pool, played: Played) -> Counted:
         found["removes", 0] += family == "Remove"
         found["decoys", 0] += report.placed is not None
         found["steps", 0] += 1
+        found["repairs", 0] += judged != 0
+        found["in order", 0] += judged > 0
     assert episode.over
     found["games", 0] += 1
     return found

@@ -27,7 +27,7 @@ KUHHANDELS: list[dict[str, Any]] = [
 CAGES: list[dict[str, Any]] = [
     {"max_steps": 30},
     {"red": "MEANDER", "max_steps": 50, "mask": 1},
-    {"red": "MIX", "actions": "WINNER", "green": 1},
+    {"red": "MIX", "actions": "WINNER", "green": 1, "orders": "DRAWN"},
 ]
 HOCKEYS: list[dict[str, Any]] = [{}, {"keep_mode": 0, "mode": "TRAIN_SHOOTING"}]
 DISCRETE: list[dict[str, Any]] = [{"mode": "MIXTURE", "fineness": 3}]
@@ -73,13 +73,24 @@ def test_a_slow_look_at_many_games_counts_the_same(game: str) -> None:
 
 def test_every_game_says_what_its_statistics_are() -> None:
     for name in game_names():
-        rules = Rules(name)
+        rules = Rules(name, {"orders": "DRAWN"} if name == "cage2" else None)
         names = [stat.name for stat in rules.stats]
         assert len(set(names)) == len(names)
         used = {at for stat in rules.stats for at in (*stat.above, *stat.below)}
         assert used == set(range(len(rules.counters))), f"{name} counts what nobody uses"
         assert all(stat.help and stat.above and stat.below for stat in rules.stats)
         assert values(rules.stats, [0] * len(rules.counters)) == {}
+
+
+def test_repairs_are_judged_where_there_is_an_order() -> None:
+    assert "order_kept" not in {stat.name for stat in Rules("cage2").stats}
+    rules = Rules("cage2", {"orders": "DRAWN"})
+    pool = Pool(rules, 64, seed=1, threads=1)
+    pool.reset()
+    pool.run_random(100)
+    kept = values(rules.stats, pool.counts().tolist())["order_kept"]
+    assert 0.1 < kept < 0.9
+    assert rules.stats[0].name == "order_kept", "displays show the first few"
 
 
 def test_skull_king_tells_stages_and_rounds_apart() -> None:

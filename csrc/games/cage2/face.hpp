@@ -40,8 +40,8 @@ inline Spec Game::spec(const Config& config) {
           .role_names = {"blue"}};
 }
 
-inline std::vector<Stat> Game::stats(const Config&) {
-  return {
+inline std::vector<Stat> Game::stats(const Config& config) {
+  std::vector<Stat> stats = {
       {"hosts_lost", {kLost}, {kGames}, "hosts that red took over, per game"},
       {"hosts_held", {kHeld}, {kSteps}, "hosts in red's hands, User0 left out"},
       {"service_stopped", {kStopped}, {kGames}, "steps without the service, per game"},
@@ -49,6 +49,10 @@ inline std::vector<Stat> Game::stats(const Config&) {
       {"removes", {kRemoves}, {kGames}, "attempts to remove a session, per game"},
       {"decoys", {kPlacedDecoys}, {kGames}, "decoys placed per game"},
   };
+  const Stat kept = {
+      "order_kept", {kRepairsInOrder}, {kJudgedRepairs}, "repairs that follow the order"};
+  if (config.orders) stats.insert(stats.begin(), kept);  // in front, where displays have room
+  return stats;
 }
 
 inline std::string Game::action_name(const Config& config, int action) {

@@ -132,7 +132,10 @@ def of_the_network(agent: Agent) -> dict[str, Any]:
 
 def why_early(agent: Agent) -> str:
     """Say why a run ended before its budget did."""
-    told = {"early": "as many evaluations without a new best as eval.patience says"}
+    told = {
+        "early": "as many evaluations without a new best as eval.patience says",
+        "reached": "an evaluation found what eval.stop asks for",
+    }
     return told.get(agent.ended, "a callback asked for it")
 
 

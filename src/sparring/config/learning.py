@@ -61,6 +61,10 @@ class EvaluationConfig(Checked, section="eval"):
     counts as reached when the lower end of the 95 % interval is there."""
     patience: Annotated[int, at_least(0)] = 0
     """Stop after this many evaluations in a row without a new best. 0: never."""
+    stop: tuple[str, ...] = ()
+    """Stop when an evaluation finds all of these against every opponent: win=0.6, score=50, or a
+    statistic of the game, as order_kept=0.9 (or more) and hosts_lost=..2 (or less). Of win and
+    score the 95 % interval has to be inside."""
     limit_s: Annotated[float, above(0, 86_400)] = 60.0
     """Of an environment of your own: seconds after which an evaluation begins no more episodes;
     those under way may take as long again, and what still hangs after three times as long is

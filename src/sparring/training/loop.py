@@ -31,6 +31,7 @@ from sparring.training.planning.own_nets import only_here
 from sparring.training.records.run import Run
 from sparring.training.resuming import demand_weights, going_on
 from sparring.training.status import Status
+from sparring.training.stop_rules import MET, is_met, meets
 
 FIRST_EVALUATION_S = 5.0
 """Seconds after which the first evaluation is asked for at the latest: curves begin early."""
@@ -165,7 +166,7 @@ class Trainer:
         return next((m for m in self.members if m.active), self.members[0]).status
 
     def train(self) -> str:
-        """Train to the end; returns why it ended: done, early, stopped or the signal."""
+        """Train to the end; returns why it ended: done, early, reached, stopped or the signal."""
         with Stop() as stop:
             try:
                 if self.worker:
@@ -290,6 +291,9 @@ class Trainer:
             for _, member in self._active():
                 member.note("stopped early: no progress", evaluations=member.dry)
             return "early"
+        goal = self.config.eval.stop
+        if goal and all(is_met(goal, member.events) for _, member in self._active()):
+            return "reached"
         asked = [watched.asked for watched in self.watched if watched.asked]
         for member in self.members if asked else ():
             member.note("stopped by a callback", why=asked[0])
@@ -374,7 +378,10 @@ class Trainer:
     def _take_in(self, results: list[dict[str, Any]]) -> None:
         for result in results:
             index, number = map(int, result["id"].split("/"))
-            found = self.members[index].take_in(number, result)
+            member = self.members[index]
+            found = member.take_in(number, result)
+            if found and meets(member.config.eval.stop, member.rules, found):
+                member.note(MET, rules=list(member.config.eval.stop), checkpoint=number)
             if found and self.callbacks.on_evaluation:
                 self._call(self.callbacks.on_evaluation, self.watched[index], found)
             if self.watch:

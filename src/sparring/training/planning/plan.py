@@ -44,6 +44,7 @@ from sparring.training.planning.place import Place, choose_place, played_elsewhe
 from sparring.training.planning.roles import read_roles, turns_of
 from sparring.training.planning.settings import check_against
 from sparring.training.planning.teaching import check_teaching
+from sparring.training.stop_rules import check_stop
 
 UNFIT = {
     "set": "whoever made it has set its flags",
@@ -150,6 +151,7 @@ def demand_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | 
     for member in configs:
         check_against(rules, member.eval.against)
         check_targets(rules, member.eval.target)
+        check_stop(member, rules)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
             f"algo_set is for a learner of your own; {config.algo} has the settings "
@@ -216,7 +218,7 @@ def demand_fitting(config: TrainConfig, rules: Rules) -> None:
     slots = (config.collect.slots, usual.collect.slots)
     unfit["collect.slots"] = (*slots, "its games are stepped together")
     if not by_factory(config):
-        for name in ("every_s", "every_decisions", "against", "target", "patience"):
+        for name in ("every_s", "every_decisions", "against", "target", "patience", "stop"):
             values = getattr(config.eval, name), getattr(usual.eval, name)
             unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
     for name, (given, default, why) in unfit.items():
