@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -76,6 +77,15 @@ def test_what_is_written_fulfils_the_contract(
     warnings = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
     compiler = os.environ.get("CXX", "c++")
     tool(compiler, "-std=c++20", "-fsyntax-only", *warnings, f"-I{checkout / 'csrc'}", whole)
+
+
+def test_what_was_written_is_told_as_json(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new-game", "nim", "--into", str(checkout), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["files"]) == {place.format("nim") for place in WRITTEN}
+    assert told["next"][1] == ".venv/bin/sparring check nim"
 
 
 @pytest.mark.parametrize("name", ["nim", "the_longest_name_that_a_game_may_have_40"])

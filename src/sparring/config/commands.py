@@ -120,6 +120,8 @@ class NewGameConfig(Checked):
     """What the game is called, such as connect_four: a name in C++ and in Python."""
     into: str = ""
     """The checkout of sparring. Left out: the one that this command runs from."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
 
 
 @dataclass(frozen=True)

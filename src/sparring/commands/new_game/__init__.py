@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sparring.commands.new_game.naming import check_name, listed_games, with_game
-from sparring.commands.printing import say
+from sparring.commands.printing import print_json, say
 from sparring.config import NewGameConfig
 from sparring.errors import ConfigError
 from sparring.store.files import write_atomic, write_file
@@ -26,13 +26,19 @@ LIST = "CMakeLists.txt"
 def run(config: NewGameConfig) -> int:
     """Write a game's files and its line in the list, and say what to do next."""
     root = find_checkout(config.into)
-    files = write_game(root, config.name)
-    say("wrote " + ", ".join(str(file.relative_to(root)) for file in files))
-    say(f"added {config.name} to the list in {LIST}")
+    files = [str(file.relative_to(root)) for file in write_game(root, config.name)]
     where = "" if Path.cwd() == root else f"cd {root} && "
-    check = f".venv/bin/sparring check {config.name}"
+    check, train, play = (
+        f".venv/bin/sparring {command} {config.name}" for command in ("check", "train", "play")
+    )
+    if config.json:
+        told = {"game": config.name, "checkout": str(root), "files": files, "list": LIST}
+        print_json({**told, "next": [f"{where}make install", check, train, play]})
+        return 0
+    say(f"wrote {', '.join(files)}")
+    say(f"added {config.name} to the list in {LIST}")
     say(f"next: {where}make install && {check}")
-    say(f"then: .venv/bin/sparring train {config.name}, .venv/bin/sparring play {config.name}")
+    say(f"then: {train}, {play}")
     return 0
 
 
