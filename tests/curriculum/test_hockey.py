@@ -148,12 +148,36 @@ def test_dqn_plays_the_discrete_game(tmp_path: Path) -> None:
     assert read(config).phases[0].clear_replay
 
 
+def test_the_bonus_of_a_win_fades_by_games_of_its_phase(tmp_path: Path) -> None:
+    agent = {"type": "SAC"}
+    bonus = {"N": 100, "K": 200, "WIN_BONUS_FINAL": 2}
+    phases = (
+        phase(name="without", episodes=1000),
+        phase(name="some", episodes=1000, reward_bonus=bonus),
+        phase(name="usual", reward_bonus={}),
+    )
+    config = settings(tmp_path, *phases, agent=agent, training={"reward_scale": 0.5})
+    curriculum = read(config)
+
+    def paid(at: int, episodes: int) -> tuple[float, float]:
+        origin = Moment(0, 0.0, 1000 * at)
+        told = curriculum.settings_at(at, origin, "sac", config.sac)
+        now = Moment(0, 0.0, origin.episodes + episodes)
+        return told.win_bonus.at(now), told.win_discount.at(now)
+
+    assert paid(0, 500) == (0.0, 0.92)
+    assert [paid(1, k)[0] for k in (0, 100, 200, 300, 900)] == [5.0, 5.0, 3.0, 1.0, 1.0]
+    assert [paid(2, k) for k in (0, 1000, 2000)] == [(5.0, 0.92), (2.75, 0.92), (0.5, 0.92)]
+
+
 def test_ppo_has_nothing_to_clear(tmp_path: Path) -> None:
     assert not read(settings(tmp_path, phase(clear_buffer=True))).phases[0].clear_replay
 
 
 BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"reward_bonus": {}}, {}, "reward_bonus: a bonus that is spread backwards"),
+    ({"reward_bonus": {}}, {}, "reward_bonus is paid backwards in a replay, and ppo has none"),
+    ({"reward_bonus": 3}, {}, "reward_bonus must be an object or null, not 3"),
+    ({"reward_bonus": {"WIN_BONUS": 3}}, {}, "no key 'WIN_BONUS'; did you mean 'WIN_BONUS_"),
     ({"environment": {"mode": "NORMALS"}}, {}, "'NORMALS' is unknown; did you mean 'NORMAL'?"),
     ({"environment": {"keep_mode": False}}, {}, "keep_mode cannot change in a run"),
     ({"environment": {"mixture": [{"mode": "NORMAL", "weight": 0}]}}, {}, "every weight is 0"),

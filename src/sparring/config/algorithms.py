@@ -98,6 +98,11 @@ class DQNConfig(Checked, section="dqn"):
     """Every game has an epsilon of its own, from epsilon to epsilon^(1 + this). 0: all the same."""
     max_grad_norm: Annotated[Scheduled, above(0)] = Schedule.constant(10.0)
     """Longest gradient that is followed. Lower is calmer."""
+    win_bonus: Annotated[Scheduled, between(-1e6, 1e6, by_games=True)] = Schedule.constant(0.0)
+    """Paid backwards to the decisions before a win, the last but one first, as the original hockey
+    project does. On a CPU, from replay. 0: nothing."""
+    win_discount: Annotated[Scheduled, between(0, 1, by_games=True)] = Schedule.constant(0.92)
+    """What is left of it from one decision to the one before."""
     q_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.65)
     """Of mode rollouts: how far returns look past the estimate."""
     epochs: Annotated[int, between(1, 100)] = 2
@@ -137,3 +142,8 @@ class SACConfig(Checked, section="sac"):
     """Of discrete actions: share of the entropy of uniform play over the legal ones."""
     max_grad_norm: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.0)
     """Longest gradient that is followed. 0: any."""
+    win_bonus: Annotated[Scheduled, between(-1e6, 1e6, by_games=True)] = Schedule.constant(0.0)
+    """Paid backwards to the decisions before a win, the last but one first, as the original hockey
+    project does. On a CPU, from replay. 0: nothing."""
+    win_discount: Annotated[Scheduled, between(0, 1, by_games=True)] = Schedule.constant(0.92)
+    """What is left of it from one decision to the one before."""

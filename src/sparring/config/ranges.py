@@ -55,6 +55,8 @@ class Range:
     """The least number is itself too small."""
     endless: bool = False
     """The largest number only keeps absurd ones out; the help does not speak of it."""
+    by_games: bool = False
+    """A schedule may go by finished games; most learners count their own decisions alone."""
 
     def __contains__(self, number: float) -> bool:
         enough = number > self.least if self.open else number >= self.least
@@ -122,9 +124,9 @@ def above(least: float, most: float = MOST) -> Any:
     return tyro.conf.arg(help_behavior_hint=Range(least, most, open=True, endless=True))
 
 
-def between(least: float, most: float) -> Any:
+def between(least: float, most: float, *, by_games: bool = False) -> Any:
     """The annotation of numbers from one to another, both included."""
-    return tyro.conf.arg(help_behavior_hint=Range(least, most))
+    return tyro.conf.arg(help_behavior_hint=Range(least, most, by_games=by_games))
 
 
 def one_of(*words: str, pattern: str = "", besides: str = "") -> Any:
@@ -225,7 +227,8 @@ def read(value: Any, kind: Any, limit: Range | Choice | None, where: str) -> Any
     numbers: Sequence[float] = ()
     if kind is Schedule:
         value = Schedule.read(plain(value), where)
-        demand_of_learners(value, where)
+        if not (isinstance(limit, Range) and limit.by_games):
+            demand_of_learners(value, where)
         numbers = value.values
     elif kind in (int, float):
         value = plain(value)

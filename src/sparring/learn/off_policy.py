@@ -26,6 +26,8 @@ from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.mirror import Mirroring, coins
 from sparring.learn.normalising import take_in_rows
 from sparring.learn.replay import Replay, Samples
+from sparring.learn.rollout import Episodes
+from sparring.learn.win_bonus import WinBonus
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
@@ -72,6 +74,12 @@ class OffPolicy(HostedLearner):
         """Samples that the replay ratio still asks for."""
         self.since = 0
         """Decisions that had been made when the replay was empty."""
+        self.episodes = 0
+        """Games that were finished."""
+        self.moment = Moment(0, 0.0)
+        """When the rollout began."""
+        self.bonus: WinBonus | None = None
+        """Pays wins backwards, once there is something to pay."""
 
     def set_settings(self, settings: Any) -> None:
         """Go on with other settings of the algorithm."""
@@ -131,7 +139,8 @@ class OffPolicy(HostedLearner):
         logged: list[Losses] = []
         with self.forward.best_matmul():
             for number in range(self.rounds):
-                moment = Moment(self.collector.decisions, progress)
+                moment = Moment(self.collector.decisions, progress, self.episodes)
+                self.moment = moment
                 knobs = self.turn_knobs(moment)
                 self._explore(knobs)
                 earned = self._play(knobs, anew=not number)
@@ -158,18 +167,41 @@ class OffPolicy(HostedLearner):
     def _play(self, knobs: Mapping[str, float], *, anew: bool) -> dict[str, float]:
         """Play a rollout and remember it."""
         collector = self.collector
-        made = collector.decisions
+        made, known = collector.decisions, 0 if anew else len(collector.earned.batches)
         earned = collector.collect(self.rollouts, anew=anew)
         self.rollouts += 1
         with self.phases("replay"):
             self.replay.mark_cuts(collector.rollout)
             collector.link(knobs["gamma"], self.gamma_into, demand=False)
-            self.replay.push(collector.rollout, collector.transitions)
+            self._remember(collector.earned.batches[known:])
             take_in_rows(self.net, collector)
             collector.carry()
         if self.warm:
             self.owed += (collector.decisions - made) * self.replay_config.ratio
         return earned
+
+    def _remember(self, ended: Sequence[Episodes]) -> None:
+        """Put the rollout into the replay, and pay the games that were won in it backwards."""
+        rollout, transitions = self.collector.rollout, self.collector.transitions
+        if self.bonus is None and any(self.config.win_bonus.values):
+            self._pay_wins(self.replay.head)
+        if self.bonus is None:
+            self.replay.push(rollout, transitions)
+        else:
+            serials = self.bonus.serials_of(rollout, transitions)
+            self.replay.push(rollout, transitions)
+            self.bonus.pay(serials, rollout, transitions, ended, self._worth)
+        self.episodes += sum(map(len, ended))
+
+    def _pay_wins(self, since: int) -> None:
+        """Look after decisions from a serial number on."""
+        self.bonus = WinBonus(self.replay, since)
+        self.replay.unsettled = self.bonus.unsettled
+
+    def _worth(self, number: int) -> tuple[float, float]:
+        """Bonus and discount of a game that ended after so many others of this rollout."""
+        then = replace(self.moment, episodes=self.episodes + number)
+        return self.config.win_bonus.at(then), self.config.win_discount.at(then)
 
     def _learn(self, moment: Moment) -> list[Losses]:
         """Make the optimiser steps that are owed."""
@@ -209,6 +241,8 @@ class OffPolicy(HostedLearner):
             "steps": self.steps,
             "owed": self.owed,
             "since": self.since,
+            "finished": self.episodes,
+            **({"bonus_since": self.bonus.since} if self.bonus else {}),
         }
         if self.replay_config.save:
             tensors["replay"], segments, meta["replay"] = self.replay.state()
@@ -220,10 +254,13 @@ class OffPolicy(HostedLearner):
         self._put_saved(snapshot)
         self.put_learned(snapshot.tensors)
         self.rollouts, self.steps, self.owed = meta["rollouts"], meta["steps"], meta["owed"]
+        self.episodes = int(meta.get("finished", 0))
         if "replay" in snapshot.tensors:
             self.since = meta.get("since", 0)
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(snapshot.tensors["replay"], segments, meta["replay"])
+            if "bonus_since" in meta:
+                self._pay_wins(int(meta["bonus_since"]))
         elif self.updates:  # it was not saved, or is to be forgotten: what is learned plays on
             self.since, self.owed = self.collector.decisions, 0.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,8 @@ class Replay:
             sums=self.sums,
             threads=threads,
         )
+        self.unsettled: Callable[[], npt.NDArray[np.int64]] = lambda: self.open
+        """Decisions that may still change, by serial number."""
         self._ages = self._sampled = 0
 
     def __len__(self) -> int:
@@ -240,7 +242,7 @@ class Replay:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Segment], dict[str, int]]:
         """Return what is still changing, sealed segments by name, and counts."""
         first, head = self.first, self.head
-        columns, readers = self.segments.save(first, head, self.open)
+        columns, readers = self.segments.save(first, head, self.unsettled())
         columns["open"] = self.open.copy()
         if self.weight is not None:
             columns["weight"] = self.weight[np.arange(first, head) % self.config.capacity]

@@ -46,6 +46,8 @@ A_RUN = table(
         "steps": whole(),
         "owed": finite,
         "since": whole(),
+        "finished": whole(),
+        "bonus_since": whole(),
         "replay": table({"first": whole(), "head": whole()}, {"highest": whole(0, 2**32 - 1)}),
         "lr_factor": finite,
         "first": named(anything),

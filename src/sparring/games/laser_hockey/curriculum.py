@@ -35,6 +35,10 @@ SHAPING = {
     **{"N": 600, "K": 400, "CLOSENESS_START": 20, "CLOSENESS_FINAL": 1.5},
     **{"TOUCH_START": 15, "TOUCH_FINAL": 1, "DIRECTION_START": 0, "DIRECTION_FINAL": 2},
 }
+BONUS = {
+    **{"N": 0, "K": 2000, "WIN_BONUS_START": 10, "WIN_BONUS_FINAL": 1},
+    **{"WIN_DISCOUNT_START": 0.92, "WIN_DISCOUNT_FINAL": 0.92},
+}
 PARTS = {"goal": 10.0, "closeness": 1.0, "touch": 0.0, "direction": 0.0}
 """What the environment itself pays; shaping comes on top of it."""
 AGENTS = {"DDDQN": "dqn", "SAC": "sac"}
@@ -190,12 +194,10 @@ class Original:
             with self.about(at, name):
                 raise ConfigError("opponent is missing; give one, for example a type basic_weak")
         met = self._met((at, name, "opponent"), phase["opponent"])
+        paid_back: dict[str, Any] = {}
         with self.about(at, name, "reward_bonus"):
             if phase.get("reward_bonus") is not None:
-                raise ConfigError(
-                    "reward_bonus: a bonus that is spread backwards over a won match is not paid "
-                    "here; make it null, and let gamma and n_step carry a goal backwards"
-                )
+                paid_back = win_bonus(phase["reward_bonus"], scale, algo)
         found: dict[str, Any] = {
             **{"name": name, "episodes": episodes, "set": flags},
             "opponents": [f"{who}={shown(weight)}" for who, weight in met.items() if weight],
@@ -208,7 +210,7 @@ class Original:
             clear = flag(phase.get("clear_buffer", True), "clear_buffer")
         if clear and algo in REPLAYED:
             found["clear_replay"] = True
-        return found
+        return {**found, **paid_back}
 
     def _environment(self, given: Any) -> dict[str, Any]:
         """Flags of the game."""
@@ -311,6 +313,28 @@ def shaped(given: Any, scale: float) -> dict[str, Any]:
             length,
         )
         for part in ("closeness", "touch", "direction")
+    }
+
+
+def win_bonus(given: Any, scale: float, algo: str) -> dict[str, Any]:
+    """Settings of the algorithm that pay a win backwards, by finished games of the phase."""
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"reward_bonus must be an object or null, not {given!r}")
+    known(given, tuple(BONUS), "reward_bonus")
+    if algo not in REPLAYED:
+        raise ConfigError(
+            f"reward_bonus is paid backwards in a replay, and {algo} has none; make it null, or "
+            f"let {' or '.join(REPLAYED)} learn"
+        )
+    told = {key: number(given.get(key, usual), key) for key, usual in BONUS.items()}
+    first, length = count(told["N"], "N"), count(told["K"], "K")
+    bonus = (told["WIN_BONUS_START"] * scale, told["WIN_BONUS_FINAL"] * scale)
+    left = (told["WIN_DISCOUNT_START"], told["WIN_DISCOUNT_FINAL"])
+    return {
+        algo: {
+            "win_bonus": faded(*bonus, first, length),
+            "win_discount": faded(*left, first, length),
+        }
     }
 
 

@@ -25,7 +25,10 @@ BY_VALUE = frozenset({"dqn"})
 """Those whose networks hold values of actions: frozen ones take the best."""
 ROLLOUTS = "rollouts"
 """The mode of DQN that has no replay."""
-MODES = {"replay": ("double", "tau", "target_every"), ROLLOUTS: ("q_lambda", "epochs", "minibatch")}
+MODES = {
+    "replay": ("double", "tau", "target_every", "win_bonus", "win_discount"),
+    ROLLOUTS: ("q_lambda", "epochs", "minibatch"),
+}
 """Settings of DQN that one of its modes has alone."""
 
 
