@@ -32,11 +32,11 @@ from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import game_seed, position_line
 from sparring.league.elo import PRIOR, Rating, Score, groups_of, open_gaps, rate
 from sparring.league.openings import MOST_PLIES, USUAL_PLIES
+from sparring.league.seating import player_called
 from sparring.league.usi.engine import Engine, EngineError
 from sparring.league.usi.match import GO, Opening, random_opening, set_up
 from sparring.machine import machine_facts
 from sparring.nets.policy import Policy
-from sparring.store.policies import find_player
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -248,7 +248,7 @@ def invite(
     if name in ENGINES:
         options, kind, limit = ENGINES[name]
         return Usi(until.enter_context(Engine(given.engine, options)), GO[kind].format(limit))
-    player = find_player(name, rules)
+    player = player_called(name, rules)
     return Bot(player) if isinstance(player, str) else Net(player, sampled=given.sampled)
 
 

@@ -161,8 +161,8 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
     [
         ("random --game tic_tac_toe", "needs at least two players, this is random"),
         ("--game tic_tac_toe", "needs at least two players"),
-        ("random", "no folder random; if it is a bot, add --game"),
-        ("random careful", "no folder random; if it is a bot, add --game"),
+        ("random", "9 games have random: cage2, "),
+        ("careful captain", "these bots play no game together"),
         ("random bot:random --game tic_tac_toe", "random is there twice"),
         ("one one random", "one is there twice"),
         ("one ./one random", "one and ./one are both one; give each player once"),

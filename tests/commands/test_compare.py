@@ -246,7 +246,7 @@ def test_runs_that_cannot_be_compared_are_refused_with_what_differs(
         ("own board", "'my_env', which has no evaluations"),
         ("board", "at least two runs"),
         ("board board", "at least two runs, this is 1"),
-        ("boart met", "did you mean board"),
+        ("boart met", "did you mean 'board'"),
         ("board board --by ppo.lrr", "at least two"),
         ("board met --games 1", "must be 0 or at least 4"),
         ("board met --threads -1", "from 0 to 1024"),

@@ -150,7 +150,7 @@ def test_the_extra_is_named_when_it_is_missing(
         ("", "POLICY"),
         ("FOLDER/tic_tac_toe", "--onnx"),
         ("FOLDER/tic_tac_toe --onnx FOLDER/no/net.onnx", "no folder"),
-        ("FOLDER/nothing --onnx FOLDER/net.onnx", "no folder"),
+        ("FOLDER/nothing --onnx FOLDER/net.onnx", "no policy"),
     ],
 )
 def test_mistakes(words: str, hint: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,7 @@ def test_frames_are_the_environment_s_own(
         ("eval object", "given as an object"),
         ("eval cards --set speed=2", "--set speed=2: Cards is your own environment"),
         ("eval cards --against random", "one seat"),
-        ("eval nim --against strong", "'strong' is neither a bot of nim_v0"),
+        ("eval nim --against strong", "no player 'strong' for nim_v0"),
         ("eval nim --opening-plies 2", "its seeds decide how games open"),
         ("play nim --seat 2", r"--seat 2 is outside 0\.\.1"),
         ("play nim --against random,random", "names 2 players for 1 seats"),

@@ -168,7 +168,7 @@ def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_an_unknown_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(tmp_path / "nothing")]) == 2
-    assert "holds none" in capsys.readouterr().err
+    assert "holds no run" in capsys.readouterr().err
 
 
 def test_no_learning_library_is_needed(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_numbers_as_csv(several: Path, tmp_path: Path, capsys: pytest.CaptureFix
     [
         ("try-one --by decision", "did you mean 'decisions'?"),
         ("try-one try-one", "given twice"),
-        ("try-one try-tow", "did you mean try-two"),
+        ("try-one try-tow", "did you mean 'try-two'"),
         ("try", "2 runs begin with 'try'"),
     ],
 )

@@ -67,7 +67,7 @@ sys.exit("torch" in sys.modules)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["greedyy"], "'greedyy' is neither a folder nor a bot of shogi; did you mean 'greedy'?"),
+        (["greedyy"], "no player 'greedyy' for shogi; did you mean 'greedy'?"),
         (["greedy", "--seed", "-1"], "seed -1 must be from 0 to 2,147,483,647"),
         (["greedy", "--set", "plies=3"], "plies"),
     ],
@@ -93,7 +93,7 @@ def test_a_policy_of_another_game_is_refused(
         net = Perceptron(rules, NetConfig(hidden=(8,)))
         save_policy(Policy(rules, net), tmp_path / game)
     assert main(["usi", str(tmp_path / "tic_tac_toe")]) == 2
-    assert "plays tic_tac_toe; USI is for shogi alone" in capsys.readouterr().err
+    assert "plays tic_tac_toe, not shogi" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO("position startpos\ngo\n"))
     assert main(["usi", str(tmp_path / "shogi")]) == 0
     assert "bestmove" in capsys.readouterr().out

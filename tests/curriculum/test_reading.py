@@ -100,7 +100,7 @@ def test_to_counts_from_the_run_behind_phases_with_lengths_too(tmp_path: Path) -
 BAD = {
     # what is wrong: (line, what the message says)
     'nmae = "x"': "no key 'nmae'; did you mean 'name'?",
-    'opponents = ["kaptain=1"]': "opponents: 'kaptain' is neither a bot of skull_king",
+    'opponents = ["kaptain=1"]': "opponents: no player 'kaptain' for skull_king",
     'opponents = ["captain=-1"]': "opponents: the weight of 'captain=-1' must be above 0",
     'opponents = { captain = "0:1,10:-1" }': "must be at least 0",
     'opponents = ["captain=0", "self=0"]': "every weight is 0, so that nobody is met",

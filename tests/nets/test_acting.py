@@ -16,7 +16,8 @@ from sparring.league.players import draws
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.archive import Archive
-from sparring.store.policies import load_policy, policy_meta, save_policy, snapshot_file
+from sparring.store.lookup import snapshot_file
+from sparring.store.policies import load_policy, policy_meta, save_policy
 
 Bytes = npt.NDArray[np.uint8]
 

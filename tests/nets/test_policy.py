@@ -12,10 +12,11 @@ import torch
 from sparring import ConfigError, Pool, Rules, SparringError, new_state
 from sparring.config import NetConfig
 from sparring.errors import SparringWarning
+from sparring.league.seating import player_called
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.checkpoint import CheckpointError, save
-from sparring.store.policies import find_player, load_policy, save_policy
+from sparring.store.policies import load_policy, save_policy
 
 
 def make_policy(game: str = "skull_king", seed: int = 0, **config: int) -> Policy:
@@ -196,7 +197,7 @@ def test_runs_are_found_by_name_and_latest(tmp_path: Path, monkeypatch: pytest.M
     assert load_policy("latest").name == "mine/0"
     assert load_policy("mi").name == "mine/0"
     assert load_policy("latest/0").name == "mine/0"
-    with pytest.raises(ConfigError, match="no folder latest/7"):
+    with pytest.raises(ConfigError, match="has no checkpoint 7; there are: 0"):
         load_policy("latest/7")
     failed = tmp_path / "runs" / "newer"
     (failed / "checkpoints").mkdir(parents=True)
@@ -213,7 +214,7 @@ def test_other_rules_are_refused_with_what_to_do(tmp_path: Path) -> None:
 
 
 def test_broken_folders_say_what_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="no policy"):
         load_policy(tmp_path / "nothing")
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         load_policy(tmp_path)
@@ -230,11 +231,11 @@ def test_broken_folders_say_what_is_wrong(tmp_path: Path) -> None:
 def test_players_are_bots_or_folders(tmp_path: Path) -> None:
     policy = make_policy("tic_tac_toe")
     path = str(save_policy(policy, tmp_path / "p"))
-    assert find_player("careful", policy.rules) == "careful"
-    found = find_player(path, policy.rules)
+    assert player_called("careful", policy.rules) == "careful"
+    found = player_called(path, policy.rules)
     assert isinstance(found, Policy)
     assert found.name == path
     with pytest.raises(ConfigError, match="did you mean 'careful'"):
-        find_player("carefull", policy.rules)
+        player_called("carefull", policy.rules)
     with pytest.raises(ConfigError, match="plays tic_tac_toe"):
-        find_player(path, Rules("skull_king"))
+        player_called(path, Rules("skull_king"))

@@ -12,13 +12,14 @@ import torch
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.league.seating import player_called
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
 from sparring.store.archive import Archive
 from sparring.store.cache import PolicyCache
 from sparring.store.checkpoint import CheckpointError
-from sparring.store.policies import find_player, load_policy, policy_meta, save_policy
+from sparring.store.policies import load_policy, policy_meta, save_policy
 
 
 def fresh(seed: int, hidden: int = 16) -> Policy:
@@ -60,7 +61,7 @@ def test_a_snapshot_can_be_named_wherever_a_policy_can(run: Path, text: str) -> 
     assert same(policy, fresh(2))
     assert policy.name == "mine/past/2"
     assert (policy.meta["update"], policy.meta["decisions"]) == (20, 2000)
-    found = find_player(text, policy.rules)
+    found = player_called(text, policy.rules)
     assert isinstance(found, Policy)
     assert found.name == text
 
@@ -124,7 +125,7 @@ def test_a_changed_file_is_noticed_and_a_new_date_alone_is_none(tmp_path: Path) 
     assert same(cache.get(saved), fresh(2))
     assert cache.statistics.misses == 2
     shutil.rmtree(saved)
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="no policy"):
         cache.get(saved)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sparring.errors import ConfigError
-from sparring.store.folders import CHECKPOINTS, CONFIG, find
-from sparring.store.policies import locate
+from sparring.store.folders import CHECKPOINTS, CONFIG
+from sparring.store.lookup import find_run, locate
 
 
 def make(root: Path, *names: str) -> None:
@@ -19,10 +19,10 @@ def make(root: Path, *names: str) -> None:
 
 def test_a_whole_name_is_meant_also_where_others_begin_with_it(tmp_path: Path) -> None:
     make(tmp_path, "fast", "fast-2", "faster")
-    assert find(Path("fast"), tmp_path) == tmp_path / "fast"
-    assert find(Path("faste"), tmp_path) == tmp_path / "faster"
+    assert find_run("fast", tmp_path) == tmp_path / "fast"
+    assert find_run("faste", tmp_path) == tmp_path / "faster"
     with pytest.raises(ConfigError, match="3 runs begin with 'fas'"):
-        find(Path("fas"), tmp_path)
+        find_run("fas", tmp_path)
 
 
 def test_agents_are_found_by_the_beginning_of_their_run(

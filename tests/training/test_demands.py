@@ -222,5 +222,5 @@ def test_more_frames_than_rows_have_room_for_are_refused(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("word", ["x" * 300, "a\0b", "nowhere"])
 def test_a_start_that_no_disk_could_hold_is_one_error(word: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="init: no folder"):
+    with pytest.raises(ConfigError, match="init: no policy"):
         sparring.train("tic_tac_toe", updates=1, init=word, quiet=True, runs=str(tmp_path))

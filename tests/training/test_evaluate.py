@@ -109,7 +109,7 @@ def test_bad_requests_are_answered_and_survived(
         worker.submit(request)
     errors = {answer["id"]: answer["error"] for answer in worker.drain(LIMIT_S)}
     assert list(errors) == list(bad)
-    assert "no folder" in errors[1]
+    assert "no policy" in errors[1]
     assert "no checkpoint" in errors[2]
     assert "did you mean 'careful'" in errors[3]
     assert "at least 2" in errors[4]

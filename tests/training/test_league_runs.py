@@ -203,7 +203,7 @@ def test_an_answer_that_cannot_be_played_names_the_function(tmp_path: Path) -> N
     ("words", "why"),
     [
         (("past", "past@greedy"), "greedy or sampled, not both"),
-        (("pas",), "'pas' is neither a bot"),
+        (("pas",), "no player 'pas' for .*; did you mean 'past'"),
         (("past:0",), "not past:N"),
         (("past,past,past",), "names 3 of the 2 seats"),
     ],

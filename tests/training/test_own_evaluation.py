@@ -215,7 +215,7 @@ def test_of_an_object_the_training_return_decides(tmp_path: Path) -> None:
 
 def test_who_is_met_on_the_way_has_to_exist(tmp_path: Path) -> None:
     refuse: Callable[..., Any] = sparring.train
-    with pytest.raises(ConfigError, match="'strong' is neither a bot of nim_v0"):
+    with pytest.raises(ConfigError, match="no player 'strong' for nim_v0"):
         refuse(TABLE, updates=1, runs=str(tmp_path), eval={"against": ("strong",)}, **QUICK)
     with pytest.raises(ConfigError, match="has one seat and no opponents"):
         refuse(CARDS, updates=1, runs=str(tmp_path), eval={"against": ("random",)}, **QUICK)

@@ -126,7 +126,7 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
     for settings, hint in (
         ({"pool": "cuda"}, "pool cuda: CartPole-v1 is your own environment, it is stepped where"),
         ({"set": ("num_players=3",)}, "set num_players=3: CartPole-v1 is your own environment"),
-        ({"opponents": ("self=1", "captain=1")}, "'captain' is neither a player of CartPole-v1"),
+        ({"opponents": ("self=1", "captain=1")}, "no player 'captain' for CartPole-v1"),
         ({"opponents": ("random=1",)}, "CartPole-v1 has one seat, there is none for random"),
         ({"eval": {"against": ("captain",)}}, "eval.against captain: .* nobody else can measure"),
         ({"eval": {"patience": 3}}, "eval.patience 3: .* nobody else can measure"),

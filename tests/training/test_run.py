@@ -78,12 +78,12 @@ def test_a_run_is_found_by_folder_prefix_and_latest(
 
 
 def test_an_unknown_run_names_near_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"holds none; `sparring train` makes one"):
+    with pytest.raises(ConfigError, match=r"holds no run, `sparring train` makes one"):
         Run.open("latest", root=tmp_path)
     run = make(tmp_path)
-    with pytest.raises(ConfigError, match=f"did you mean {run.name}"):
+    with pytest.raises(ConfigError, match=f"did you mean '{run.name}'"):
         Run.open(run.name.replace("skull", "skul"), root=tmp_path)
-    with pytest.raises(ConfigError, match=f"there are {run.name}"):
+    with pytest.raises(ConfigError, match=f": {run.name}"):
         Run.open("zzz", root=tmp_path)
     for _ in range(7):
         make(tmp_path)

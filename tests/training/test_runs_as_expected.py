@@ -195,7 +195,7 @@ def test_a_new_run_starts_from_trained_weights_with_other_settings(tmp_path: Pat
     assert config["init"].endswith("checkpoints/00000004")
     assert new.policy.meta["update"] == 1
     assert events_of(new.run)[0]["said"].startswith("kept all ")
-    with pytest.raises(ConfigError, match="init: no folder nothing"):
+    with pytest.raises(ConfigError, match="init: no policy 'nothing'"):
         trained(tmp_path, updates=1, init="nothing")
     with pytest.raises(ConfigError, match="plays tic_tac_toe, not shogi"):
         train("shogi", updates=1, init=str(first.run), runs=str(tmp_path), quiet=True)

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from sparring.commands.keeping import kept_games
-from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
+from sparring.commands.players import loaded_from, who_plays
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import ArenaConfig
 from sparring.draw.charts.ladder import Rung, draw_ladder
 from sparring.draw.charts.payoff import Payoff, draw_payoff
 from sparring.draw.names import short_names
 from sparring.errors import ConfigError, SparringError
-from sparring.games.flags import changed_flags, read_rules
+from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import whole_rounds
 from sparring.league.elo import open_gaps
@@ -35,11 +35,9 @@ from sparring.league.round_robin import (
     pairs_of,
     play_round_robin,
 )
-from sparring.league.seating import player_called, split_style
 from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
 from sparring.store.files import write_atomic
-from sparring.store.policies import locate
 
 FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
@@ -55,7 +53,10 @@ def run(config: ArenaConfig) -> int:
         raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
-    players, rules = who_plays(config, threads)
+    if not config.players:
+        raise ConfigError("an arena needs at least two players; name runs or bots")
+    players, rules = who_plays(config.players, config.game, config.set, threads)
+    check_policies(players)
     check_players(rules, players)
     settings = settings_of(config, rules, threads)
     if games_kept:
@@ -117,35 +118,6 @@ def folder_of(config: ArenaConfig) -> Path | None:
     if out.suffix or (out.exists() and not out.is_dir()):
         raise ConfigError(f"--out {config.out} is no folder; name one for {PAYOFF} and {LADDER}")
     return out
-
-
-def who_plays(config: ArenaConfig, threads: int) -> tuple[list[Player], Rules]:
-    """Return the players that the words mean, and their game with the flags that were set.
-
-    The first policy decides about the game and its flags; where there is none, --game does.
-    """
-    words = list(config.players)
-    bots = read_rules(config.game, config.set).bot_called if config.game else lambda _: None
-    loaded: dict[str, Player] = {}
-    rules: Rules | None = None
-    for word in words:
-        if bots(word) is None and locate(split_style(word)[0]) is not None:
-            loaded[word], rules = load_with_flags(word, config.set, threads)
-            break
-    if rules is None:
-        if not config.game:
-            raise ConfigError(nobody_called(words[0]) if words else "name at least two players")
-        rules = read_rules(config.game, config.set)
-    elif config.game not in ("", rules.name):
-        raise ConfigError(f"{next(iter(loaded))} plays {rules.name}, not {config.game}")
-    players = []
-    for word in words:
-        player = loaded[word] if word in loaded else player_called(word, rules, threads=threads)
-        if word not in loaded:
-            tell_origin(word, player)
-        players.append(player)
-    check_policies(players)
-    return players, rules
 
 
 def check_policies(players: Sequence[Player]) -> None:

@@ -11,7 +11,8 @@ from sparring.commands.curves import write_page
 from sparring.commands.printing import print_json, say
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError
-from sparring.store.folders import LATEST, RUNS, find, sorted_runs
+from sparring.store.folders import LATEST, RUNS, sorted_runs
+from sparring.store.lookup import find_run, holds_policy
 from sparring.training.records.compared import described, notes
 from sparring.training.records.comparison import EACH_RUN, compare
 from sparring.training.records.run import Run
@@ -50,7 +51,7 @@ def runs_meant(words: Sequence[str]) -> list[Path]:
     """Return the runs; the beginning of several names means all of them."""
     paths: list[Path] = []
     for word in words:
-        for path in folders_of(Path(word)):
+        for path in folders_of(word):
             Run.open(path)  # says what is missing if it is no run
             if path.absolute() not in [known.absolute() for known in paths]:
                 paths.append(path)
@@ -60,10 +61,11 @@ def runs_meant(words: Sequence[str]) -> list[Path]:
     return paths
 
 
-def folders_of(word: Path) -> list[Path]:
+def folders_of(word: str) -> list[Path]:
     """Return the folders that one word means, in the order of their names."""
-    within = word.parent if len(word.parts) > 1 else RUNS
-    if word.is_dir() or word.name == LATEST or (within / word.name).is_dir():
-        return [find(word, RUNS)]
-    many = sorted(run for run in sorted_runs(within) if run.name.startswith(word.name))
-    return many or [find(word, RUNS)]
+    path = Path(word)
+    if path.name == LATEST or any(map(holds_policy, (path, RUNS / path))):
+        return [find_run(word)]
+    within = path.parent if len(path.parts) > 1 else RUNS
+    many = sorted(run for run in sorted_runs(within) if run.name.startswith(path.name))
+    return many or [find_run(word)]

@@ -23,9 +23,9 @@ from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay, check_new
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
-from sparring.league.seating import split_style
 from sparring.nets.remembering import Memories, Remembering
 from sparring.pools.foreign.again import is_own
+from sparring.store.lookup import bot_called, locate, split_style, unknown
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
@@ -84,12 +84,16 @@ def run(config: PlayConfig) -> int:
 
 def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
     """Return the game that is named, or that a trained agent plays, and the agent."""
-    if config.game not in game_names():
-        from sparring.store.policies import locate  # loads torch
-
-        if locate(split_style(config.game)[0]) is not None:
-            return load_with_flags(config.game, config.set)
-    return None, read_rules(config.game, config.set)
+    if config.game in game_names():
+        return None, read_rules(config.game, config.set)
+    if locate(split_style(config.game)[0]) is not None:
+        return load_with_flags(config.game, config.set)
+    bot, games = bot_called(config.game)
+    if bot:
+        raise ConfigError(
+            f"{config.game} is a bot; play against it: sparring play {games[0]} --against {bot}"
+        )
+    raise unknown(config.game, what="game or run")
 
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:

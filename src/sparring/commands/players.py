@@ -8,19 +8,49 @@ from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError
 from sparring.games.flags import as_typed, changed_flags, read_pair, read_rules
-from sparring.games.rules import Rules, game_names
+from sparring.games.rules import Rules
 from sparring.league.seating import player_called as called
-from sparring.league.seating import split_style
 from sparring.pools.foreign.again import is_own
+from sparring.store.lookup import common_game, look_up, split_style
 
 if TYPE_CHECKING:
     from sparring.league.players import Player
     from sparring.nets.policy import Policy
 
 
-def player_called(word: str, rules: Rules) -> Player:
-    """Return a bot, or the agent of a run or checkpoint; @greedy or @sampled may follow."""
-    player = called(word, rules)
+def who_plays(
+    words: Sequence[str], game: str = "", flags: Sequence[str] = (), threads: int = 1
+) -> tuple[list[Player], Rules]:
+    """Return the players that words mean, and their game with the flags that were set."""
+    rules, known = find_game(words, game, flags, threads)
+    for word in words:
+        if word not in known:
+            known[word] = player_called(word, rules, threads)
+    return [known[word] for word in words], rules
+
+
+def find_game(
+    words: Sequence[str], game: str = "", flags: Sequence[str] = (), threads: int = 1
+) -> tuple[Rules, dict[str, Player]]:
+    """Return the game of players, and those of them by their words who had to be loaded for that.
+
+    It is the game that is named, that of the first trained policy, or the only one that has all
+    these bots. Whoever is unknown is refused before anything is loaded.
+    """
+    rules = read_rules(game, flags) if game else None
+    found = {word: look_up(word, rules) for word in words}
+    trained = next((word for word, one in found.items() if one.place), None)
+    if trained is None:
+        return rules or read_rules(common_game(found.values()), flags), {}
+    policy, played = load_with_flags(trained, flags, threads)
+    if game not in ("", played.name):
+        raise ConfigError(f"{trained} plays {played.name}, not {game}")
+    return played, {trained: policy}
+
+
+def player_called(word: str, rules: Rules, threads: int = 1) -> Player:
+    """Return a bot, or the agent of a run or checkpoint, and say which one that is."""
+    player = called(word, rules, threads=threads)
     tell_origin(word, player)
     return player
 
@@ -59,11 +89,3 @@ def tell_origin(word: str, player: Player) -> None:
     name, _ = split_style(word)
     if origin and not name.rstrip("/").endswith(origin):
         print(f"{name} is {origin}", file=sys.stderr)
-
-
-def nobody_called(word: str) -> str:
-    """Say what to do about a word that is neither a folder nor, without a game, a bot."""
-    if word in game_names():
-        bots = Rules(word).bots
-        return f"{word} is a game; name a player: {bots[-1]} --game {word}, or a run"
-    return f"no folder {word}; if it is a bot, add --game {' or --game '.join(game_names())}"

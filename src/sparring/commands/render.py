@@ -16,17 +16,16 @@ from sparring.commands.filming import (
     finished,
     result_line,
 )
-from sparring.commands.players import load_with_flags, nobody_called, player_called
+from sparring.commands.players import find_game, player_called
 from sparring.commands.printing import print_json
 from sparring.config import RenderConfig
 from sparring.draw.names import short_names
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError
 from sparring.games import Rules, State, new_state
-from sparring.games.flags import changed_flags, read_rules
+from sparring.games.flags import changed_flags
 from sparring.games.picture import Episode, SvgPicture, picture_of
 from sparring.games.recorded import Replay, check_new
 from sparring.league.players import Player, name_of
-from sparring.league.seating import split_style
 from sparring.machine import show_size
 from sparring.nets.remembering import Remembering
 from sparring.pools.foreign.again import is_own
@@ -41,7 +40,8 @@ def run(config: RenderConfig) -> int:
     words = split(config.players)
     if not words:
         raise ConfigError("who plays? Give a run or a bot, or one per seat: latest,strong")
-    rules, known = find_game([*words, *split(config.against)], config)
+    everyone = [*words, *split(config.against)]
+    rules, known = find_game(everyone, config.game, config.set)
     if is_own(rules):
         from sparring.commands.own import render as own  # loads torch
 
@@ -122,29 +122,6 @@ def find_players(
 def split(text: str) -> list[str]:
     """Return the words of a comma list."""
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def find_game(words: Sequence[str], config: RenderConfig) -> tuple[Rules, dict[str, Player]]:
-    """Return the game that is named, or that the first trained player was trained for."""
-    if config.game:
-        rules = read_rules(config.game, config.set)
-        words = [word for word in words if rules.bot_called(word) is None]
-        if not words:
-            return rules, {}
-    from sparring.store.policies import locate  # loads torch
-
-    trained = next((word for word in words if locate(split_style(word)[0]) is not None), None)
-    if trained is None and not config.game:
-        raise ConfigError(nobody_called(words[0]))
-    if trained is None:
-        raise ConfigError(
-            f"{words[0]!r} is neither a folder nor a bot of {rules.name}"
-            f"{nearest(words[0], rules.bots)}"
-        )
-    policy, rules = load_with_flags(trained, config.set)
-    if config.game not in ("", rules.name):
-        raise ConfigError(f"{trained} plays {rules.name}, not {config.game}")
-    return rules, {trained: policy}
 
 
 def play(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from sparring.errors import ConfigError, SparringError, nearest, printable
 from sparring.games.rules import game_names
 from sparring.machine import show_size
 from sparring.store.files import remove_folder
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find, shortened
+from sparring.store.folders import CHECKPOINTS, CONFIG, RUNS, latest_run
+from sparring.store.lookup import find_run, unknown
 from sparring.training.records.labels import label, write_labels
 from sparring.training.records.overview import (
     STATES,
@@ -102,9 +102,10 @@ def run(config: RunsConfig) -> int:
             say(f"{printable(one['name'])} is damaged: {one['trouble']}")
     total = show_size(sum(one["size"] for one in found))
     of_all = "" if len(found) == len(everything) else f" of {len(everything)}"
-    latest = find(root / LATEST, root).name
+    latest = latest_run(root)
+    named = f"; latest: {latest.name}" if latest else ""
     count = f"{len(found)}{of_all} run{'s' * (len(everything) > 1)}"
-    say(f"{count} in {root}, {total}; latest: {latest}")
+    say(f"{count} in {root}, {total}{named}")
     return 0
 
 
@@ -124,12 +125,7 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
             found = [one for one in found if tag in one["tags"]]
     for word in config.names if everything else ():
         if not any(matches(one, word) for one in everything):
-            names = [one["name"] for one in everything]
-            close = get_close_matches(word, names, n=3, cutoff=0.5)
-            hint = (
-                f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
-            )
-            raise ConfigError(f"no run has {word!r} in its name; {hint}")
+            raise unknown(word, what="run", root=Path(config.runs))
     if config.names:
         found = [one for one in found if any(matches(one, word) for word in config.names)]
     return found
@@ -195,7 +191,7 @@ def write_about(config: RunsConfig, root: Path) -> int:
 
 def labeled(word: str, root: Path) -> Path:
     """Return the run that is to be written about."""
-    path = find(Path(word), root).resolve()
+    path = find_run(word, root).resolve()
     if not is_run(path):
         raise ConfigError(f"{path} is not a run; a run has {CONFIG} and {CHECKPOINTS}")
     return path
@@ -234,7 +230,7 @@ def remove(config: RunsConfig, root: Path) -> int:
 
 def meant(word: str, root: Path) -> Path:
     """Return the folder that is to be removed, if it is a run that nobody trains."""
-    path = find(Path(word), root)
+    path = find_run(word, root)
     if path.is_symlink():
         raise ConfigError(f"{path} is a link; remove what it leads to: {path.resolve()}")
     path = path.resolve()

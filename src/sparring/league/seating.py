@@ -5,8 +5,7 @@
     past, past:5            an earlier self of the run, or one of the newest five
     best                    the best self of the run so far
     random                  any legal action, in an environment of one's own, which has no bots
-    latest, runs/x, x/40    a run, a checkpoint, a saved policy
-    NAME@greedy, @sampled   the same, always with its most probable action, or always drawing
+    latest, x/40, ...       a run, a checkpoint, a saved policy: see `store/lookup.py`
     NAME                    a table: the learner, and this player in all other seats
     A,B,C                   a table: without `self` the other seats, with `self` every seat
     TABLE=WEIGHT            how often the table is drawn, compared with the others; in a run it
@@ -18,12 +17,12 @@ A bot goes before a run of the same name; bot:NAME and a path such as runs/NAME 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError
 from sparring.games.flags import read_pair
-from sparring.games.rules import BOT_PREFIX, Rules
+from sparring.games.rules import Rules
 from sparring.league.players import (
     AnyPlayer,
     CallablePlayer,
@@ -35,12 +34,12 @@ from sparring.league.players import (
     random_player,
 )
 from sparring.schedule import Schedule
+from sparring.store.lookup import look_up, split_style
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
 SELF, PAST, BEST, RANDOM = "self", "past", "best", "random"
-STYLES = {"greedy": True, "sampled": False}
 MOST_WEIGHT = 10**9
 """Of a table, compared with the others."""
 
@@ -161,25 +160,27 @@ def read_who(rules: Rules, given: AnyPlayer, where: str = "opponents") -> Who:
     if not word:
         raise ConfigError(f"{where}: a name is missing in {given!r}; give a player per seat")
     if word == SELF:
-        refuse_style(where, typed, greedy, "the learner draws")
+        if greedy is not None:
+            raise ConfigError(f"{where}: {typed}: the learner draws; write {SELF}")
         return Who("self", typed)
     if word == BEST:
         return Who("best", typed, greedy=greedy)
     if word == PAST or word.startswith(f"{PAST}:"):
         return Who("past", typed, newest=read_newest(word, where), greedy=greedy)
-    bot = who_bot(rules, word)
-    if bot is None:
-        return Who("policy", typed, means=find_place(rules, word, where), greedy=greedy)
-    refuse_style(where, typed, greedy, "a bot plays as it is written")
-    return replace(bot, name=typed)
+    return who_called(rules, typed, where)
 
 
-def who_bot(rules: Rules, word: str) -> Who | None:
-    """Describe a bot of the game, or the one that every environment has which has none."""
-    if word == RANDOM and not rules.bots:
-        return Who("callable", word, means=RANDOM, player=random_player(rules))
-    bot = rules.bot_called(word)
-    return None if bot is None else Who("bot", word, means=bot)
+def who_called(rules: Rules, typed: str, where: str) -> Who:
+    """Describe a bot, or what lies on the disk."""
+    try:
+        found = look_up(typed, rules, also=(SELF, PAST, BEST))
+    except ConfigError as wrong:
+        raise ConfigError(f"{where}: {wrong}") from None
+    if not found.bot:
+        return Who("policy", typed, means=found.word, greedy=found.greedy)
+    if not rules.bots:  # every environment has this one
+        return Who("callable", typed, means=RANDOM, player=random_player(rules))
+    return Who("bot", typed, means=found.bot)
 
 
 def who_object(given: Any, where: str) -> Who:
@@ -202,19 +203,6 @@ def no_player(given: object) -> str:
     )
 
 
-def split_style(word: str) -> tuple[str, bool | None]:
-    """Split NAME@greedy; a name may have other @ in it."""
-    name, at, style = word.rpartition("@")
-    return (name, STYLES[style]) if at and style in STYLES else (word, None)
-
-
-def refuse_style(where: str, typed: str, greedy: bool | None, why: str) -> None:
-    """Refuse to say how somebody chooses who has no choice in it."""
-    if greedy is not None:
-        name = typed.rpartition("@")[0]
-        raise ConfigError(f"{where}: {typed}: {why}; write {name}")
-
-
 def read_newest(word: str, where: str) -> int:
     """Return N of past:N, 0 for past alone."""
     if word == PAST:
@@ -223,27 +211,6 @@ def read_newest(word: str, where: str) -> int:
     if not count.isdecimal() or int(count) < 1:
         raise ConfigError(f"{where}: {word!r} is not past:N; N counts the newest ones, from 1 on")
     return int(count)
-
-
-def find_place(rules: Rules, word: str, where: str) -> str:
-    """Return a word that names a run, a checkpoint or a saved policy; anything else is refused."""
-    if word.startswith(BOT_PREFIX):
-        rules.bot(word.removeprefix(BOT_PREFIX))
-    from sparring.store.folders import RUNS, sorted_runs
-    from sparring.store.policies import locate  # loads torch
-
-    if locate(word) is not None:
-        return word
-    name, at, style = word.rpartition("@")
-    if at and locate(name) is not None:
-        raise ConfigError(f"{where}: {word}: @{style} is unknown{nearest(style, STYLES)}")
-    usual = [*(rules.bots or [RANDOM]), SELF, PAST, BEST]
-    close = nearest(word, [*usual, *(run.name for run in sorted_runs(RUNS))])
-    hint = close if "did you mean" in close else nearest(word, usual)
-    raise ConfigError(
-        f"{where}: {word!r} is neither a {'bot of' if rules.bots else 'player of'} {rules.name} "
-        f"nor a folder with a policy{hint}"
-    )
 
 
 def read_course(word: str, amount: str, where: str) -> Schedule:
@@ -277,17 +244,14 @@ def check_weight(word: str, weight: float, where: str) -> float:
 
 def player_called(word: str, rules: Rules, *, threads: int = 1) -> Policy | str:
     """Return the bot or the policy that a word means; results carry the name as typed."""
-    name, greedy = split_style(word)
-    bot = rules.bot_called(name)
-    if bot is not None:
-        refuse_style(word, word, greedy, "a bot plays as it is written")
-        return bot
-    from sparring.store.policies import find_player  # loads torch
+    found = look_up(word, rules)
+    if found.place is None:
+        return found.bot
+    from sparring.store.policies import load_policy  # loads torch
 
-    policy = find_player(name, rules, threads=threads)
-    if isinstance(policy, str) or greedy is None:
-        return policy
-    return policy.always(greedy=greedy)
+    policy = load_policy(found.place, name=found.word, threads=threads)
+    policy.check_fits(rules)
+    return policy if found.greedy is None else policy.always(greedy=found.greedy)
 
 
 def sit(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:

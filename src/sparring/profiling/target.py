@@ -11,12 +11,12 @@ from typing import Any
 
 from sparring import trusted
 from sparring.config import ProfileConfig, TrainConfig
-from sparring.errors import ConfigError, nearest
+from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.flags import read_pair
 from sparring.games.rules import game_names
 from sparring.meter.tree import running
-from sparring.store.folders import RUNS, find
+from sparring.store.lookup import locate, unknown
 from sparring.training.planning.own_nets import require_code
 from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_held, is_run
@@ -43,14 +43,13 @@ class Target:
 def find_target(config: ProfileConfig) -> Target:
     """Return what is meant; whatever is wrong with it is said before anything begins."""
     word = config.target
-    if not Path(word).is_dir() and (word in game_names() or is_factory(word)):
+    if word in game_names() or (is_factory(word) and locate(word) is None):
         return Target(word, trained(word, config))
-    if config.config and not Path(word).is_dir():
+    if config.config and locate(word) is None:
         raise ConfigError(f"--config goes with a game or an environment, and {word!r} is none")
-    try:
-        folder = find(Path(word), RUNS)
-    except ConfigError as wrong:
-        raise ConfigError(f"no game {word!r}{nearest(word, game_names())}; {wrong}") from None
+    folder = locate(word)
+    if folder is None:
+        raise unknown(word, what="game or run")
     if not is_run(folder):
         raise ConfigError(f"{folder} is not a run; give the folder that `sparring train` named")
     overview = Overview(folder)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
-from sparring.errors import ConfigError
 from sparring.nets.policy import Policy
 from sparring.store.archive import bytes_of
-from sparring.store.folders import CHECKPOINTS
-from sparring.store.manifest import MANIFEST, numbers
-from sparring.store.policies import best_of, load_policy, locate
+from sparring.store.folders import CHECKPOINTS, MANIFEST
+from sparring.store.lookup import find_policy
+from sparring.store.manifest import numbers
+from sparring.store.policies import best_of, load_policy
 from sparring.store.shelf import Shelf, Statistics
 
 MEMORY_BYTES = 2**30
@@ -33,9 +33,7 @@ class PolicyCache:
         A run that has a better checkpoint by now gives that one, and a file that was replaced is
         loaded again.
         """
-        found = locate(path)
-        if found is None:
-            raise ConfigError(f"no folder {path}; give a run, a checkpoint or a saved policy")
+        found = find_policy(path)
         place = concrete(found)
         named = self._shelf.get(
             (place.resolve(), device, threads),

@@ -1,17 +1,20 @@
-"""Where runs lie, and which one a user means."""
+"""Where runs lie, and what makes a folder one."""
 
 from __future__ import annotations
 
-import difflib
 import stat
 from contextlib import suppress
 from pathlib import Path
 
-from sparring.errors import ConfigError
-
 CONFIG = "config.toml"
 """The file that makes a folder a run."""
 CHECKPOINTS = "checkpoints"
+MANIFEST = "manifest.json"
+"""The file that makes a folder a checkpoint, or a policy of its own."""
+MADE_BY = "made_by.json"
+"""The file of a run that no person began: a command made it for itself."""
+TEACHER = "teacher"
+"""The policy that was cloned before the run played, where one was."""
 LEAGUE = "league"
 """Where the files of a run's snapshots are, by the hash of their bytes."""
 RUNS = Path("runs")
@@ -27,28 +30,6 @@ def shown_path(path: Path) -> Path:
         here = Path.cwd()
         return path.relative_to(here) if path.is_relative_to(here) else path
     return path
-
-
-def find(path: Path, root: Path) -> Path:
-    """Return the folder that is meant; an error names what there is instead."""
-    if path.is_dir():
-        return path
-    within = path.parent if len(path.parts) > 1 else root
-    runs = sorted_runs(within)
-    if path.name == LATEST and runs:
-        return ([run for run in runs if holds_checkpoint(run)] or runs)[-1]
-    found = [run for run in runs if run.name.startswith(path.name)]
-    exact = [run for run in found if run.name == path.name]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    names = [run.name for run in reversed(found or runs)]
-    if found:
-        raise ConfigError(f"{len(found)} runs begin with {path.name!r}: {shortened(names)}")
-    if not names:
-        raise ConfigError(f"no run {str(path)!r}: {within} holds none; `sparring train` makes one")
-    close = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shortened(names)}"
-    raise ConfigError(f"no run {str(path)!r} in {within}; {hint}")
 
 
 def mode_of(path: Path) -> int:
@@ -81,9 +62,19 @@ def sorted_runs(root: Path) -> list[Path]:
     return [path for _, path in sorted(dated)]
 
 
+def latest_run(root: Path) -> Path | None:
+    """Return the run that a person began last, None where there is none.
+
+    Those that commands made for themselves do not count, nor those that failed before their first
+    checkpoint, unless all did.
+    """
+    runs = [run for run in sorted_runs(root) if not (run / MADE_BY).exists()]
+    return next(iter(([run for run in runs if holds_checkpoint(run)] or runs)[-1:]), None)
+
+
 def holds_checkpoint(run: Path) -> bool:
-    """Whether something was trained here: a run that failed before that is never the latest."""
-    return any((run / CHECKPOINTS).glob("[0-9]*/manifest.json"))
+    """Whether something was trained here."""
+    return any((run / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))
 
 
 def shortened(names: list[str], most: int = 5) -> str:

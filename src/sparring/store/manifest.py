@@ -18,13 +18,12 @@ from torch import Tensor
 from sparring.config.ranges import shortened
 from sparring.store.faults import CheckpointError
 from sparring.store.files import read_regular, sync_folder, write_file
-from sparring.store.folders import CHECKPOINTS
+from sparring.store.folders import CHECKPOINTS, MANIFEST
 from sparring.store.plain import anything, listed, named, parse_json, table, whole, word
 from sparring.store.tensors import unpack_tensors
 
 FORMAT = 1
 """Version of the layout. A reader refuses every other one."""
-MANIFEST = "manifest.json"
 MOST_MANIFEST = 64 * 2**20
 """Bytes of the largest manifest that is read; a long league's has some hundred thousand."""
 FINITE = "net"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 from sparring import trusted
 from sparring.config import NetConfig
 from sparring.config.ranges import shortened
-from sparring.errors import ConfigError, SparringError, SparringWarning, nearest
+from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
@@ -21,13 +20,13 @@ from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.own_given import keep_net
 from sparring.nets.policy import FACTS, Policy
-from sparring.pools.foreign.again import RANDOM, is_own
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.store.archive_index import ArchiveIndex, Entry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, LEAGUE, RUNS, SNAPSHOT, find
-from sparring.store.manifest import MANIFEST, Checkpoint
+from sparring.store.folders import CHECKPOINTS, LEAGUE, MANIFEST
+from sparring.store.lookup import find_policy, source_of
+from sparring.store.manifest import Checkpoint
 from sparring.store.plain import parse_json, table, whole
 from sparring.store.policy_shape import demand_heads, demand_policy, names_code
 from sparring.store.snapshots import read_snapshot
@@ -38,8 +37,6 @@ BEST = "best.json"
 KNOWN = {field.name for field in fields(NetConfig)}
 """Settings of a network."""
 A_BEST = table({"checkpoint": whole()})
-PAST = "past"
-"""Between a run and a number, it means a snapshot of the run's league: latest/past/12."""
 WEIGHTS = "net"
 """The group of a checkpoint's tensors that plays."""
 LOADED_FROM = "loaded_from"
@@ -62,15 +59,12 @@ def load_policy(
 
     Of a run it is the best checkpoint, or the newest before any was measured. No code of the file's
     author is run: a network or environment of somebody's own has to be named by you.
-    path: see `locate`.
+    path: see `store/lookup.py`.
     net: that network, or its class, where it was an object of the program that trained it.
     trust: classes and factories that the policy may use, such as my_nets:Net.
     """
     trusted.name(*([trust] if isinstance(trust, str) else trust))
-    found = locate(path)
-    if found is None:
-        raise ConfigError(f"no folder {path}; give a run, a checkpoint or a saved policy")
-    folder, saved = whole_checkpoint(found)
+    folder, saved = whole_checkpoint(find_policy(path))
     trusted.admit(source_of(folder), saved.meta)
     rules = rules_of(folder, saved.meta)
     kind = saved.meta["net"].get("kind", "")
@@ -112,60 +106,6 @@ def built(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
             "version of sparring that wrote it"
         ) from wrong
     return made
-
-
-def locate(text: str | Path) -> Path | None:
-    """Return the folder that a user means, or a snapshot's file; None if there is none.
-
-    That is a path, a run's name or its beginning, `latest`, or one of these with the number of a
-    checkpoint behind it, latest/40, or that of a snapshot of its league: latest/past/12.
-    """
-    try:
-        return _located(Path(text))
-    except ConfigError:
-        raise
-    except (OSError, ValueError):  # a name that is too long, or with a zero byte
-        return None
-
-
-def _located(path: Path) -> Path | None:
-    """Look for it; the name may be none that a disk could have."""
-    for place in (path, RUNS / path):
-        if place.is_dir() or (place.suffix == SNAPSHOT and place.is_file()):
-            return place
-    if path.name.isdecimal() and path.parent.name == PAST and len(path.parts) > 2:
-        run = locate(path.parent.parent)
-        return snapshot_file(run, int(path.name)) if run else None
-    if path.name.isdecimal() and len(path.parts) > 1:
-        run = locate(path.parent)
-        numbered = run / CHECKPOINTS / f"{int(path.name):08d}" if run else None
-        return numbered if numbered and numbered.is_dir() else None
-    within = path.parent if len(path.parts) > 1 else RUNS
-    if path.name == LATEST or any(within.glob(f"{glob.escape(path.name)}*/{CONFIG}")):
-        return find(path, RUNS)
-    return None
-
-
-def source_of(path: Path) -> Path:
-    """Return the run that a checkpoint or a snapshot belongs to, or what was given."""
-    path = path.resolve()
-    runs = [near for near in path.parents[:2] if (near / CONFIG).is_file()]
-    return next((run for run in runs if (run / CHECKPOINTS).is_dir()), path)
-
-
-def snapshot_file(run: Path, number: int) -> Path:
-    """Return where a snapshot of a run's league lies; an error names those that are there."""
-    index = ArchiveIndex(run)
-    entry = index.numbered(number)
-    if entry and index.file(entry.hash).is_file():
-        return index.file(entry.hash)
-    there = [each.number for each in index.entries() if index.file(each.hash).is_file()]
-    if not there:
-        raise ConfigError(f"{run} has no snapshots; it was trained without a league")
-    near = sorted(sorted(there, key=lambda each: abs(each - number))[:3])
-    gone = "is not there any more" if entry else "does not exist"
-    listed = ", ".join(map(str, near))
-    raise ConfigError(f"snapshot {number} of {run} {gone}; of {len(there)}, near it: {listed}")
 
 
 def snapshot(file: Path) -> Checkpoint:
@@ -328,20 +268,3 @@ def save_policy(policy: Policy, path: str | Path) -> Path:
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
     return target
-
-
-def find_player(text: str, rules: Rules, *, threads: int = 1) -> Policy | str:
-    """Return the bot or the saved policy that a user means; results carry the name as typed."""
-    bot = rules.bot_called(text)
-    if bot is not None:
-        return bot
-    if text == RANDOM and is_own(rules):
-        return text
-    if locate(text) is None:
-        raise ConfigError(
-            f"{text!r} is neither a bot of {rules.name} nor a folder with a policy"
-            f"{nearest(text, rules.bots or [RANDOM])}"
-        )
-    policy = load_policy(text, name=text, threads=threads)
-    policy.check_fits(rules)
-    return policy

@@ -285,15 +285,17 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     from sparring.league.arena import evaluate
     from sparring.league.ladder import pairs_of
     from sparring.league.results import save_result
-    from sparring.store.policies import find_player, load_policy
+    from sparring.league.seating import player_called
+    from sparring.store.policies import load_policy
 
     sys.path += [place for place in request.get("paths", ()) if place not in sys.path]
     named = {"name": request["name"]} if "name" in request else {}
     policy = load_policy(request["checkpoint"], threads=threads, **named)
-    opponents = [find_player(name, policy.rules, threads=threads) for name in request["opponents"]]
+    rules = policy.rules
+    opponents = [player_called(name, rules, threads=threads) for name in request["opponents"]]
     for name in request.get("rivals", ()):
         with contextlib.suppress(SparringError):  # damaged or gone: the others are met all the same
-            opponents.append(find_player(name, policy.rules, threads=threads))
+            opponents.append(player_called(name, rules, threads=threads))
     results = evaluate(
         policy,
         opponents,

@@ -12,7 +12,8 @@ from sparring.nets.places import feature_names
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transferred
 from sparring.pools.foreign.again import is_own
-from sparring.store.policies import load_policy, locate, whole_checkpoint
+from sparring.store.lookup import find_policy
+from sparring.store.policies import load_policy, whole_checkpoint
 
 LEAST_ALIKE = 0.5
 """Share of a game's features that another game has to have by name, so that one is a start for the
@@ -23,9 +24,10 @@ def found_init(text: str) -> str:
     """Return the very checkpoint that a word means, so that the run says what it began with."""
     if not text:
         return ""
-    place = locate(text)
-    if place is None:
-        raise ConfigError(f"init: no folder {text}; give a run, a checkpoint or a saved policy")
+    try:
+        place = find_policy(text)
+    except ConfigError as wrong:
+        raise ConfigError(f"init: {wrong}") from None
     folder, _ = whole_checkpoint(place)
     return str(folder.absolute())
 

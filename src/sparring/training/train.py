@@ -181,13 +181,15 @@ def train_with(
     pool: GamePool | None = None,
     callbacks: Callbacks | None = None,
     opponents: Sequence[Any] = (),
+    made_by: str = "",
 ) -> Agent:
     """Train an agent under a complete configuration.
 
     opponents: instead of the words of the configuration, with policies and functions among them.
+    made_by: the command that makes the run for itself, so that it is never `latest`.
     """
     options = {"pool": pool, "callbacks": callbacks, "opponents": opponents}
-    return train_all([config], quiet=quiet, **options)[0]
+    return train_all([config], quiet=quiet, made_by=made_by, **options)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
@@ -195,13 +197,13 @@ def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]
     return train_all(members_of(config), quiet=quiet)
 
 
-def train_all(members: Sequence[TrainConfig], **options: Any) -> list[Agent]:
+def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: Any) -> list[Agent]:
     """Train new runs together. Environments may go where they like meanwhile, their folders not."""
     root = Path(members[0].runs).absolute()
     with same_folder():
         session, configs = Session.begin(members, **options)
         with nothing_left_in(root) as runs:
-            runs += [new_run(member, root) for member in configs]
+            runs += [new_run(member, root, made_by) for member in configs]
             with holding(runs):
                 return session.finish(runs)
 
@@ -211,10 +213,11 @@ def at_once(config: TrainConfig) -> bool:
     return config.population > 1 or uses_gpu(config.device)
 
 
-def new_run(config: TrainConfig, root: Path | None = None) -> Run:
+def new_run(config: TrainConfig, root: Path | None = None, made_by: str = "") -> Run:
     """Make the folder of a run. root: where all runs lie, if not where its settings say."""
     words = (word_of(config.game) or "env", word_of(config.algo))
-    return Run.create(root or Path(config.runs), *words, written(config), name=config.name)
+    where = root or Path(config.runs)
+    return Run.create(where, *words, written(config), name=config.name, made_by=made_by)
 
 
 def resume(

@@ -17,7 +17,7 @@ from typing import Any
 
 import sparring
 from sparring.nets.policy import Policy
-from sparring.store.policies import locate
+from sparring.store.lookup import locate
 from sparring.training.records.overview import read_json
 from sparring.training.records.run import RESULTS
 from sparring.web.bundle import APP, GAMES, bundle, file_of

@@ -142,7 +142,7 @@ class Agents:
 
     def place(self, word: str) -> Path:
         """Return the folder or file that a word means, one of our folder unless we were told so."""
-        from sparring.store.policies import locate
+        from sparring.store.lookup import locate
 
         try:
             found = locate(self.folder.root / word)
@@ -161,8 +161,7 @@ class Agents:
 
 def mark_of(place: Path) -> str:
     """Return what changes when another checkpoint would be loaded."""
-    from sparring.store.folders import CHECKPOINTS
-    from sparring.store.manifest import MANIFEST
+    from sparring.store.folders import CHECKPOINTS, MANIFEST
     from sparring.store.policies import BEST
 
     if place.is_file():

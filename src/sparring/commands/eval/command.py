@@ -10,7 +10,7 @@ import torch
 
 from sparring.commands.eval import usi_match
 from sparring.commands.keeping import kept_games
-from sparring.commands.players import load_with_flags, loaded_from, nobody_called, tell_origin
+from sparring.commands.players import loaded_from, player_called, who_plays
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.results import (
     all_lines,
@@ -20,18 +20,14 @@ from sparring.commands.results import (
     stats_table,
 )
 from sparring.config import EvalConfig
-from sparring.errors import ConfigError, nearest
-from sparring.games import Rules
-from sparring.games.flags import changed_flags, read_rules
+from sparring.errors import ConfigError
+from sparring.games.flags import changed_flags
 from sparring.league import usi
 from sparring.league.arena import evaluate, usual_games, usual_opponents, whole_rounds
 from sparring.league.openings import check_plies
-from sparring.league.players import Player
 from sparring.league.protocols import protocols
-from sparring.league.seating import player_called, split_style
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
-from sparring.store.policies import locate
 
 
 def run(config: EvalConfig) -> int:
@@ -42,7 +38,8 @@ def run(config: EvalConfig) -> int:
         raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
-    challenger, rules = find_challenger(config, threads)
+    game = config.game or config.protocol or (usi.GAME if config.engine else "")
+    (challenger,), rules = who_plays([config.challenger], game, config.set, threads)
     if config.protocol:
         return int(printer_of(config.protocol).run(config, challenger, rules, threads))
     if config.engine:
@@ -53,9 +50,7 @@ def run(config: EvalConfig) -> int:
     words = [word.strip() for word in config.against.split(",") if word.strip()]
     if not words and rules.seats > 1:
         words = list(usual_opponents(rules, 1))
-    opponents = [player_called(word, rules, threads=threads) for word in words]
-    for word, opponent in zip(words, opponents, strict=True):
-        tell_origin(word, opponent)
+    opponents = [player_called(word, rules, threads) for word in words]
     total = games * max(len(opponents), 1)
     with ProgressBar(f"playing {rules.name}", total) as steps:
 
@@ -118,22 +113,3 @@ def printer_of(protocol: str) -> ModuleType:
     """Return what prints a protocol: the module here that is called as the league's."""
     name = protocols()[protocol].__name__.rpartition(".")[2]
     return import_module(f"sparring.commands.eval.{name}")
-
-
-def find_challenger(config: EvalConfig, threads: int) -> tuple[Player, Rules]:
-    """Return who is evaluated, and the game with the flags that were set."""
-    game = config.game or config.protocol or (usi.GAME if config.engine else "")
-    if game:
-        rules = read_rules(game, config.set)
-        bot = rules.bot_called(config.challenger)
-        if bot is not None:
-            return bot, rules
-    if locate(split_style(config.challenger)[0]) is not None:
-        policy, rules = load_with_flags(config.challenger, config.set, threads)
-        if config.game not in ("", rules.name):
-            raise ConfigError(f"{config.challenger} plays {rules.name}, not {config.game}")
-        return policy, rules
-    if not game:
-        raise ConfigError(nobody_called(config.challenger))
-    names = nearest(config.challenger, rules.bots)
-    raise ConfigError(f"{config.challenger!r} is neither a folder nor a bot{names}")

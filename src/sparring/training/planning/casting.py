@@ -24,7 +24,8 @@ from sparring.nets.net import usual_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, PlayerId, Pot
 from sparring.schedule import Moment, Schedule
-from sparring.store.policies import locate, whole_checkpoint
+from sparring.store.lookup import find_policy
+from sparring.store.policies import whole_checkpoint
 from sparring.training.planning.algorithms import BY_VALUE
 from sparring.training.planning.roles import role_nets
 
@@ -92,9 +93,7 @@ def pinned_name(rules: Rules, name: str) -> str:
     policies = [who for who in table.players if who.kind == "policy"]
     if not policies:
         return name
-    place = locate(policies[0].means)
-    assert place is not None
-    folder, _ = whole_checkpoint(place)
+    folder, _ = whole_checkpoint(find_policy(policies[0].means))
     style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
     path = str(folder)
     if any(sign in path for sign in ",="):

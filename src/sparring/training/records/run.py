@@ -25,7 +25,8 @@ from sparring import ids, trusted
 from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_facts
 from sparring.store.files import locked, read_regular, remove_stale_files, require_own, write_atomic
-from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, RUNS, find
+from sparring.store.folders import CHECKPOINTS, CONFIG, LATEST, MADE_BY, RUNS, TEACHER
+from sparring.store.lookup import find_run
 from sparring.training.records import metrics
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -40,8 +41,6 @@ PHASE = "phase"
 """The event of a phase that begins."""
 RESULTS = "results.json"
 """What the agent was worth in the end: every opponent, with intervals, parity and seats."""
-TEACHER = "teacher"
-"""The policy that was cloned before the run played, where one was."""
 NETWORK = "network.json"
 """How large its network is: layers, parameters, multiply-accumulates of a decision."""
 ORIGIN = "origin.json"
@@ -81,10 +80,12 @@ class Run:
         config: Mapping[str, Any],
         *,
         name: str = "",
+        made_by: str = "",
         fill: Callable[[Path], None] | None = None,
     ) -> Run:
         """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings.
 
+        made_by: the command that makes it for itself; such a run is never `latest`.
         fill: puts into the folder what else belongs there. Whatever fails leaves nothing behind.
         """
         for word in (game, algo):
@@ -100,6 +101,8 @@ class Run:
             metrics.connect(path).close()
             run = cls(path, tomllib.loads(text))
             run.write_json("machine.json", {**machine_facts(), **learning_facts()})
+            if made_by:
+                run.write_json(MADE_BY, {"command": made_by})
             if fill:
                 fill(path)
             # Last: a folder that has a configuration is a run with everything in place.
@@ -152,7 +155,7 @@ class Run:
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
         """Open a run by its folder, by the beginning of its name, or `latest`."""
-        folder = find(Path(path), root)
+        folder = find_run(path, root)
         missing = [name for name in (CONFIG, CHECKPOINTS) if not (folder / name).exists()]
         if missing:
             raise ConfigError(

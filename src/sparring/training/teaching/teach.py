@@ -26,9 +26,10 @@ from sparring.nets.make import make_net
 from sparring.nets.net import Net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
+from sparring.store.folders import TEACHER
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.member import Member
-from sparring.training.records.run import TEACHER, Run
+from sparring.training.records.run import Run
 from sparring.training.teaching.making import make_decisions, tasks_of
 from sparring.training.teaching.positions import Pay
 from sparring.training.teaching.progress import Progress
