@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import pytest
 
 from sparring import Rules
 from sparring.cli import main
-from sparring.config import NetConfig
+from sparring.commands.eval import usi_match
+from sparring.config import EvalConfig, NetConfig
 from sparring.games import shogi
 from sparring.games.shogi.protocol import game_seed
 from sparring.league.usi import engine as usi_engine
 from sparring.league.usi.engine import Engine, EngineError
-from sparring.league.usi.match import random_opening
+from sparring.league.usi.match import play_match, random_opening
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
 from sparring.store.policies import save_policy
@@ -92,18 +94,30 @@ def test_long_games_are_draws(capsys: pytest.CaptureFixture[str]) -> None:
         ("crash", "crash", "fake ended with 7 after 'go movetime 100' (out of luck)"),
         ("illegal", "illegal move", "fake said 5e5d, which is not legal: "),
         ("win", "illegal move", "fake said win where the rules give none: "),
-        ("silent", "timeout", "fake did not answer 'go movetime 100' in time"),
     ],
 )
 def test_a_fault_loses_the_game_and_is_reported(
     mode: str, kind: str, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    patience = ("--engine-timeout-s", "0.2" if mode == "silent" else "20")
-    found = told(capsys, "random", "--engine", f"{FAKE} {mode}", "--games", "2", *patience)
+    found = told(capsys, "random", "--engine", f"{FAKE} {mode}", "--games", "2")
     assert found["results"]["fake"]["wins"] == 2
     assert found["results"]["fake"]["ends"] == {kind: 2}
     assert [fault["kind"] for fault in found["faults"]] == [kind, kind]
     assert found["faults"][0]["what"].startswith(what)
+
+
+def test_silence_loses_the_game_too() -> None:
+    config = EvalConfig("random", engine=f"{FAKE} silent", games=2)
+    terms = replace(usi_match.terms_of(config), timeout_s=0.2)
+    match = play_match("random", Rules("shogi"), terms, lambda _: None)
+    assert match.result.ends == {"timeout": 2}
+    assert match.faults[0].what == "fake did not answer 'go movetime 100' in time"
+
+
+def test_the_limit_holds_for_the_start_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    patience = ("--engine-timeout-s", "0.3")
+    wrong = refusal(capsys, "random", "--engine", "cat", *patience, code=3)
+    assert "cat did not answer 'usi' in time; it had 0.3 s to start" in wrong
 
 
 def test_an_engine_goes_on_after_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,9 +222,8 @@ def test_games_of_neighbouring_seeds_have_no_seed_in_common() -> None:
     assert game_seed(3, 4) == game_seed(3, 4)
 
 
-def test_an_engine_that_never_gets_ready_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usi_engine, "START_S", 1.5)
-    engine = Engine(f"{FAKE} deaf")
+def test_an_engine_that_never_gets_ready_is_an_error() -> None:
+    engine = Engine(f"{FAKE} deaf", start_s=1.5)
     with pytest.raises(EngineError, match="did not answer"), engine:
         pass
     assert engine.process is None

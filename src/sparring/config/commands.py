@@ -183,7 +183,8 @@ class EvalConfig(Checked):
     engine_option: tuple[str, ...] = ()
     """An option of the engine as NAME=VALUE."""
     engine_timeout_s: Annotated[float, above(0, 86_400)] = 30.0
-    """Seconds without an answer after which the engine has lost the game."""
+    """Seconds without an answer after which the engine has lost the game. It has as long to
+    start."""
     opening_plies: Annotated[int | None, between(0, 100)] = None
     """Decisions by lot before a game. More give more varied, less even games. Left out: 6 against
     an engine; up to 6 where a game without chance would repeat itself; otherwise none."""

@@ -135,6 +135,7 @@ def terms_of(config: EvalConfig) -> Terms:
         options=read_options(config.engine_option),
         go=read_limit(config),
         timeout_s=config.engine_timeout_s,
+        start_s=config.engine_timeout_s,
         games=config.games or GAMES,
         openings=config.openings,
         opening_plies=USUAL_PLIES if config.opening_plies is None else config.opening_plies,

@@ -39,10 +39,17 @@ class EngineError(SparringError):
 class Engine:
     """A running engine. Use it as a context: the process does not outlive it."""
 
-    def __init__(self, command: str, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        start_s: float = START_S,
+    ) -> None:
         """Name the program; it is started on entering the context.
 
         command: a command line, without a shell.
+        start_s: how long it may take to say that it is there, and to get ready for a game.
         """
         try:
             self.words = shlex.split(command)
@@ -50,7 +57,7 @@ class Engine:
             raise ConfigError(f"--engine {command!r} cannot be read: {wrong}") from None
         if not self.words:
             raise ConfigError("--engine is empty; give a command such as 'fairy-stockfish'")
-        self.options = dict(options or {})
+        self.options, self.start_s = dict(options or {}), start_s
         self.name = self.words[0]
         self.process: subprocess.Popen[str] | None = None
         self.readers: list[tuple[threading.Thread, IO[str]]] = []
@@ -81,8 +88,11 @@ class Engine:
                     raise ConfigError(f"{self.name} has no option {name!r}{known}")
                 self.send(f"setoption name {name} value {value}")
             self.get_ready()
-        except BaseException:
+        except BaseException as wrong:
             self.close()
+            if isinstance(wrong, EngineError) and wrong.kind == "timeout":
+                had = f"it had {self.start_s:g} s to start, --engine-timeout-s gives it more"
+                raise EngineError("timeout", f"{wrong}; {had}") from None
             raise
 
     def launch(self) -> None:
@@ -130,7 +140,7 @@ class Engine:
     def introduction(self) -> list[str]:
         """Read up to `usiok`; return the names of the options."""
         declared = []
-        due = time.monotonic() + START_S
+        due = time.monotonic() + self.start_s
         for words in iter(lambda: self.hear(due, "usi"), ["usiok"]):
             if words[:2] == ["id", "name"]:
                 self.name = " ".join(words[2:])
@@ -141,7 +151,7 @@ class Engine:
     def get_ready(self) -> None:
         """Wait until the engine is ready for a game."""
         self.send("isready")
-        due = time.monotonic() + START_S
+        due = time.monotonic() + self.start_s
         while self.hear(due, "isready") != ["readyok"]:
             pass
 

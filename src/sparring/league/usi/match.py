@@ -43,6 +43,8 @@ class Terms:
     """How it is asked for a move, with its limit."""
     timeout_s: float
     """After so long without an answer it has lost."""
+    start_s: float
+    """How long it may take to start, and to get ready for a game."""
     games: int
     openings: str
     """A file of positions; "" for random moves."""
@@ -214,7 +216,7 @@ def play_match(
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
     stopped = ""
-    with Engine(terms.engine, terms.options) as engine:
+    with Engine(terms.engine, terms.options, start_s=terms.start_s) as engine:
         referee = Referee(challenger, engine, rules, terms, skip_forced=skip_forced)
         for number in range(terms.games):
             pair, seat = divmod(number, 2)
