@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from remembering import remembering
 from sparring import new_state
+from sparring.cli import main
 from sparring.config import NetConfig
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
@@ -379,6 +380,14 @@ def test_options_of_an_agent_need_the_api():
     for given in ({"agent": "ttt"}, {"fallback": "strong"}, {"states": True}):
         with pytest.raises(ConfigError, match="add --api"):
             run(ServeConfig(**given))
+
+
+def test_the_folder_is_named_as_everywhere_else(tmp_path, capsys):
+    for words in (["--runs", f"{tmp_path}/none"], [f"{tmp_path}/none"]):
+        assert main(["serve", *words]) == 2
+        assert f"{tmp_path}/none: no such folder" in capsys.readouterr().err
+    assert main(["serve", str(tmp_path), "--runs", f"{tmp_path}/none"]) == 2
+    assert "are two folders; give one" in capsys.readouterr().err
 
 
 def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_question(ask, runs):

@@ -9,6 +9,7 @@ import re
 import secrets
 import warnings
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,6 +32,9 @@ def run(config: ServeConfig) -> int:
     if missing:
         raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
     trusted.forget_memory()  # whoever asks is not who named something here before
+    if config.folder and config.runs not in (config.folder, str(RUNS)):
+        raise ConfigError(f"{config.folder} and --runs {config.runs} are two folders; give one")
+    config = replace(config, runs=config.folder or config.runs)
     root = Path(config.runs)
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"{root}: no such folder; give the one that holds the runs")

@@ -14,8 +14,10 @@ from sparring.config.ranges import Checked, between
 class ServeConfig(Checked):
     """Show runs in a browser, live, and play against their agents there."""
 
-    runs: Positional[str] = "runs"
-    """The folder with the runs. Files outside of it are never shown."""
+    folder: Positional[str] = ""
+    """The folder with the runs. Left out: that of --runs."""
+    runs: str = "runs"
+    """The same, as other commands take it. Files outside of it are never shown."""
     host: str = "127.0.0.1"
     """Where to listen; 0.0.0.0: in every network. Whoever comes from elsewhere needs the token."""
     port: Annotated[int, between(0, 65_535)] = 8000
