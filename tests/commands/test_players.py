@@ -85,6 +85,8 @@ def test_bots_of_every_game_are_guessed_too(
         ("plot mine/0", "mine/0 is a part of the run mine; give the run itself"),
         ("export tic_tac_toe --html x.html", "tic_tac_toe is a game; name a policy"),
         ("play captain", "play against it: sparring play skull_king --against captain"),
+        ("play laser_hockey", "play it in a browser, under Play: sparring serve --open"),
+        ("play laser_hockey", "watch it: sparring render laser_hockey:strong"),
         ("play skul_king", "did you mean 'skull_king'"),
         ("profile skul_king", "did you mean 'skull_king'"),
     ],

@@ -166,6 +166,27 @@ def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         plot_run(run.path, tmp_path / "file")
 
 
+def test_out_may_name_the_file(
+    several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(several.parent)
+    both = ["plot", "try-one", "try-two", "--out"]
+    assert main([*both, "cmp.png"]) == 0
+    assert Path("cmp.png").read_bytes().startswith(b"\x89PNG")
+    assert "curves: cmp.png\n" in capsys.readouterr().out
+    assert main([*both, "new/cmp.html", "--json"]) == 0
+    assert Path("new/cmp.html").read_text().startswith("<!")
+    told = json.loads(capsys.readouterr().out)
+    assert told["html"] == "new/cmp.html" and "png" not in told
+    assert main([*both, "v1.2/"]) == 0
+    assert sorted(file.name for file in Path("v1.2").iterdir()) == ["plot.html", "plot.png"]
+    assert main([*both, "v1.2"]) == 0, "a folder that is there stays one"
+    capsys.readouterr()
+    assert main([*both, "cmp.svg"]) == 2
+    assert "--out cmp.svg has to end in .png or .html" in capsys.readouterr().err
+    assert not Path("cmp.svg").exists()
+
+
 def test_an_unknown_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(tmp_path / "nothing")]) == 2
     assert "holds no run" in capsys.readouterr().err

@@ -151,5 +151,5 @@ def test_a_file_is_not_overwritten_unasked(tmp_path):
         replay.write(path)
     replay.write(path, replace=True)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
-    with pytest.raises(ConfigError, match="cannot write"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         replay.write(tmp_path / "nowhere" / "game.json")

@@ -42,8 +42,8 @@ QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
         ("--opponents self=nan", "must be above 0"),
         ("--opponents self=inf", "must be above 0"),
         ("--vary ppo.clip=-1,1 --population 2", "vary: ppo.clip -1 must be at least 0"),
-        ("--runs {tmp}/file/runs", "is a file; choose another folder with --runs"),
-        ("--runs {tmp}/file", "is a file; choose another folder with --runs"),
+        ("--runs {tmp}/file/runs", "file is no folder; choose another place"),
+        ("--runs {tmp}/file", "file is no folder; choose another place"),
         ("--runs " + "x" * 300, "runs"),
         ("--wandb", "wandb"),
     ],
@@ -93,7 +93,7 @@ def test_wandb_without_a_login_is_refused_before_a_run(
 
 def test_a_foreign_folder_in_place_of_runs_is_one_error_in_python(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(sparring.ConfigError, match="is a file"):
+    with pytest.raises(sparring.ConfigError, match="is no folder"):
         sparring.train("tic_tac_toe", updates=1, quiet=True, runs=str(tmp_path / "file"))
 
 

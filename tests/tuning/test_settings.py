@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -115,12 +114,9 @@ def test_what_an_earlier_search_found_stays(
         write_settings(Path(name), {"game": "tic_tac_toe"}, [])
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # an administrator may write anywhere
-    with pytest.raises(ConfigError, match="cannot be written to"):
-        file_for("tic_tac_toe", str(tmp_path / "tuned.toml"))
+def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed() -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        file_for("tic_tac_toe", "/proc/self/tuned.toml")
 
 
 def test_what_could_not_be_timed_again_is_said() -> None:
@@ -137,7 +133,7 @@ def test_what_could_not_be_timed_again_is_said() -> None:
         ("tic_tac_toe --only collect.gmes", "did you mean 'collect.games'"),
         ("tic_tac_toe --for fame", "use speed or strength"),
         ("tic_tac_toe --minutes 0", "minutes 0.0 must be"),
-        ("tic_tac_toe --out tuned.txt", "must end in .toml"),
+        ("tic_tac_toe --out tuned.txt", "has to end in .toml"),
         ("tic_tac_toe --out none/tuned.toml", "there is no folder"),
         ("tic_tac_toe --target 0.5", "is for --for strength"),
         ("tic_tac_toe --only collect.slots=1", "that is what it has already"),

@@ -9,6 +9,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import show_size
 from sparring.nets.policy import Policy
 from sparring.store.files import write_atomic
+from sparring.targets import check_file
 from sparring.web.agent_page import MARK, agent_page
 
 LOOK = 4096
@@ -17,10 +18,7 @@ LOOK = 4096
 
 def check_page(target: Path) -> bool:
     """Refuse what may not be written to; return whether a page of ours is to be replaced."""
-    if target.suffix not in (".html", ".htm"):
-        raise ConfigError(f"--html {target} has to end in .html, so that a browser opens it")
-    if target.is_dir():
-        raise ConfigError(f"--html {target} is a folder; give a file in it")
+    check_file(target, "--html", suffixes=(".html", ".htm"))
     if not target.exists():
         return False
     try:

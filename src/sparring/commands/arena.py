@@ -38,6 +38,7 @@ from sparring.league.round_robin import (
 from sparring.league.sprt import Sprt
 from sparring.machine import check_threads
 from sparring.store.files import write_atomic
+from sparring.targets import check_folder
 
 FAIR = "every deal from every seat"
 PAYOFF, LADDER = "payoff.png", "ladder.png"
@@ -114,10 +115,9 @@ def folder_of(config: ArenaConfig) -> Path | None:
     """Return where pictures go; nothing is made before there is something to draw."""
     if not config.out:
         return None
-    out = Path(config.out)
-    if out.suffix or (out.exists() and not out.is_dir()):
+    if Path(config.out).suffix:
         raise ConfigError(f"--out {config.out} is no folder; name one for {PAYOFF} and {LADDER}")
-    return out
+    return check_folder(config.out, "--out")
 
 
 def check_policies(players: Sequence[Player]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sparring.commands.compare_picture import make_page
 from sparring.commands.comparing import matches_of, print_comparison
-from sparring.commands.curves import write_page
+from sparring.commands.curves import files_asked, files_in, told_files, write_page
 from sparring.commands.printing import print_json, say
 from sparring.config import CompareConfig
 from sparring.errors import ConfigError
@@ -23,21 +23,22 @@ LEAST_GAMES = 4
 def run(config: CompareConfig) -> int:
     """Compare the runs and say what was found."""
     check_numbers(config)
+    files = files_asked(config.out, "compare")
     paths = runs_meant(config.run)
     found = compare(paths, config.by, seed=config.seed)
     said = notes(found)
     matches, why = matches_of(found, games=config.games, seed=config.seed, threads=config.threads)
     said += why
-    out = Path(config.out) if config.out else paths[0].absolute().parent
-    png, html = write_page(make_page(found, matches), out, "compare")
+    usual = files_in(paths[0].absolute().parent, "compare")
+    files = write_page(make_page(found, matches), files or usual)
     if config.json:
         told = described(found, matches)
-        print_json({**told, "notes": said, "png": str(png), "html": str(html)})
+        print_json({**told, "notes": said, **told_files(files)})
         return 0
     print_comparison(found, matches, said)
     for group in found.groups if found.by != (EACH_RUN,) else ():
         say(f"{group.name}: {', '.join(entry.run.name for entry in group.entries)}")
-    print(f"curves: {png}, {html}")
+    print(f"curves: {', '.join(map(str, files))}")
     return 0
 
 

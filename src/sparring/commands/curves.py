@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from sparring.draw.charts.curves import Page, make_charts
 from sparring.draw.charts.html import draw_html
 from sparring.draw.charts.png import draw_png
 from sparring.draw.charts.several import make_common_charts, short_names
-from sparring.errors import SparringError, printable
+from sparring.errors import ConfigError, SparringError, printable
 from sparring.factories import is_factory
 from sparring.games.flags import latest, read_rules
 from sparring.store.files import write_atomic
 from sparring.store.plain import listed, parse_json, perhaps, table, text, whole
+from sparring.targets import check_file, check_folder
 from sparring.training.records import metrics
 from sparring.training.records.overview import events_of, own_rules
 from sparring.training.records.run import PHASE, Run
@@ -29,6 +30,11 @@ A_MACHINE = table(
     {"gpus": listed(text)},
 )
 """The shape of machine.json, as far as it is shown."""
+DRAWN: dict[str, Callable[[Page], bytes]] = {
+    ".png": draw_png,
+    ".html": lambda page: draw_html(page).encode(),
+}
+"""Kinds of files that a page is written as."""
 
 
 def plot_run(
@@ -36,7 +42,8 @@ def plot_run(
 ) -> tuple[Path, Path]:
     """Write plot.png and plot.html into the run's folder, or another one; return both."""
     found = Run.open(run_folder)
-    return write_page(run_page(found, by), out or found.path, "plot")
+    png, html = write_page(run_page(found, by), files_in(out or found.path, "plot"))
+    return png, html
 
 
 def run_page(found: Run, by: By) -> Page:
@@ -80,18 +87,45 @@ def common_page(runs: Sequence[Run], by: By) -> Page:
     )
 
 
-def write_page(page: Page, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write a page as NAME.png and NAME.html; return both."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        png, html = folder / f"{name}.png", folder / f"{name}.html"
-        write_atomic(png, draw_png(page))
-        write_atomic(html, draw_html(page).encode())
-    except OSError as wrong:
-        raise SparringError(
-            f"cannot write into {folder}: {wrong.strerror or wrong}; choose another with --out"
-        ) from wrong
-    return png, html
+def files_in(folder: Path, name: str) -> tuple[Path, Path]:
+    """Return the files of a page in a folder."""
+    return folder / f"{name}.png", folder / f"{name}.html"
+
+
+def files_asked(out: str, name: str) -> tuple[Path, ...]:
+    """Return the files that --out wants: the one that it names, or both kinds in a folder.
+
+    What cannot be written is refused; nothing without --out, whose place is known later.
+    """
+    if not out:
+        return ()
+    path = Path(out)
+    if out.endswith("/") or path.is_dir() or not path.suffix:
+        return files_in(check_folder(path, "--out"), name)
+    if path.suffix not in DRAWN:
+        raise ConfigError(
+            f"--out {out} has to end in {' or '.join(DRAWN)}; a folder of that name ends in /"
+        )
+    return (check_file(path, "--out", parents=True),)
+
+
+def write_page(page: Page, files: Sequence[Path]) -> tuple[Path, ...]:
+    """Write a page as pictures and as HTML, as the names of the files say; return these."""
+    drawn = {file: DRAWN[file.suffix](page) for file in files}
+    for file, data in drawn.items():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, data)
+        except OSError as wrong:
+            raise SparringError(
+                f"cannot write {file}: {wrong.strerror or wrong}; choose another with --out"
+            ) from wrong
+    return tuple(files)
+
+
+def told_files(files: Sequence[Path]) -> dict[str, str]:
+    """Return where a page is, as JSON has it: by the kind of its file."""
+    return {file.suffix[1:]: str(file) for file in files}
 
 
 def write_csv(runs: Sequence[Run], path: Path) -> int:

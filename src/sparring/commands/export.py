@@ -46,7 +46,9 @@ from sparring.pools.foreign.again import check_same, is_own, made_again
 from sparring.pools.foreign.rules import ForeignRules
 from sparring.pools.native import Pool
 from sparring.store.files import temp_name
+from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy
+from sparring.targets import check_file
 
 OPSET = 20
 PROOF_ROWS = 256
@@ -63,12 +65,11 @@ def run(config: ExportConfig) -> int:
             "what is to be written? Give --onnx agent.onnx, --html agent.html or both"
         )
     if config.onnx:
+        check_file(config.onnx, "--onnx")
         require_extra()
-    for name in filter(None, (config.onnx, config.html)):
-        if not Path(name).parent.is_dir():
-            raise ConfigError(f"there is no folder {Path(name).parent}; make it first")
     if config.html:
         check_page(Path(config.html))
+    find_policy(config.policy)
     with ProgressBar("exporting", 1 + 2 * bool(config.onnx) + bool(config.html)) as steps:
         steps.next("loading")
         policy = load_policy(config.policy)

@@ -15,6 +15,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules
 from sparring.games.picture import Episode, Film, Picture, SvgPicture
 from sparring.store.files import temp_name
+from sparring.targets import check_file
 
 FPS = {".gif": 25.0, ".mp4": 50.0}
 MOST_FPS = {".gif": 50.0, ".mp4": 240.0}
@@ -49,12 +50,7 @@ class Filmed(Protocol):
 
 def check_options(config: Filmed, out: Path) -> None:
     """Refuse what cannot be drawn, before anything takes time."""
-    if out.suffix not in SUFFIXES:
-        raise ConfigError(f"--out {out} has to end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if not out.parent.is_dir():
-        raise ConfigError(f"there is no folder {out.parent}; make it first")
-    if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder; give a file in it")
+    check_file(out, "--out", suffixes=SUFFIXES)
     if config.width % 2:
         raise ConfigError(f"--width {config.width} must be an even number, as films need it")
     check_timing(config, out.suffix)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sparring.errors import ConfigError, SparringError
 from sparring.league.keeping import Keeping
+from sparring.targets import check_folder
 
 OTHERS = re.compile(r"[^A-Za-z0-9._@-]+")
 
@@ -66,9 +67,7 @@ def kept_games(folder: str, most: int) -> KeptGames | None:
     """Return where games are kept, None if nobody asked; a folder with games in it is refused."""
     if not folder:
         return None
-    place = Path(folder)
-    if place.exists() and not place.is_dir():
-        raise ConfigError(f"--save-games {folder} is no folder; name one")
+    place = check_folder(folder, "--save-games")
     if place.is_dir() and any(place.glob("**/*.json")):
         raise ConfigError(f"--save-games {folder} holds games already; name another folder")
     return KeptGames(place, most)

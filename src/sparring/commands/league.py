@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from sparring.commands.league_pictures import write_pictures
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
@@ -12,11 +11,13 @@ from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError, SparringError
 from sparring.league.told import described
 from sparring.store.standings import Pair, Player, Standings, standings_of, wanted
+from sparring.targets import check_folder
 from sparring.training.records.run import Run
 
 
 def run(config: LeagueShowConfig) -> int:
     """Read a run's league, let its snapshots meet if wanted, print and draw."""
+    out = check_folder(config.out, "--out") if config.out else None
     found = Run.open(config.run)
     if config.matches == 1:
         raise ConfigError("--matches 1 must be 0 or at least 2, or there is no interval")
@@ -26,9 +27,7 @@ def run(config: LeagueShowConfig) -> int:
     notes: list[str] = []
     if config.matches:
         pairs, notes = play(found, chosen, config)
-    pictures = write_pictures(
-        standings, chosen, pairs, Path(config.out) if config.out else found.path
-    )
+    pictures = write_pictures(standings, chosen, pairs, out or found.path)
     if config.json:
         told = described(standings, pairs)
         print_json(

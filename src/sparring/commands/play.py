@@ -20,12 +20,13 @@ from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import as_typed, changed_flags, read_rules
 from sparring.games.lookup import game_module
-from sparring.games.recorded import Replay, check_new
+from sparring.games.recorded import Replay
 from sparring.games.terminal import Choice, match, terminal_of
 from sparring.league.players import Player, name_of
 from sparring.nets.remembering import Memories, Remembering
 from sparring.pools.foreign.again import is_own
 from sparring.store.lookup import bot_called, locate, split_style, unknown
+from sparring.targets import check_file
 
 with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
@@ -33,6 +34,8 @@ with contextlib.suppress(ImportError):
 
 KEYS = ("h", "help", "?", "hint", "u", "undo", "q", "quit")
 """What can be typed at every question besides its choices."""
+PAGE = "page.js"
+"""The file of a game that a browser can play."""
 
 
 class Quit(Exception):  # noqa: N818
@@ -54,19 +57,14 @@ def run(config: PlayConfig) -> int:
             raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
         return own.run(config, agent)
     if rules.box or rules.rows > 1:
-        watch = config.game if agent else f"{rules.bots[-1]} --game {rules.name}"
-        drawn = game_module(rules.name, "picture")
-        watching = f", or watch it: sparring render {watch}" if drawn else ""
-        raise ConfigError(
-            f"{rules.name} is not played in turns with single moves; play it in a browser: "
-            f"sparring serve{watching}"
-        )
+        watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
+        raise ConfigError(f"{rules.name} is not played in turns; {instead(rules.name, watched)}")
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
     others = seat_others(rules, config.seat, config.against, agent or rules.bots[-1])
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
     if config.save:
-        check_new(Path(config.save), "--save")
+        check_file(config.save, "--save", new=True)
     adviser = agent or next(
         (player for player in others.values() if not isinstance(player, str)), rules.bots[-1]
     )
@@ -80,6 +78,16 @@ def run(config: PlayConfig) -> int:
             game.replay().write(config.save)
             game.say(f"Saved; look at it again: sparring replay {config.save}")
     return 0
+
+
+def instead(game: str, watched: str) -> str:
+    """Say where a game is played that a terminal cannot show."""
+    folder, ways = game_module(game), []
+    if folder and folder.__file__ and Path(folder.__file__).with_name(PAGE).is_file():
+        ways.append("play it in a browser, under Play: sparring serve --open")
+    if game_module(game, "picture"):
+        ways.append(f"watch it: sparring render {watched}")
+    return "; ".join(ways) or "try another"
 
 
 def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:

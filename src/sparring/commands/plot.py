@@ -8,8 +8,11 @@ from typing import Any, get_args
 
 from sparring.commands.curves import (
     common_page,
+    files_asked,
+    files_in,
     minutes_of,
     run_page,
+    told_files,
     updates_of,
     write_csv,
     write_page,
@@ -19,6 +22,7 @@ from sparring.config import PlotConfig
 from sparring.draw.charts.axes import CLOCK, By
 from sparring.errors import ConfigError, nearest
 from sparring.store.folders import shown_path
+from sparring.targets import check_file
 from sparring.training.records import metrics
 from sparring.training.records.run import Run
 
@@ -26,20 +30,23 @@ from sparring.training.records.run import Run
 def run(config: PlotConfig) -> int:
     """Draw runs and say where the pictures are."""
     by = read_by(config.by)
+    files = files_asked(config.out, "plot")
+    if config.csv:
+        check_file(config.csv, "--csv", parents=True)
     runs = open_runs(config.run)
     curves = {found.path: metrics.read(found.path) for found in runs}
     if by == "decisions":
         for path, there in curves.items():
             if there and CLOCK not in there:
                 raise ConfigError(f"{path} did not count its decisions; use --by minutes")
-    out = Path(config.out) if config.out else None
     told: dict[str, Any] = {"by": by}
     if config.csv:
         told |= {"csv": config.csv, "csv_lines": write_csv(runs, Path(config.csv))}
     page = run_page(runs[0], by) if len(runs) == 1 else common_page(runs, by)
     first = shown_path(runs[0].path)
-    png, html = write_page(page, out or (first if len(runs) == 1 else first.parent), "plot")
-    told |= {"png": str(png), "html": str(html), "charts": [c.title for c in page.charts]}
+    usual = files_in(first if len(runs) == 1 else first.parent, "plot")
+    files = write_page(page, files or usual)
+    told |= {**told_files(files), "charts": [c.title for c in page.charts]}
     each = [described(found, curves[found.path]) for found in runs]
     if config.json:
         print_json({**each[0], **told} if len(runs) == 1 else {"runs": each, **told})
@@ -49,7 +56,7 @@ def run(config: PlotConfig) -> int:
         print("nothing has been measured yet")
     if config.csv:
         print(f"numbers: {config.csv}, {told['csv_lines']:,} lines")
-    print(f"curves: {png}, {html}")
+    print(f"curves: {', '.join(map(str, files))}")
     if len(runs) == 1:
         print(f"run: {first}; next: sparring play {first}")
     else:

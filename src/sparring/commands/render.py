@@ -24,11 +24,12 @@ from sparring.errors import ConfigError
 from sparring.games import Rules, State, new_state
 from sparring.games.flags import changed_flags
 from sparring.games.picture import Episode, SvgPicture, picture_of
-from sparring.games.recorded import Replay, check_new
+from sparring.games.recorded import Replay
 from sparring.league.players import Player, name_of
 from sparring.machine import show_size
 from sparring.nets.remembering import Remembering
 from sparring.pools.foreign.again import is_own
+from sparring.targets import check_file
 
 
 def run(config: RenderConfig) -> int:
@@ -94,7 +95,7 @@ def check_save(config: RenderConfig) -> list[Path]:
         for at in range(config.episodes)
     ]
     for path in paths:
-        check_new(path, "--save")
+        check_file(path, "--save", new=True)
     return paths
 
 

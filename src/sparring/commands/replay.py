@@ -21,6 +21,7 @@ from sparring.games.picture import Episode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
 from sparring.games.terminal import terminal_of
 from sparring.machine import show_size
+from sparring.targets import check_file
 
 RECORDS = (".kif", ".kifu", ".csa", ".usi")
 """Kinds of files in which Shogi is kept elsewhere."""
@@ -76,8 +77,8 @@ def check_wishes(config: ReplayFileConfig) -> None:
         raise ConfigError(f"--{wishes[0]} and --{wishes[1]} exclude each other; leave one out")
     if config.out and Path(config.out).suffix not in RECORDS:
         check_options(config, Path(config.out))
-    elif config.out and not Path(config.out).parent.is_dir():
-        raise ConfigError(f"there is no folder {Path(config.out).parent}; make it first")
+    elif config.out:
+        check_file(config.out, "--out")
 
 
 def describe(replay: Replay, config: ReplayFileConfig, differences: list[str]) -> dict[str, Any]:

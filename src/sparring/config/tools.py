@@ -182,7 +182,8 @@ class BenchScalingConfig(Checked):
     seed: Seed = 0
     """Which games are played and where the network starts."""
     out: str = ""
-    """Where scaling.png and scaling.html go. Left out: no pictures."""
+    """A file, .png or .html, or a folder for scaling.png and scaling.html. Left out: no
+    pictures."""
     save: str = ""
     """A JSON file for what is measured, with the machine: a record for later."""
     record: str = ""

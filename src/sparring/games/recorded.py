@@ -22,6 +22,7 @@ from sparring.games.rules import Rules
 from sparring.games.sealed import is_number, is_whole, is_word, shortened
 from sparring.games.seeds import checked_seed
 from sparring.games.state import State
+from sparring.targets import check_file
 
 FORMAT, VERSION = "sparring-replay", 1
 MOST_BYTES = 16 * 2**20
@@ -118,9 +119,7 @@ class Replay:
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the file, the whole of it or nothing. replace: also where there is one already."""
-        target = Path(path)
-        if not replace:
-            check_new(target)
+        target = check_file(path, "", new=not replace)
         try:
             replace_file(target, self.to_json().encode())
         except (OSError, ValueError) as wrong:
@@ -164,15 +163,6 @@ class Replay:
             found, kept = last.end or "not over", self.end or "not over"
             told.append(f"the end comes out as {found!r}, the file says {kept!r}")
         return told
-
-
-def check_new(target: Path, option: str = "") -> None:
-    """Refuse a file that cannot be made or that is there already, before a game is played."""
-    said = f"{option} {target}" if option else str(target)
-    if target.exists():
-        raise ConfigError(f"{said} is there already; give another name, or remove it first")
-    if not target.parent.is_dir():
-        raise ConfigError(f"cannot write {said}: there is no folder {target.parent}; make it first")
 
 
 def exact(number: int) -> int | str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from sparring.profiling.functions import flame
 from sparring.profiling.report import FORMAT, Profile, markdown, pace_line, plain
 from sparring.profiling.speedscope import write_stacks
 from sparring.store.files import remove_folder, temp_name
+from sparring.targets import check_folder
 from sparring.training.records.run import finite, word_of
 
 REPORT, FLAME = "report.md", "flame.html"
@@ -33,10 +33,7 @@ def choose_folder(asked: str, target: str) -> Path:
         name = f"profile-{word_of(target) or 'training'}"
         tries = itertools.chain([name], (f"{name}-{again}" for again in itertools.count(2)))
         folder = next(Path(one) for one in tries if not Path(one).exists())
-    around = next(one for one in folder.absolute().parents if one.exists())
-    if not around.is_dir() or not os.access(around, os.W_OK):
-        raise ConfigError(f"--out {folder}: {around} cannot be written; choose another folder")
-    return folder
+    return check_folder(folder, "--out")
 
 
 def may_replace(folder: Path) -> bool:

@@ -28,6 +28,7 @@ from sparring.sweep.search import Search, best_of
 from sparring.sweep.space import shown
 from sparring.sweep.trials import Trial
 from sparring.sweep.value import demand_raised
+from sparring.targets import check_folder
 from sparring.training.planning.own import rules_of
 from sparring.training.planning.place import uses_gpu
 from sparring.training.records.run import finite
@@ -115,7 +116,8 @@ def prepare(options: SweepConfig) -> Sweep:
         path = given / FILE
     else:
         path = given
-        folder = Folder(Path(options.out) if options.out else SWEEPS / name_of(options.file))
+        out = options.out or SWEEPS / name_of(options.file)
+        folder = Folder(check_folder(out, "--out" if options.out else ""))
     file = read_sweep(str(path))
     options = with_kept(options, folder)
     before = read_sweep(str(folder.path / FILE)) if folder.is_sweep else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.store.files import write_atomic
+from sparring.targets import check_file
 from sparring.training.planning.settings import OF_A_RUN, as_plain, read_file
 from sparring.training.records.run import word_of
 from sparring.training.records.told import joined
@@ -31,14 +31,7 @@ def file_for(game: str, out: str) -> Path:
     Without a name it is a new one: what an earlier search has found stays.
     """
     path = Path(out) if out else unused(f"tuned-{word_of(game)}")
-    if path.suffix != ".toml":
-        raise ConfigError(f"out {out!r} must end in .toml; the picture goes beside it")
-    if not path.parent.is_dir():
-        raise ConfigError(f"out {out!r}: there is no folder {path.parent}; make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise ConfigError(f"out: {path.parent} cannot be written to; give another place with --out")
-    if path.is_dir():
-        raise ConfigError(f"out {out!r} is a folder; give the name of a file")
+    check_file(path, "--out", suffixes=(".toml",))
     try:
         mine = not path.exists() or path.read_text("utf-8", "replace").startswith(MARK)
     except OSError as wrong:

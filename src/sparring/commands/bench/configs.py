@@ -12,7 +12,7 @@ from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line
 from sparring.commands.compare_picture import make_page
 from sparring.commands.comparing import matches_of, print_comparison
-from sparring.commands.curves import write_page
+from sparring.commands.curves import files_in, write_page
 from sparring.commands.printing import ProgressBar, print_json, print_table, say
 from sparring.commands.stopping import Interrupted, interruptible
 from sparring.config import BenchConfigsConfig
@@ -21,6 +21,7 @@ from sparring.games.rules import UNIVERSAL_FLAGS
 from sparring.measuring.configs import Named, Planned, cost, read_named
 from sparring.measuring.records import Figure
 from sparring.measuring.trained import HaltedError, Progress, train_run
+from sparring.targets import check_folder
 from sparring.training.planning.place import choose_device
 from sparring.training.planning.settings import written
 from sparring.training.records.compared import described, notes
@@ -42,6 +43,7 @@ def run(config: BenchConfigsConfig) -> int:
     """Check all, train all, compare."""
     named = read_named(config.file, minutes=config.minutes, seeds=config.seeds)
     folder = Path(config.out or f"bench-{word_of(Path(config.file).stem) or 'configs'}")
+    check_folder(folder, "--out" if config.out else "")
     progress = Progress.read(folder)
     runs = named.runs(folder)
     for one in runs:
@@ -190,7 +192,7 @@ def compared(
     matches, why = matches_of(found, games=config.games)
     said = notes(found) + why
     name = f"compare-{'-'.join(group)}"[:80] if several else "compare"
-    png, html = write_page(make_page(found, matches), folder, name)
+    png, html = write_page(make_page(found, matches), files_in(folder, name))
     if not config.json:
         say("")
         print_comparison(found, matches, said)

@@ -45,7 +45,6 @@ def run(config: BenchPoolConfig) -> int:
     rules = read_rules(config.game, config.set)
     lineups = bot_lineups(rules, config.bots)
     facts = machine_facts()
-    warn_if_busy(facts["load_average"])
     report: dict[str, Any] = {
         "command": "bench pool",
         "game": rules.name,
@@ -54,6 +53,7 @@ def run(config: BenchPoolConfig) -> int:
         "machine": facts,
     }
     ledger = Ledger(config, "bench pool", measured_settings(report), "")
+    warn_if_busy(facts["load_average"])
     with ProgressBar(f"bench {rules.name}", config.rounds + 2) as steps:
         steps.next("proving the games valid")
         proof = prove(rules, config.seed)

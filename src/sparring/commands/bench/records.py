@@ -11,6 +11,7 @@ from sparring.commands.printing import make_table, print_table, say
 from sparring.errors import ConfigError
 from sparring.machine import machine_facts
 from sparring.measuring.records import Change, Figure, Record, changes, differences, since
+from sparring.targets import check_file
 
 SLOWER = 1
 """The exit code of --fail-slower."""
@@ -36,6 +37,8 @@ class Ledger:
     def __init__(self, options: Keeps, command: str, settings: Mapping[str, Any], device: str):
         """Read the earlier record, and refuse one that says nothing about this bench."""
         self.options = options
+        if options.save:
+            check_file(options.save, "--save", parents=True)
         facts = {**machine_facts(), "device": device.partition(":")[0], **torch_facts(device)}
         self.now = Record(command, dict(settings), facts, {})
         self.then = Record.read(Path(options.record)) if options.record else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from sparring.commands.bench.records import Ledger
 from sparring.commands.bench.report import machine_line, short, title
 from sparring.commands.bench.scaling_picture import make_page
-from sparring.commands.curves import write_page
+from sparring.commands.curves import files_asked, write_page
 from sparring.commands.printing import ProgressBar, make_table, print_json, print_table, say
 from sparring.config import BenchScalingConfig, TrainConfig
 from sparring.draw.columns import Columns
@@ -35,6 +34,7 @@ CAVEAT = (
 
 def run(config: BenchScalingConfig) -> int:
     """Measure, advise, draw."""
+    files = files_asked(config.out, "scaling")
     settings = read_settings(config)
     plan = resolve(members_of(settings), played=False)
     usual = Point(settings.threads, int(settings.workers), settings.collect.games)
@@ -81,7 +81,7 @@ def run(config: BenchScalingConfig) -> int:
     }
     if config.out:
         page = make_page(report, rows, advice.text)
-        report["pictures"] = list(map(str, write_page(page, Path(config.out), "scaling")))
+        report["pictures"] = list(map(str, write_page(page, files)))
     if config.json:
         print_json(report)
     else:

@@ -23,6 +23,7 @@ from sparring.learn.room import room_line
 from sparring.machine import UNNOTICED, free_memory, show_size
 from sparring.nets.inputs import Inputs
 from sparring.nets.memory import memory_of
+from sparring.targets import check_folder
 from sparring.training.planning.algorithms import ROLLOUTS, check_actions, demand_own_settings
 from sparring.training.planning.heads import check_asked
 from sparring.training.planning.networks import check_networks
@@ -53,7 +54,7 @@ def check_demands(rules: Rules, config: TrainConfig) -> None:
             f"{config.collect.games}"
         )
     check_network(rules, config)
-    check_folder(config.runs)
+    check_folder(config.runs, "--runs")
     if config.wandb:
         check_wandb()
 
@@ -156,20 +157,6 @@ def described(config: TrainConfig) -> str:
     if net.memory:
         own += f", net.memory {net.memory}"
     return f"{own}, sac.critic_hidden {' '.join(map(str, critic))}" if critic else own
-
-
-def check_folder(runs: str) -> None:
-    """Refuse a place for runs in which no folder can be made."""
-    folder = Path(runs)
-    try:
-        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        why = "" if there.is_dir() else "is a file"
-    except (OSError, ValueError) as wrong:  # a name that is too long, or with a zero byte
-        there, why = folder, str(wrong)
-    if not why and not os.access(there, os.W_OK | os.X_OK):
-        why = "cannot be written to"
-    if why:
-        raise ConfigError(f"runs {runs!r}: {there} {why}; choose another folder with --runs")
 
 
 def check_wandb() -> None:
